@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import eatss
 from eatss.cuda.halves import DEFINITION, type_text
 from eatss.scops import ElementType
 
@@ -56,3 +57,14 @@ def test_conversions_on_the_host_are_those_of_c(tmp_path: Path) -> None:
 def test_only_halves_have_a_name_of_their_own() -> None:
     assert type_text("_Float16") == type_text(ElementType.HALF) == "eatss_half"
     assert type_text(ElementType.UINT16) == type_text("unsigned short") == "unsigned short"
+
+
+def test_the_original_is_not_called_with_halves_by_value() -> None:
+    for written in ("x[i] = s * x[i]", "s += x[i]"):
+        program = eatss.codegen(
+            f"void f(int n, _Float16 s, _Float16 x[n])\n{{\n#pragma scop\n"
+            f"for (int i = 0; i < n; i++) {written};\n#pragma endscop\n}}\n",
+            gpu="h200",
+        )
+        assert "f takes a half by value" in program.text
+        assert 'extern "C" void f(' not in program.text
