@@ -112,10 +112,14 @@ class SharedSum:
     """How blocks share a sum: so many ``blocks`` take turns at the tiles of a ``loop`` of it.
 
     Threads, points, places and instructions are as without: each block adds what it has to memory.
+    Where it is ``streamed``, these are all blocks that there are, and they take equal shares of
+    the loop's turns of all tiles, one tile after another: of a tile that several blocks have parts
+    of, the last of them puts it together [``eatss.transform.streamed_steps``].
     """
 
     loop: str
     blocks: int
+    streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ class CardPlan:
             for one, parameters in zip(launches, self._slots.parameters, strict=True)
         ]
         self._functions = tuple(kernels.values())
-        self._workspace = workspace_of(program, sizes).bytes
+        self._workspace = workspace_of(program, sizes)
         self._workspaces: OrderedDict[tuple[int, int], _Memory] = OrderedDict()
         self._spare: list[_Memory] = []
         self._kept: list[_Memory] = []
@@ -124,7 +124,7 @@ class CardPlan:
             self._runtime.setDevice(self.device)
             self._runtime.free(0)
             self._ready.context = True
-            if self._workspace and not self._spare:
+            if self._workspace.bytes and not self._spare:
                 self._spare.append(self._allocated())
 
     def launch(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
@@ -160,7 +160,7 @@ class CardPlan:
         try:
             with self._lock:
                 self._launched = True
-                if not self._replays and not self._workspace:
+                if not self._replays and not self._workspace.bytes:
                     self.captured = self.captured or self._capturing(stream)
                     self._slots.fill((*pointers, *scalars))
                     self._launch_all(stream)
@@ -199,7 +199,7 @@ class CardPlan:
 
     def _graph(self, pointers: Sequence[int], scalars: Sequence[Any]) -> _Graph | None:
         """Return the graph of a call; ``None`` the first time, as most never come back."""
-        self._slots.fill((*pointers, *[0] * len(self._workspace), *scalars))
+        self._slots.fill((*pointers, *[0] * len(self._workspace.bytes), *scalars))
         key = bytes(self._slots.changing)
         graph = self._graphs.get(key)
         if graph is None:
@@ -245,7 +245,14 @@ class CardPlan:
         return self._workspaces[place]
 
     def _allocated(self) -> _Memory:
-        blocks = tuple(self._cupy.cuda.alloc(count) for count in self._workspace)
+        workspace = self._workspace
+        blocks = tuple(self._cupy.cuda.alloc(count) for count in workspace.bytes)
+        if any(workspace.zeroed):
+            stream = self._cupy.cuda.Stream(non_blocking=True)
+            for block, count, zeroed in zip(blocks, workspace.bytes, workspace.zeroed, strict=True):
+                if zeroed:
+                    block.memset_async(0, count, stream)
+            stream.synchronize()
         return _Memory(blocks, self._cupy.cuda.Event(disable_timing=True))
 
     def _stream(self, stream: int) -> Any:

@@ -42,9 +42,13 @@ _FORMATS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Device memory that a call works in: bytes of each temporary array."""
+    """Device memory that a call works in: bytes of each temporary array.
+
+    Those that are ``zeroed`` have zeros before each call, and after it.
+    """
 
     bytes: tuple[int, ...]
+    zeroed: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,8 @@ def workspace_of(program: Program, sizes: Mapping[str, int]) -> Workspace:
             max(_SLOT, key.bytes)
             for entry in program.entries
             for key in temporaries_of(entry, sizes)
-        )
+        ),
+        zeroed=tuple(one.zeroed for entry in program.entries for one in entry.temporaries),
     )
 
 

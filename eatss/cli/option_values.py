@@ -102,8 +102,8 @@ def parse_placements(texts: Sequence[str]) -> dict[str, str]:
     return placements
 
 
-def parse_shares(texts: Sequence[str]) -> dict[str, int]:
-    """Turn values of ``--share`` (``k=32``) into what the API takes.
+def parse_shares(option: str, texts: Sequence[str]) -> dict[str, int]:
+    """Turn values of ``--share`` or ``--stream`` (``k=32``) into what the API takes.
 
     Raises:
         InputError: ``EATSS-C004``, a part is not a loop with a number.
@@ -115,8 +115,8 @@ def parse_shares(texts: Sequence[str]) -> dict[str, int]:
             if match is None:
                 raise input_error(
                     "EATSS-C004",
-                    f"--share is '{text}'",
-                    hint="write a loop of a sum with a number of blocks, like --share k=32",
+                    f"{option} is '{text}'",
+                    hint=f"write a loop of a sum with a number of blocks, like {option} k=32",
                 )
             shares[match[1]] = int(match[2])
     return shares

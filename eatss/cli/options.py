@@ -299,6 +299,15 @@ def size_options(
             help="Blocks that share the sum over a loop; 1 for none. By default as selected.",
         ),
     ] = None,
+    stream: Annotated[
+        list[str] | None,
+        of_code(
+            "--stream",
+            metavar="LOOP=BLOCKS,...",
+            help="Blocks that take equal shares of a loop's turns, of all tiles; 1 for none. By "
+            "default as selected.",
+        ),
+    ] = None,
 ) -> CodeRequest:
     """Return sizes and placements of the user's own."""
     from eatss.recipe.requests import CodeRequest  # noqa: PLC0415 - keeps --help fast
@@ -307,7 +316,8 @@ def size_options(
         tiles=parse_tiles(tiles or ()),
         block=parse_blocks(block or ()),
         placements=parse_placements(placements or ()),
-        share=parse_shares(share or ()),
+        share=parse_shares("--share", share or ()),
+        stream=parse_shares("--stream", stream or ()),
     )
 
 

@@ -134,7 +134,10 @@ def _entry(program: Program, entry: Entry, *, const: bool) -> str:
             if argument.name in given
         ],
         entry.assumptions,
-        [(type_text(t.element_type), t.name, _elements(t.shape)) for t in entry.temporaries],
+        [
+            (type_text(one.element_type), one.name, _elements(one.shape), one.zeroed)
+            for one in entry.temporaries
+        ],
         entry.body,
         program.kernels,
         "int" if program.index_bits == 32 else "long",

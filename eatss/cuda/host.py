@@ -134,7 +134,7 @@ def launcher_text(
     parameters: Sequence[str],
     copies: Sequence[tuple[str, str, bool]],
     assumptions: Sequence[Assumption],
-    temporaries: Sequence[tuple[str, str, IntExpr]],
+    temporaries: Sequence[tuple[str, str, IntExpr, bool]],
     steps: Sequence[HostStep],
     kernels: Sequence[KernelCode],
     index_type: str,
@@ -148,7 +148,8 @@ def launcher_text(
         copies: sizes that are declared under another name, because their type is not ``int``:
             name, name of the parameter, and whether it is unsigned and 64 bits wide.
         assumptions: what must hold of the sizes.
-        temporaries: C type, name and number of elements of what it allocates.
+        temporaries: C type, name and number of elements of what it allocates, and whether it is
+            filled with zeros.
         steps: what it does.
         kernels: the kernels it may launch.
         index_type: type of counters.
@@ -171,17 +172,21 @@ def launcher_text(
     for kernel in kernels:
         if kernel.dynamic_shared:
             _opt_in(body, kernel)
-    for position, (c_type, temporary, count) in enumerate(temporaries):
-        size = c_text(_widened(count))
+    for position, (c_type, temporary, count, zeroed) in enumerate(temporaries):
+        size = f"sizeof({c_type}) * ({c_text(_widened(count))})"
         body.add(f"{c_type} *{temporary} = nullptr;")
-        allocation = f"cudaMalloc(&{temporary}, sizeof({c_type}) * ({size}))"
-        with body.block(f"if (cudaError_t eatss_error = {allocation})"):
-            body.add(*(f"cudaFree({name});" for _, name, _ in temporaries[:position]))
-            body.add("return (int)eatss_error;")
+        calls = [f"cudaMalloc(&{temporary}, {size})"]
+        if zeroed:
+            calls.append(f"cudaMemsetAsync({temporary}, 0, {size}, {stream})")
+        for call in calls:
+            with body.block(f"if (cudaError_t eatss_error = {call})"):
+                there = temporaries[: position + (call is not calls[0])]
+                body.add(*(f"cudaFree({name});" for _, name, _, _ in there))
+                body.add("return (int)eatss_error;")
     _emit_steps(body, steps, by_name, index_type, stream)
     if temporaries:
         body.add("const cudaError_t eatss_status = cudaGetLastError();")
-        for _, temporary, _ in temporaries:
+        for _, temporary, _, _ in temporaries:
             body.add(f"cudaFree({temporary});")
         body.add("return (int)eatss_status;")
     else:

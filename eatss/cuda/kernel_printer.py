@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from eatss.cuda.halves import type_text
 from eatss.cuda.lines import Lines
@@ -27,7 +28,9 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    PartialSum,
     Perform,
+    PutTogether,
     Scope,
     Source,
     Wait,
@@ -115,6 +118,8 @@ class _Printer:
                     self._all(node.body)
             elif isinstance(node, AllFinite):
                 self._all_finite(node)
+            elif isinstance(node, PutTogether):
+                self._put_together(node)
             else:
                 self._lines.add(self._line(node))
 
@@ -150,6 +155,51 @@ class _Printer:
                 with self._lines.block(f"{head}{counter} += {node.threads})"):
                     self._lines.add(test)
             self._lines.add(f"{name} = __syncthreads_and({name});")
+
+    def _put_together(self, node: PutTogether) -> None:
+        lines, name, number = self._lines, node.name, self._expression(node.number)
+        thread, arrived = self._expression(node.thread), f"&{self._element(node.arrived)}"
+        lines.add(f"bool {name} = true;")
+        with lines.block(f"if ({number} > 1)"):
+            ticket = f"{thread} != 0 || eatss_comes_last({arrived}, {number})"
+            lines.add(f"{name} = __syncthreads_and({ticket});")
+            with lines.block(f"if (!{name})", " else {"):
+                for one in node.sums:
+                    part = f"eatss_leave_part(&{self._element(one.left)}, {self._element(one.sum)});"
+                    self._over_places(one, part)
+                lines.add("__syncthreads();", f"if ({thread} == 0) eatss_parts_are_there({arrived});")
+            with lines.indented():
+                lines.add(f"if ({thread} == 0) eatss_wait_for_parts({arrived}, {number});")
+                lines.add("__syncthreads();")
+                for one in node.sums:
+                    self._added_up(node, one, number)
+            lines.add("}")
+
+    def _added_up(self, node: PutTogether, one: PartialSum, number: str) -> None:
+        """Print the sum of all parts, in the order of the blocks.
+
+        A part may change places with the one before it. A later one goes to memory and back, so
+        that registers hold one set of sums.
+        """
+        own, mine = self._expression(node.own), self._element(one.sum)
+        zero = constant_text(0, one.sum.buffer.element_type)
+        with self._lines.block(f"if ({own} > 1)"):
+            left = f"eatss_leave_part(&{self._element(one.left)}, {mine});"
+            self._over_places(one, left, f"{mine} = {zero};")
+        head = f"for (int {node.part} = 0; {node.part} < {number}; ++{node.part})"
+        with self._lines.block(head), self._lines.block(f"if ({node.part} != {own} || {own} > 1)"):
+            self._over_places(one, f"{mine} += eatss_part(&{self._element(one.found)});")
+
+    def _over_places(self, one: PartialSum, *texts: str) -> None:
+        """Print statements for each place of a sum in registers."""
+        if not one.counters:
+            self._lines.add(*texts)
+            return
+        name, extent = one.counters[0], one.extents[0]
+        inner = replace(one, counters=one.counters[1:], extents=one.extents[1:])
+        self._lines.add("#pragma unroll")
+        with self._lines.block(f"for (int {name} = 0; {name} < {extent}; ++{name})"):
+            self._over_places(inner, *texts)
 
     def _if(self, node: If) -> None:
         head = f"if ({self._conditions(node.conditions)})"

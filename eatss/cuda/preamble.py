@@ -164,6 +164,41 @@ __host__ __device__ __forceinline__ bool eatss_is_finite(float value)
 }
 """
 
+_TOGETHER = """\
+
+// Blocks put parts of a sum together. Each takes a ticket; all but the last leave their parts.
+__device__ __forceinline__ bool eatss_comes_last(int *arrived, int number)
+{
+    return atomicAdd(arrived, 1) == number - 1;
+}
+// A part goes to where other blocks find it.
+template <typename Value>
+__device__ __forceinline__ void eatss_leave_part(Value *to, Value value)
+{
+    __stcg(to, value);
+}
+// All threads of this block have left their parts, and met.
+__device__ __forceinline__ void eatss_parts_are_there(int *arrived)
+{
+    __threadfence();
+    atomicAdd(arrived + 1, 1);
+}
+// The others of all blocks have, which have come before this one. The counters are zero again.
+__device__ __forceinline__ void eatss_wait_for_parts(int *arrived, int number)
+{
+    while (*const_cast<volatile int *>(arrived + 1) != number - 1) {
+    }
+    __threadfence();
+    arrived[0] = arrived[1] = 0;
+}
+// A part that another block has left; the cache of this SM may have an older value.
+template <typename Value>
+__device__ __forceinline__ Value eatss_part(const Value *from)
+{
+    return __ldcg(from);
+}
+"""
+
 _FLOORDIV = """\
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -219,6 +254,7 @@ def preamble(needs: Needs) -> str:
         cuda += (text + of_halves * needs.halves) * wanted
     cuda += _WIDE_COPIES_AHEAD * (needs.wide_copies and needs.copies_ahead)
     cuda += "".join(text for way, text in _WIDE_CLEARS.items() if way in needs.wide_clears)
+    cuda += _TOGETHER * needs.together
     order = INSTRUCTIONS.names()
     used = sorted(
         {instruction for instruction, _ in needs.instructions},

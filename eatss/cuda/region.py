@@ -10,7 +10,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.analysis.structure import COPIES_AHEAD, RowBlock, WarpUse
+from eatss.analysis.structure import COPIES_AHEAD, RowBlock, SharedSum, WarpUse
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import (
     entry_arguments,
@@ -21,7 +21,7 @@ from eatss.cuda.signature import (
 )
 from eatss.forked import left_s
 from eatss.gpu import GpuProfile
-from eatss.kernel.nodes import Kernel
+from eatss.kernel.nodes import Kernel, Streamed
 from eatss.kernel.resources import resources_of
 from eatss.kernel.uses import (
     computed_by,
@@ -59,7 +59,13 @@ from eatss.program import (
     Constant,
     Entry,
     HostStep,
+    IntExpr,
     KernelCode,
+    Name,
+    Temporary,
+    minimum,
+    multiplied,
+    total,
 )
 from eatss.recipe.recipe import Recipe
 from eatss.schedule.errors import input_error_at
@@ -67,6 +73,7 @@ from eatss.schedule.names import NameTable, is_reserved
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.scops import Scop
 from eatss.transform.chain import transformed
+from eatss.transform.streamed_steps import Stream
 
 FIRST_OPERATIONS = 2_000_000
 """What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""
@@ -128,6 +135,7 @@ class RegionBuilder:
         self.kernels: list[KernelCode] = []
         self.parameter_tiles: dict[str, int] = {}
         self.code: list[Kernel] = []
+        self._workspaces: list[Temporary] = []
         self.outside: tuple[str, ...] = ()
 
     def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
@@ -162,7 +170,7 @@ class RegionBuilder:
             region=scop.index,
             whole_function=scop.whole_function,
             arguments=entry_arguments(scop, arrays, written),
-            temporaries=temporaries_of(scop, used),
+            temporaries=(*temporaries_of(scop, used), *self._workspaces),
             assumptions=(
                 *(() if self._generic else fixed_sizes(macros)),
                 *given_sizes(scop),
@@ -345,6 +353,7 @@ class RegionBuilder:
         )
         mapping = with_lanes_interleaved(mapping, staged)
         warps = decided.warps if decided is not None and unit.mapping.warps else None
+        wished = self._wished_stream(unit)
         stages = self._stages(warps, 1 if decided is None else decided.stages)
         context = replace(context, copies_ahead=stages > 1)
         kernel = KernelBuilder(
@@ -362,13 +371,17 @@ class RegionBuilder:
             stages=stages,
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
+            stream=None if wished is None else self._stream(unit, wished, kernel),
         )
         if warps is not None and computed_by(code, warps.instruction):
             code = replace(code, resident=resident)
         strides = grid_strides(kernel.kernel)
         kernel = replace(kernel, kernel=code, grid_strides=strides)
+        if code.streamed is not None:
+            kernel = self._streamed(kernel, code.streamed)
         notes = (
             *unit.notes,
+            *_streaming_notes(wished, code),
             *kernel.notes,
             *instruction_notes(code, self._told(code, instructions)),
             *map(str, rounded_sums(code)),
@@ -376,6 +389,43 @@ class RegionBuilder:
         )
         self._note(kernel, unit.piece, unit.mapping.block, unit.mapping.tiles, notes, in_order)
         return kernel
+
+    def _wished_stream(self, unit: Unit) -> SharedSum | None:
+        """Return how blocks of a unit are to take steps of all tiles, ``None`` if not."""
+        if unit.kernel is None or self._options.strict_fp or unit.mapping.split is not None:
+            return None
+        shared = self._planner.shared_sum(unit.kernel, self._recipe.kernel(unit.kernel))
+        return shared if shared is not None and shared.streamed else None
+
+    def _stream(self, unit: Unit, wished: SharedSum, kernel: BuiltKernel) -> Stream | None:
+        """Return what is known of a kernel whose blocks are to take steps of all tiles."""
+        origins = [
+            tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop
+        ]
+        if not origins:
+            return None
+        x, y, _ = unit.mapping.block
+        thread: IntExpr = Name("threadIdx.x")
+        for axis, beside in (("y", x), ("z", x * y)):
+            if unit.mapping.threads_along(axis):
+                here = multiplied(Constant(beside), Name(f"threadIdx.{axis}"))
+                thread = total(thread, here)
+        return Stream(blocks=wished.blocks, loop=origins[0], tiles=kernel.tiles, thread=thread)
+
+    def _streamed(self, kernel: BuiltKernel, streamed: Streamed) -> BuiltKernel:
+        """Return a kernel launched as so many blocks, and note the memory that they need."""
+        kernel.index.note(total(streamed.steps, Constant(2 * streamed.blocks)))
+        for buffer, zeroed in ((streamed.parts, False), (streamed.arrived, True)):
+            self._workspaces.append(
+                Temporary(
+                    name=buffer.name,
+                    element_type=buffer.element_type.value,
+                    shape=buffer.layout.extents,
+                    zeroed=zeroed,
+                )
+            )
+        grid = (minimum(streamed.steps, streamed.blocks), Constant(1), Constant(1))
+        return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None)
 
     def _note(
         self,
@@ -451,6 +501,17 @@ class RegionBuilder:
             return self._options.stages
         own = self._options.tile_sizes or self._options.block
         return (1 if own else alone) if warps is None else warps.stages
+
+
+def _streaming_notes(wished: SharedSum | None, code: Kernel) -> Iterator[str]:
+    """Say how blocks share the turns of a loop, or that they cannot."""
+    if wished is None:
+        return
+    if code.streamed is None:
+        yield f"blocks cannot take equal shares of the turns over {wished.loop}"
+    else:
+        blocks = wished.blocks
+        yield f"{blocks} blocks take equal shares of the turns over {wished.loop} of all tiles"
 
 
 def _refuse_reserved(scop: Scop) -> None:

@@ -8,7 +8,8 @@ threads, and needs no barrier in between. That one copy has different places for
 is up to who made it. In global memory threads of a block meet between phases only: what one phase
 wrote is there for another behind a barrier.
 
-That threads meet in a vote (:class:`AllFinite`) counts for nothing, since they vote only at times.
+That threads meet in a vote (:class:`AllFinite`) or where blocks put sums together counts for
+nothing, since they do so only at times.
 
 What is copied ahead is on its way until the thread that sent it has waited for it; only then does
 a barrier make it seen. Boxes of several stages are told apart: in a turn of a loop, stage
@@ -38,6 +39,7 @@ from eatss.kernel.nodes import (
     Let,
     Node,
     Perform,
+    PutTogether,
     Scope,
     Wait,
 )
@@ -263,6 +265,8 @@ class Follower:
             return self._turns(node, before, uniform=inside)
         if isinstance(node, AllFinite) and (not uniform or self._varies((node.unless,))):
             self._faults.append("a vote stands where not all threads of a block get to")
+        if isinstance(node, PutTogether) and (not uniform or self._varies((node.number, node.own))):
+            self._faults.append("sums are put together where not all threads of a block get to")
         if isinstance(node, Perform) and node.instruction.together and not uniform:
             self._faults.append(
                 f"{node.instruction.name} stands where not all threads of a warp get to"

@@ -8,7 +8,6 @@ from math import prod
 from eatss.analysis.banks import COPIED_BYTES
 from eatss.kernel.barriers import passed_on
 from eatss.kernel.nodes import (
-    Aligned,
     AllFinite,
     Buffer,
     Copy,
@@ -16,12 +15,12 @@ from eatss.kernel.nodes import (
     Element,
     For,
     Kernel,
-    Let,
     Node,
     Perform,
+    PutTogether,
 )
 from eatss.kernel.overlays import overlay_faults
-from eatss.kernel.uses import accesses, every, inside, own_expressions
+from eatss.kernel.uses import NAMED, accesses, every, inside, own_expressions
 from eatss.program import Constant, IntExpr, names_in
 
 _COORDINATES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
@@ -107,8 +106,7 @@ class _Here:
         for node in nodes:
             yield from _unknown(_before(node), known)
             inner = known | {*node.counters} if isinstance(node, For) else known
-            counted = {node.counter} if isinstance(node, AllFinite) else set()
-            yield from _unknown(own_expressions(node), inner | counted)
+            yield from _unknown(own_expressions(node), inner | _counted(node))
             if isinstance(node, Perform):
                 yield from _missing(node)
             written, read = accesses(node)
@@ -119,7 +117,7 @@ class _Here:
                     yield f"{element.buffer.name} is written, and passed to be read only"
             for body in inside(node):
                 yield from self.faults(body, inner, registers)
-            if isinstance(node, Let | Aligned | AllFinite):
+            if isinstance(node, NAMED):
                 known.add(node.name)
             elif isinstance(node, Copy) and node.width > 1 and not _fits(node):
                 names = " or ".join(
@@ -140,12 +138,21 @@ class _Here:
             yield f"{buffer.name} has {dimensions} dimensions, and an element {given} subscripts"
 
 
+def _counted(node: Node) -> set[str]:
+    """Return what a node itself counts, besides the turns of a loop."""
+    if isinstance(node, AllFinite):
+        return {node.counter}
+    return {*node.counters} if isinstance(node, PutTogether) else set()
+
+
 def _before(node: Node) -> Sequence[IntExpr]:
     """Return the expressions of a node that know none of its counters."""
     if isinstance(node, For):
         return (node.lower,)
     if isinstance(node, AllFinite):
         return (node.unless, node.thread)
+    if isinstance(node, PutTogether):
+        return (node.number, node.own, node.thread, *node.arrived.subscripts)
     return tuple(own_expressions(node))
 
 

@@ -198,6 +198,46 @@ class AllFinite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartialSum:
+    """Sums in registers of which blocks have parts: ``counters`` go through all ``extents``.
+
+    A block leaves its part at ``left``, and finds that of another block at ``found``.
+    """
+
+    counters: tuple[str, ...]
+    extents: tuple[int, ...]
+    sum: Element
+    left: Element
+    found: Element
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutTogether:
+    """Sums of which a ``number`` of blocks have parts come to the one of them that comes last.
+
+    ``name`` is 1 there, and 0 in the others, which leave their parts in memory. The last one waits
+    until all are there, and adds them up in the order of the blocks; this block is number ``own``
+    of them, ``part`` counts them. ``arrived`` is the first of two counters, which are zero before
+    and behind: blocks that have come, and that have left their parts. ``thread`` is the number of a
+    thread in its block. All threads of a block meet and agree; the expressions are the same for
+    all of them.
+    """
+
+    name: str
+    number: IntExpr
+    own: IntExpr
+    part: str
+    thread: IntExpr
+    arrived: Element
+    sums: tuple[PartialSum, ...]
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """All names that count something inside."""
+        return (self.part, *(name for one in self.sums for name in one.counters))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """The copies that a thread has sent ahead since the last one are a group."""
 
@@ -277,6 +317,7 @@ Node: TypeAlias = (
     | Copy
     | Aligned
     | AllFinite
+    | PutTogether
     | Commit
     | Wait
     | Perform
@@ -320,6 +361,20 @@ class WarpAxis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Streamed:
+    """How ``blocks`` take equal shares of the steps of all tiles of a kernel.
+
+    ``parts`` is memory for parts of sums, ``arrived`` has two counters for each tile, which are
+    zero when no block runs. ``steps`` is the number of steps of all tiles.
+    """
+
+    blocks: int
+    parts: Buffer
+    arrived: Buffer
+    steps: IntExpr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
     """A kernel: what each thread of each block does.
 
@@ -330,7 +385,8 @@ class Kernel:
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
     at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Boxes of a
     group of ``overlaid``, by name, lie where those of the other groups do: a block uses them one
-    group after another [:mod:`eatss.kernel.overlays`].
+    group after another [:mod:`eatss.kernel.overlays`]. Where it is ``streamed``, blocks do not have
+    tiles of their own [:mod:`eatss.transform.streamed_steps`].
     """
 
     name: str
@@ -344,6 +400,7 @@ class Kernel:
     resident: int = 1
     regroups: bool = False
     overlaid: tuple[tuple[str, ...], ...] = ()
+    streamed: Streamed | None = None
 
     @property
     def shared_bytes(self) -> int:

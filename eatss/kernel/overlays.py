@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from eatss.kernel.barriers import varies, varying_names
-from eatss.kernel.nodes import Aligned, AllFinite, Buffer, For, If, Let, Node
-from eatss.kernel.uses import accesses, every, inside
+from eatss.kernel.nodes import Buffer, For, If, Node
+from eatss.kernel.uses import NAMED, accesses, every, inside
 from eatss.program import IntExpr, evaluate, names_in, substitute
 
 _Test: TypeAlias = tuple[bool, tuple[IntExpr, ...]]
@@ -74,7 +74,7 @@ def _named_in(node: Node) -> set[str]:
     """Return the names that something inside a node, or its counter, has."""
     nodes = list(every((node,)))
     found = {name for one in nodes if isinstance(one, For) for name in one.counters}
-    return found | {one.name for one in nodes if isinstance(one, Let | Aligned | AllFinite)}
+    return found | {one.name for one in nodes if isinstance(one, NAMED)}
 
 
 def _is_overlaid(buffer: Buffer, groups: Mapping[str, int]) -> bool:

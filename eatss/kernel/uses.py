@@ -24,6 +24,7 @@ from eatss.kernel.nodes import (
     Let,
     Node,
     Perform,
+    PutTogether,
     Scope,
 )
 from eatss.kernel.values import functions
@@ -47,8 +48,9 @@ class Needs:
     integer expressions. ``halves`` says that there are such numbers, ``overlaid`` that boxes lie in
     the same memory, ``copies_ahead`` that copies do not pass through registers, ``wide_copies``
     that some are of several elements, ``wide_rows`` that rows of registers are, ``wide_lines`` that
-    registers are loaded so, ``finite`` that elements are tested for infinities. ``wide_clears`` are
-    those that clear what they do not read: ``"ahead"``, ``"load"``.
+    registers are loaded so, ``finite`` that elements are tested for infinities, ``together`` that
+    blocks put parts of sums together. ``wide_clears`` are those that clear what they do not read:
+    ``"ahead"``, ``"load"``.
     """
 
     shared: bool = False
@@ -61,6 +63,7 @@ class Needs:
     wide_lines: bool = False
     wide_clears: frozenset[str] = frozenset()
     finite: bool = False
+    together: bool = False
     instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
     operators: frozenset[Operator] = frozenset()
 
@@ -77,9 +80,14 @@ class Needs:
             wide_lines=self.wide_lines or other.wide_lines,
             wide_clears=self.wide_clears | other.wide_clears,
             finite=self.finite or other.finite,
+            together=self.together or other.together,
             instructions=self.instructions | other.instructions,
             operators=self.operators | other.operators,
         )
+
+
+NAMED = Let | Aligned | AllFinite | PutTogether
+"""Nodes by whose name something is called behind them."""
 
 
 def inside(node: Node) -> tuple[tuple[Node, ...], ...]:
@@ -118,6 +126,9 @@ def elements(node: Node) -> tuple[Element, ...]:
         return (node.target,)
     if isinstance(node, AllFinite):
         return tuple(one.element for one in node.shares)
+    if isinstance(node, PutTogether):
+        sums = (element for one in node.sums for element in (one.sum, one.left, one.found))
+        return (node.arrived, *sums)
     if isinstance(node, Perform):
         return tuple(one for _, several in node.operands for one in several)
     if isinstance(node, Evaluate):
@@ -135,6 +146,8 @@ def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
         return node.named(node.instruction.written), node.named(node.instruction.read)
     if isinstance(node, AllFinite):
         return (), elements(node)
+    if isinstance(node, PutTogether):
+        return elements(node), elements(node)
     if not elements(node):
         return (), ()
     target, *sources = elements(node)
@@ -149,6 +162,8 @@ def own_expressions(node: Node) -> Iterator[IntExpr]:
         yield from node.strides
     elif isinstance(node, AllFinite):
         yield from (node.unless, node.thread)
+    elif isinstance(node, PutTogether):
+        yield from (node.number, node.own, node.thread)
     elif isinstance(node, For):
         yield from (node.lower, node.condition, node.step)
     elif isinstance(node, If):
@@ -197,6 +212,14 @@ def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) 
         if isinstance(node, AllFinite):
             shares = tuple(replace(one, element=element(one.element)) for one in node.shares)
             return (replace(node, shares=shares),)
+        if isinstance(node, PutTogether):
+            sums = tuple(
+                replace(
+                    one, sum=element(one.sum), left=element(one.left), found=element(one.found)
+                )
+                for one in node.sums
+            )
+            return (replace(node, arrived=element(node.arrived), sums=sums),)
         if isinstance(node, Compute | Evaluate):
             reads = tuple(map(element, node.reads))
             return (replace(node, target=element(node.target), reads=reads),)
@@ -217,7 +240,7 @@ def with_expressions(
         return replace(one, subscripts=tuple(map(change, one.subscripts)))
 
     def changed(node: Node) -> tuple[Node, ...]:
-        if isinstance(node, For | If | Let | AllFinite):
+        if isinstance(node, For | If | Let | AllFinite | PutTogether):
             return (_with_own_expressions(node, change),)
         if isinstance(node, Copy) and node.condition is not None:
             return (replace(node, condition=change(node.condition)),)
@@ -229,7 +252,7 @@ def with_expressions(
 
 
 def _with_own_expressions(
-    node: For | If | Let | AllFinite, change: Callable[[IntExpr], IntExpr]
+    node: For | If | Let | AllFinite | PutTogether, change: Callable[[IntExpr], IntExpr]
 ) -> Node:
     if isinstance(node, Let):
         return replace(node, value=change(node.value))
@@ -237,6 +260,9 @@ def _with_own_expressions(
         return replace(node, conditions=tuple(map(change, node.conditions)))
     if isinstance(node, AllFinite):
         return replace(node, unless=change(node.unless), thread=change(node.thread))
+    if isinstance(node, PutTogether):
+        number, own, thread = map(change, (node.number, node.own, node.thread))
+        return replace(node, number=number, own=own, thread=thread)
     lower, condition, step = map(change, (node.lower, node.condition, node.step))
     return replace(node, lower=lower, condition=condition, step=step)
 
@@ -253,7 +279,8 @@ def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
     found |= {one.name for one in (*buffers_of(kernel.body), *kernel.shared)}
     found |= {name for one in nodes if isinstance(one, For) for name in one.counters}
     found |= {one.counter for one in nodes if isinstance(one, AllFinite)}
-    return found | {one.name for one in nodes if isinstance(one, Let | Aligned | AllFinite)}
+    found |= {name for one in nodes if isinstance(one, PutTogether) for name in one.counters}
+    return found | {one.name for one in nodes if isinstance(one, NAMED)}
 
 
 def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
@@ -352,6 +379,7 @@ def needs_of(kernel: Kernel) -> Needs:
         wide_lines="register" in widely,
         wide_clears=frozenset(_way(one) for one in copies if one.width > 1 and one.clears),
         finite=any(isinstance(node, AllFinite) for node in nodes),
+        together=any(isinstance(node, PutTogether) for node in nodes),
         instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
     )

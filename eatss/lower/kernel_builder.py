@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
+from functools import reduce
 from math import prod
 
 import islpy as isl
@@ -170,6 +171,7 @@ class KernelBuilder:
                 overlaid=_overlaid(self._staging.groups),
             ),
             grid=self._grid(ranges),
+            tiles=self._tile_counts(ranges),
             launch=launch,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),
@@ -246,12 +248,21 @@ class KernelBuilder:
                 known = self._parameter_tiles.get(name, 0)
                 self._parameter_tiles[name] = max(known, loop.tile)
 
+    def _tile_counts(
+        self, ranges: Dictionary[str, TileRange]
+    ) -> tuple[IntExpr, IntExpr, IntExpr]:
+        """Return the tiles along each axis of the grid, those of a split sum not counted."""
+        x, y, z = (
+            reduce(multiplied, (ranges[loop.name].count for loop in along), Constant(1))
+            for along in map(self._mapping.blocks_along, AXES)
+        )
+        return x, y, z
+
     def _grid(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
-        grid: dict[Axis, IntExpr] = dict.fromkeys(AXES, Constant(1))
+        grid: dict[Axis, IntExpr] = dict(zip(AXES, self._tile_counts(ranges), strict=True))
         for axis in AXES:
             for loop in self._mapping.blocks_along(axis):
                 self._index.note(ranges[loop.name].count)
-                grid[axis] = multiplied(grid[axis], ranges[loop.name].count)
             if axis != "x":  # the kernel strides over what exceeds the limit of a grid
                 grid[axis] = minimum(grid[axis], MAX_BLOCKS_YZ)
         split, shared = self._mapping.split, self._mapping.shared

@@ -12,7 +12,7 @@ from eatss.analysis.mapping import Axis
 from eatss.kernel.nodes import Kernel
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
-from eatss.program import IntExpr
+from eatss.program import Constant, IntExpr
 from eatss.schedule.names import NameTable
 from eatss.scops import Scop
 
@@ -47,7 +47,7 @@ class BuiltKernel:
     largest tile. ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None``
     for nothing. ``index`` has what the kernel and its grid compute of indices. ``origins``
     are where tiles of blocks along x begin, by the loops of the mapping. ``grid_strides`` are the
-    axes along which a block may take several tiles.
+    axes along which a block may take several tiles; ``tiles`` are those along x, y and z.
     """
 
     kernel: Kernel
@@ -59,3 +59,4 @@ class BuiltKernel:
     index: Indices
     origins: tuple[IntExpr, ...] = ()
     grid_strides: tuple[Axis, ...] = ()
+    tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))

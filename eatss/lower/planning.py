@@ -104,7 +104,9 @@ class UnitPlanner:
             whole = self._whole(piece, facts, selection, names)
         except NeedsOneThreadError as error:
             return [self.one_thread(piece, names, str(error))]
-        shared = None if self._options.strict_fp else self._shared_sum(facts, selection)
+        shared = None if self._options.strict_fp else self.shared_sum(facts.name, selection)
+        if shared is not None and shared.streamed:  # blocks do, of all that is launched together
+            shared = None
         if selection.spread is None and shared is None:
             return self._apart(whole, facts)
         if shared is not None:
@@ -120,10 +122,10 @@ class UnitPlanner:
             for split in self._spread_units(unit, facts, selection.spread, names)
         ]
 
-    def _shared_sum(self, facts: KernelFacts, selection: LayoutSizes) -> SharedSum | None:
-        """Return how blocks share sums: as the user wants it, else as is selected."""
+    def shared_sum(self, name: str, selection: LayoutSizes) -> SharedSum | None:
+        """Return how blocks share sums of a kernel: as the user wants it, else as is selected."""
         for kernel, own in self._options.shared_sums:
-            if kernel == facts.name:
+            if kernel == name:
                 return own if own.blocks > 1 else None
         return selection.shared_sum
 

@@ -180,7 +180,7 @@ class CupyMachine:
         kernels = Kernels(cupy, program, self._path)
         memory = [cupy.asarray(buffer.raw) for buffer in buffers]
         bound: dict[str, Any] = {
-            temporary.name: cupy.empty(key.shape, key.dtype)
+            temporary.name: (cupy.zeros if temporary.zeroed else cupy.empty)(key.shape, key.dtype)
             for key, temporary in zip(temporaries_of(entry, sizes), entry.temporaries, strict=True)
         }
         for buffer, device in zip(buffers, memory, strict=True):

@@ -356,7 +356,9 @@ class CupyWorkload:
                     for key, temporary in zip(
                         temporaries_of(entry, self._sizes), entry.temporaries, strict=True
                     ):
-                        bound[temporary.name] = self._acquire_one(key)
+                        bound[temporary.name] = memory = self._acquire_one(key)
+                        if temporary.zeroed:
+                            memory.fill(0)
                     for argument in entry.arguments:
                         if argument.role in ("array", "cell"):
                             key = key_of(argument, self._sizes, self._seed)

@@ -57,11 +57,15 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Temporary:
-    """Device memory the entry allocates for itself: an array local to the region."""
+    """Device memory the entry allocates for itself: an array local to the region.
+
+    One that is ``zeroed`` has zeros before each run; a run leaves zeros there.
+    """
 
     name: str
     element_type: str
     shape: tuple[IntExpr, ...]
+    zeroed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

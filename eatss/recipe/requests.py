@@ -53,6 +53,9 @@ class CodeRequest:
             code of eatss.
         share: Blocks that share the sum over a loop, by loop (``{"k": 32}``); 1 for none. By
             default as selected.
+        stream: Blocks that take equal shares of the turns of a loop, of all tiles, by loop
+            (``{"k": 132}``), so that few tiles keep all of the card busy; 1 for none. By default
+            as selected.
         strict_fp: Keep the order of every floating-point operation.
         index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
         line_info: Let compilers, debuggers and profilers name lines of the C source.
@@ -71,6 +74,7 @@ class CodeRequest:
     block: Block = ()
     placements: Mapping[str, str] | None = None
     share: Mapping[str, int] | None = None
+    stream: Mapping[str, int] | None = None
     strict_fp: bool = False
     index_bits: Literal[32, 64] | None = None
     line_info: bool = False
@@ -83,7 +87,7 @@ class CodeRequest:
     @property
     def keeps_apart(self) -> bool:
         """Whether no kernels become one: the user says so, or how each of them is laid out."""
-        own = self.tiles or self.block or self.placements or self.share
+        own = self.tiles or self.block or self.placements or self.share or self.stream
         return bool(own) or not self.fuse_rows
 
     def __post_init__(self) -> None:
@@ -117,6 +121,7 @@ class SizeKeywords(TypedDict, total=False):
     block: Block
     placements: Mapping[str, str] | None
     share: Mapping[str, int] | None
+    stream: Mapping[str, int] | None
 
 
 class CodeKeywords(SizeKeywords, total=False):
@@ -166,7 +171,7 @@ def checked_options(
         transformations=tuple(wanted.transformations),
         instructions=tuple(wanted.instructions),
         stages=wanted.stages,
-        shared_sums=tuple(_shared_sums(wanted.share or {}, facts, strict=wanted.strict_fp)),
+        shared_sums=tuple(_shared_sums(wanted, facts)),
         fuse_rows=wanted.fuse_rows,
     )
 
@@ -379,7 +384,8 @@ def _check_options(
             placements=dict(options.placements),
             index_bits=options.index_bits,
             stages=options.stages,
-            share={own.loop: own.blocks for _, own in options.shared_sums},
+            share={one.loop: one.blocks for _, one in options.shared_sums if not one.streamed},
+            stream={one.loop: one.blocks for _, one in options.shared_sums if one.streamed},
             strict_fp=options.strict_fp,
         )
         checked_options(facts, scops, wanted)
@@ -520,11 +526,13 @@ def _threads(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _shared_sums(
-    share: Mapping[str, int], facts: Sequence[KernelFacts], *, strict: bool
+    wanted: CodeRequest, facts: Sequence[KernelFacts]
 ) -> Iterator[tuple[str, SharedSum]]:
     """Yield how blocks share the sum of each kernel that has one of the loops."""
     found: dict[str, SharedSum] = {}
-    for loop, blocks in share.items():
+    asked = [(*one, False) for one in (wanted.share or {}).items()]
+    asked += [(*one, True) for one in (wanted.stream or {}).items()]
+    for loop, blocks, streamed in asked:
         whole = isinstance(blocks, int) and not isinstance(blocks, bool)
         if not (whole and 1 <= blocks <= MAX_BLOCKS_YZ):
             raise input_error(
@@ -532,11 +540,11 @@ def _shared_sums(
                 f"the sum over '{loop}' is to be shared by {blocks!r} blocks",
                 hint=f"give a whole number from 1 to {MAX_BLOCKS_YZ}",
             )
-        if strict and blocks > 1:
+        if wanted.strict_fp and blocks > 1:
             raise input_error(
                 "EATSS-K020",
                 f"{blocks} blocks that share the sum over '{loop}' take it in another order",
-                hint="leave out --share or --strict-fp",
+                hint=f"leave out {'--stream' if streamed else '--share'} or --strict-fp",
             )
         for kernel in _having(loop, facts, "no kernel has a"):
             before = found.get(kernel.name)
@@ -547,7 +555,7 @@ def _shared_sums(
                     hint="give one of them",
                 )
             if before is None or blocks > 1:
-                found[kernel.name] = SharedSum(loop=loop, blocks=blocks)
+                found[kernel.name] = SharedSum(loop=loop, blocks=blocks, streamed=streamed)
     yield from found.items()
 
 

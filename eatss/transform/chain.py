@@ -26,6 +26,7 @@ from eatss.transform.matrices_in_turn import with_matrices_in_turn
 from eatss.transform.parts_once import with_parts_once
 from eatss.transform.pipeline import pipelined
 from eatss.transform.rows_one_by_one import with_rows_one_by_one
+from eatss.transform.streamed_steps import Stream, with_steps_streamed
 from eatss.transform.through_registers import without_lines
 from eatss.transform.use_instruction import use_instruction
 from eatss.transform.use_warp_instruction import use_warp_instruction
@@ -44,6 +45,7 @@ def transformed(
     stages: int = 1,
     most_shared_bytes: int = 0,
     registers: int = 0,
+    stream: Stream | None = None,
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.
 
@@ -57,6 +59,7 @@ def transformed(
         stages: how many boxes of each copy there are to be, see :func:`pipelined`.
         most_shared_bytes: what a block may have.
         registers: what a compiler may give a thread.
+        stream: how blocks are to take steps of all tiles, if they are.
 
     Raises:
         InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X006``,
@@ -77,7 +80,7 @@ def transformed(
         kernel = padded_for_lanes(kernel, most_shared_bytes)
         kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
     if not strict_fp:
-        kernel = with_factors_grouped(_with_factors_last(kernel, taken_names(kernel, sizes)))
+        kernel = _regrouped(kernel, sizes, stream)
         _check(kernel, sizes, "after factors were put in another order: ")
     kernel = with_loads_before_tests(kernel, taken_names(kernel, sizes))
     _check(kernel, sizes, "after loads before tests: ")
@@ -114,12 +117,25 @@ def _check(kernel: Kernel, sizes: Collection[str], when: str) -> None:
         raise _internal("EATSS-K904", kernel, f"{when}{fault}")
 
 
-def _with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
+def _regrouped(kernel: Kernel, sizes: Collection[str], stream: Stream | None) -> Kernel:
+    """Return a kernel with shared factors last and others in groups, its steps streamed."""
+    if stream is not None:
+        apart = _with_factors_last(kernel, taken_names(kernel, sizes), apart=True)
+        found = with_steps_streamed(apart, stream, sizes, taken_names(apart, sizes))
+        if found.streamed is not None:
+            return with_factors_grouped(found)
+    return with_factors_grouped(_with_factors_last(kernel, taken_names(kernel, sizes)))
+
+
+def _with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) -> Kernel:
     """Return a kernel whose sums of products get shared factors at their end, row by row.
 
-    One whose sums have them there already stays as it is.
+    One whose sums have them there already stays as it is. Sums are parted from loaded values where
+    they are to be ``apart``.
     """
-    found = kernel if kernel.regroups else with_sums_continued(with_factors_last(kernel, taken))
+    found = kernel
+    if not kernel.regroups:
+        found = with_sums_continued(with_factors_last(kernel, taken, apart=apart))
     return kernel if found.body == kernel.body else with_rows_one_by_one(found)
 
 

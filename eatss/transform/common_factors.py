@@ -44,7 +44,7 @@ from eatss.transform.register_places import over_places
 from eatss.transform.use_instruction import added_to_target
 
 
-def with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
+def with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) -> Kernel:
     """Return a kernel whose sums of products get the factors that all of them share at their end.
 
     Those factors are scalars that are passed to the kernel. What else a loop does with the sum, or
@@ -53,10 +53,11 @@ def with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
     they are. A factor that is infinite makes NaN where a sum is zero.
 
     Where warps compute products, sums without such factors that would begin with loaded values are
-    parted from them, too: NVRTC 13.0 finds registers for them then, and otherwise takes stack.
+    parted from them, too: NVRTC 13.0 finds registers for them then, and otherwise takes stack. So
+    are all that are to be ``apart``.
     """
     overlaid = frozenset(name for group in kernel.overlaid for name in group)
-    body = _changed(kernel.body, taken, overlaid, apart=bool(kernel.warps))
+    body = _changed(kernel.body, taken, overlaid, apart=apart or bool(kernel.warps))
     return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
 
 

@@ -261,7 +261,11 @@ class FakeCupy(ModuleType):
     def _alloc(self, count: int) -> SimpleNamespace:
         memory = np.full(count, 0xFF, np.uint8)
         self.allocated.append(memory)
-        return SimpleNamespace(ptr=memory.ctypes.data, memory=memory)
+        return SimpleNamespace(
+            ptr=memory.ctypes.data,
+            memory=memory,
+            memset_async=lambda value, size, stream: memory[:size].fill(value),
+        )
 
     def _set_attribute(self, function: int, which: int, value: int) -> None:
         self.attributes.append((function, which, value))

@@ -844,6 +844,35 @@ inline void eatss_commit_copies() { eatss::commit_copies(); }
 template <int pending>
 inline void eatss_wait_for_copies() { eatss::wait_for_copies(pending); }
 
+// Blocks run one after another here: those that came before the last one have left their parts.
+EATSS_UNSEEN inline bool eatss_comes_last(int *arrived, int number) {
+    eatss::access((uintptr_t)arrived, sizeof(int), true, true);
+    return ++*arrived == number;
+}
+template <class T>
+EATSS_UNSEEN void eatss_leave_part(T *target, T value) {
+    eatss::access((uintptr_t)target, sizeof(T), true, true);
+    *target = value;
+}
+EATSS_UNSEEN inline void eatss_parts_are_there(int *arrived) {
+    eatss::access((uintptr_t)(arrived + 1), sizeof(int), true, true);
+    ++arrived[1];
+}
+EATSS_UNSEEN inline void eatss_wait_for_parts(int *arrived, int number) {
+    eatss::access((uintptr_t)(arrived + 1), sizeof(int), true, true);
+    if (arrived[1] != number - 1) {
+        eatss::note(cudaErrorLaunchFailure, "barrier", "kernel %s: %d blocks left their parts of a sum of %d",
+                    eatss::kernel_name, arrived[1], number);
+        eatss::stop();
+    }
+    arrived[0] = arrived[1] = 0;
+}
+template <class T>
+EATSS_UNSEEN T eatss_part(const T *source) {
+    eatss::access((uintptr_t)source, sizeof(T), false, true);
+    return *source;
+}
+
 template <class T>
 inline T eatss_larger(T one, typename eatss::Itself<T>::type other) { return other > one ? other : one; }
 template <class T>

@@ -1,0 +1,485 @@
+"""Blocks take equal shares of the steps of all tiles, however few tiles there are.
+
+    i0 = 96 * blockIdx.y; j0 = 128 * blockIdx.x;
+    sum_r = 0;
+    for (k0 = 0; k0 < NK; k0 += 32)
+        …sum_r += A[i][k] * B[k][j];
+    …C = beta * C + alpha * sum_r;
+
+becomes
+
+    for (tile = first / steps; tile * steps < last; ++tile) {
+        begin, end = the steps of the tile that are of this block;
+        i0 = 96 * (tile / columns); j0 = 128 * (tile % columns);
+        sum_r = 0;
+        for (k0 = 32 * begin; k0 < min(NK, 32 * end); k0 += 32)
+            …sum_r += A[i][k] * B[k][j];
+        put sum_r together, where other blocks have steps of the tile, too;
+        if (this block is the last of them)
+            …C = beta * C + alpha * sum_r;
+    }
+
+A block has a part of at most two tiles, its first and its last one; those in between are its own.
+So there are as many blocks as the card runs at a time, and all of them end together. This is what
+is known as stream-K [Osama et al., PPoPP 2023]. Results are rounded otherwise, and the same in
+every run with so many blocks: parts are added up in the order of the blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from eatss.free_names import free_name
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import (
+    Aligned,
+    Argument,
+    Buffer,
+    Compute,
+    Declare,
+    Element,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    PartialSum,
+    Perform,
+    PutTogether,
+    Streamed,
+)
+from eatss.kernel.uses import accesses, every, own_expressions, with_expressions
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    at_least,
+    difference,
+    multiplied,
+    names_in,
+    substitute,
+    total,
+)
+from eatss.scops import ElementType, Literal
+from eatss.transform.block_order import in_groups_of_rows
+from eatss.transform.use_instruction import added_to_target
+
+_BLOCK = Name("blockIdx.x")
+_GRID = "gridDim."
+_PLACES = ("blockIdx.", _GRID)
+_STORED = frozenset({ElementType.FLOAT, ElementType.DOUBLE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """How many ``blocks`` are to take steps of a kernel's tiles, and what is known of them.
+
+    ``loop`` counts the steps, by the name of its tiles' origin. ``tiles`` are those of blocks along
+    x, y and z, ``thread`` is the number of a thread in its block.
+    """
+
+    blocks: int
+    loop: str
+    tiles: tuple[IntExpr, IntExpr, IntExpr]
+    thread: IntExpr
+
+
+def with_steps_streamed(
+    kernel: Kernel, stream: Stream, sizes: Collection[str], taken: set[str]
+) -> Kernel:
+    """Return a kernel whose blocks take equal shares of all steps.
+
+    It stays as it is unless each block has one tile, and sums of products in registers that start
+    with zero are all that a loop over steps leaves behind, the same number of them for each tile.
+
+    Args:
+        kernel: without barriers, nothing copied ahead.
+        stream: the blocks, and the loop whose turns are steps.
+        sizes: names that kernels know without being passed them.
+        taken: names that stay what they are; more are added.
+    """
+    kernel = kernel if kernel.warps else in_groups_of_rows(kernel, taken)
+    found = _Tile.of(_without_strides(kernel.body), stream.loop)
+    if found is None:
+        return kernel
+    steps = found.steps({*sizes, *(one.name for one in kernel.arguments), *found.sizes})
+    if steps is None or not found.is_alone():
+        return kernel
+    return _Streaming(kernel, stream, found, steps, taken).kernel()
+
+
+def _without_strides(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return nodes with the first turn only of loops that take a block from tile to tile."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, For) and any(one.startswith(_GRID) for one in names_in(node.step)):
+            found += (Let(name=node.counter, value=node.lower), *_without_strides(node.body))
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tile:
+    """What a block does: ``head`` for all tiles, then for a tile nodes ``before``, a loop, others.
+
+    ``tests`` stand around the loop.
+    """
+
+    head: tuple[Node, ...]
+    before: tuple[Node, ...]
+    tests: tuple[IntExpr, ...]
+    loop: For
+    behind: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node], counter: str) -> _Tile | None:
+        """Return what a block does with a tile, if one loop has this counter."""
+        own = [at for at, one in enumerate(nodes) if _loop_in(one, counter) is not None]
+        if len(own) != 1 or sum(_counts(one, counter) for one in every(nodes)) != 1:
+            return None
+        (at,) = own
+        tests, loop = _loop_in(nodes[at], counter) or ((), None)
+        assert loop is not None
+        head, before = _parted(nodes[:at])
+        return cls(head=head, before=before, tests=tests, loop=loop, behind=tuple(nodes[at + 1 :]))
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The names that are the same for all tiles."""
+        return tuple(one.name for one in self.head if isinstance(one, Let))
+
+    @property
+    def sums(self) -> tuple[Buffer, ...]:
+        """The registers that the loop changes, and that are known behind it."""
+        declared = {one.buffer for one in every((self.loop,)) if isinstance(one, Declare)}
+        changed = {
+            element.buffer: None
+            for node in every((self.loop,))
+            for element in accesses(node)[0]
+            if element.buffer.space == "register"
+        }
+        return tuple(one for one in changed if one not in declared)
+
+    def steps(self, sizes: set[str]) -> IntExpr | None:
+        """Return the number of the loop's turns, one at least, if it is that for all tiles."""
+        loop = self.loop
+        last = _bound(loop)
+        known = [loop.lower, loop.condition, *self.tests]
+        names = {name for one in known for name in names_in(one)} - {loop.counter}
+        if last is None or not isinstance(loop.step, Constant) or not names <= sizes:
+            return None
+        if any(one.startswith(("threadIdx.", *_PLACES)) for one in names):
+            return None
+        length = difference(last, loop.lower)
+        turns = Apply(Operator.QUOTIENT, (total(length, Constant(loop.step.value - 1)), loop.step))
+        if isinstance(length, Constant):
+            return Constant(max(1, -(-length.value // loop.step.value)))
+        return at_least(turns, 1)
+
+    def is_alone(self) -> bool:
+        """Tell whether the loop leaves nothing behind but sums that begin with zero."""
+        before = [node for one in self.before for node in every((one,))]
+        loop = list(every((self.loop,)))
+        written = [element.buffer for node in (*before, *loop) for element in accesses(node)[0]]
+        spaces = {one.space for one in written}
+        boxes = {element.buffer for node in before for element in accesses(node)[0]}
+        if "global" in spaces or any(one.space == "shared" for one in boxes):
+            return False
+        kinds = {one.element_type for one in self.sums}
+        return len(kinds) == 1 and all(
+            one.element_type in _STORED
+            and all(isinstance(extent, Constant) for extent in one.layout.extents)
+            and _begins_with_zero(before, one)
+            and _is_added_to(loop, one)
+            for one in self.sums
+        )
+
+
+def _loop_in(node: Node, counter: str) -> tuple[tuple[IntExpr, ...], For] | None:
+    """Return the loop that a node is, and the tests around it."""
+    if isinstance(node, For) and node.counter == counter:
+        return (), node
+    if isinstance(node, If) and not node.orelse and len(node.body) == 1:
+        found = _loop_in(node.body[0], counter)
+        return None if found is None else ((*node.conditions, *found[0]), found[1])
+    return None
+
+
+def _counts(node: Node, counter: str) -> bool:
+    return isinstance(node, For) and node.counter == counter
+
+
+def _parted(nodes: Sequence[Node]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """Return the first nodes that name things the same for all tiles, and the others."""
+    head: list[Node] = []
+    rest: list[Node] = []
+    of_tile: set[str] = set()
+    leading = list(takewhile(lambda one: isinstance(one, Let | Aligned), nodes))
+    for node in leading:
+        names = {name for one in own_expressions(node) for name in names_in(one)}
+        depends = any(one in of_tile or one.startswith(_PLACES) for one in names)
+        if depends and isinstance(node, Let | Aligned):
+            of_tile.add(node.name)
+        (rest if depends else head).append(node)
+    return tuple(head), (*rest, *nodes[len(leading) :])
+
+
+def _bound(loop: For) -> IntExpr | None:
+    """Return what the counter of a loop stays below."""
+    condition = loop.condition
+    if not isinstance(condition, Apply) or condition.operands[0] != Name(loop.counter):
+        return None
+    if loop.counter in names_in(condition.operands[1]):
+        return None
+    if condition.operator is Operator.LT:
+        return condition.operands[1]
+    more = condition.operator is Operator.LE
+    return total(condition.operands[1], Constant(1)) if more else None
+
+
+def _begins_with_zero(nodes: Sequence[Node], buffer: Buffer) -> bool:
+    """Tell whether registers get zeros, and nothing else; no place of them gets another value."""
+    uses = [one for one in nodes if any(element.buffer == buffer for element in _all(one))]
+    return bool(uses) and all(_is_zero(one) for one in uses)
+
+
+def _is_zero(node: Node) -> bool:
+    if isinstance(node, Compute):
+        value = node.statement.value
+        return isinstance(value, Literal) and float(value.text.rstrip("fFlLuU")) == 0
+    return isinstance(node, Fill) and node.value == 0
+
+
+def _all(node: Node) -> tuple[Element, ...]:
+    written, read = accesses(node)
+    return (*written, *read)
+
+
+def _is_added_to(nodes: Sequence[Node], buffer: Buffer) -> bool:
+    """Tell whether products are added to registers, and nothing else is done with them."""
+    return all(
+        _adds(one, buffer)
+        for one in nodes
+        if any(element.buffer == buffer for element in _all(one))
+    )
+
+
+def _adds(node: Node, buffer: Buffer) -> bool:
+    if isinstance(node, Perform):
+        given = [name for name, own in node.operands if any(e.buffer == buffer for e in own)]
+        return node.instruction.adds and given == [*node.instruction.written]
+    if not isinstance(node, Compute) or node.target.buffer != buffer:
+        return False
+    used = [one for one in node.reads if one.buffer == buffer]
+    added = added_to_target(node, node.statement.value)
+    return added is not None and all(one == node.target for one in used)
+
+
+class _Streaming:
+    """Makes a kernel whose blocks take shares of all steps."""
+
+    def __init__(
+        self, kernel: Kernel, stream: Stream, tile: _Tile, steps: IntExpr, taken: set[str]
+    ) -> None:
+        self._kernel, self._stream, self._tile, self._steps = kernel, stream, tile, steps
+        self._taken = taken
+        names = ("steps", "share", "first", "last", "tile", "begin", "end", "owner", "number")
+        self._names = {one: free_name(one, taken) for one in (*names, "own", "whole", "part")}
+        self._thread = free_name("thread", taken)
+
+    def _name(self, name: str) -> Name:
+        return Name(self._names[name])
+
+    def kernel(self) -> Kernel:
+        """Return the kernel, with memory for parts of sums as arguments."""
+        kernel, tile, stream = self._kernel, self._tile, self._stream
+        x, y, z = stream.tiles
+        tiles = multiplied(multiplied(x, y), z)
+        steps = multiplied(tiles, self._steps)
+        streamed = Streamed(
+            blocks=stream.blocks, parts=self._parts(), arrived=self._arrived(tiles), steps=steps
+        )
+        grid = Name("gridDim.x")
+        share = Apply(
+            Operator.QUOTIENT, (total(steps, difference(grid, Constant(1))), grid)
+        )
+        head = (
+            *tile.head,
+            self._let("steps", self._steps),
+            self._let("share", share),
+            self._let("first", multiplied(self._name("share"), _BLOCK)),
+            self._let("last", _least(total(self._name("first"), self._name("share")), steps)),
+            Let(name=self._thread, value=stream.thread, narrow=True),
+        )
+        counter = self._name("tile")
+        loop = For(
+            counter=counter.name,
+            lower=Apply(Operator.QUOTIENT, (self._name("first"), self._name("steps"))),
+            condition=Apply(Operator.LT, (multiplied(counter, self._name("steps")), self._name("last"))),
+            step=Constant(1),
+            body=self._of_a_tile(streamed),
+        )
+        passed = [Argument(name=one.name, buffer=one, passed_on=True)
+                  for one in (streamed.parts, streamed.arrived)]
+        return replace(
+            kernel,
+            body=(*head, loop),
+            arguments=(*kernel.arguments, *passed),
+            regroups=True,
+            streamed=streamed,
+        )
+
+    def _let(self, name: str, value: IntExpr) -> Let:
+        return Let(name=self._names[name], value=value)
+
+    def _of_a_tile(self, streamed: Streamed) -> tuple[Node, ...]:
+        tile, counter = self._tile, self._name("tile")
+        before_it = multiplied(counter, self._name("steps"))
+        begin = Apply(Operator.MAX, (difference(self._name("first"), before_it), Constant(0)))
+        end = _least(difference(self._name("last"), before_it), self._name("steps"))
+        found: list[Node] = [self._let("begin", begin), self._let("end", end)]
+        loop = tile.loop
+        last = _bound(loop)
+        assert last is not None
+        origin = total(loop.lower, multiplied(loop.step, self._name("begin")))
+        stop = _least(last, total(loop.lower, multiplied(loop.step, self._name("end"))))
+        stops = free_name("stop", self._taken)
+        inner: Node = replace(
+            loop, lower=origin, condition=Apply(Operator.LT, (Name(loop.counter), Name(stops)))
+        )
+        if tile.tests:
+            inner = If(conditions=tile.tests, body=(inner,))
+        places = self._places()
+        own = [
+            *with_expressions(tile.before, lambda one: substitute(one, places)),
+            Let(name=stops, value=stop),
+            inner,
+        ]
+        behind = with_expressions(tile.behind, lambda one: substitute(one, places))
+        whole = self._name("whole")
+        return (*found, *own, *self._together(streamed), If(conditions=(whole,), body=behind))
+
+    def _places(self) -> Mapping[str, IntExpr]:
+        """Return where a tile lies, as blocks had it."""
+        x, y, z = self._stream.tiles
+        tile = self._name("tile")
+        rows = Apply(Operator.QUOTIENT, (tile, x))
+        return {
+            "blockIdx.x": Apply(Operator.REMAINDER, (tile, x)),
+            "blockIdx.y": rows if z == Constant(1) else Apply(Operator.REMAINDER, (rows, y)),
+            "blockIdx.z": Apply(Operator.QUOTIENT, (rows, y)),
+            "gridDim.x": x,
+            "gridDim.y": y,
+            "gridDim.z": z,
+        }
+
+    def _together(self, streamed: Streamed) -> tuple[Node, ...]:
+        """Return what puts the sums of a tile together."""
+        before_it = multiplied(self._name("tile"), self._name("steps"))
+        owner = Apply(Operator.QUOTIENT, (before_it, self._name("share")))
+        latest = Apply(
+            Operator.QUOTIENT,
+            (total(before_it, difference(self._name("steps"), Constant(1))), self._name("share")),
+        )
+        number = total(difference(latest, self._name("owner")), Constant(1))
+        return (
+            self._let("owner", owner),
+            self._let("number", number),
+            self._let("own", difference(_BLOCK, self._name("owner"))),
+            PutTogether(
+                name=self._names["whole"],
+                number=self._name("number"),
+                own=self._name("own"),
+                part=self._names["part"],
+                thread=Name(self._thread),
+                arrived=Element(
+                    buffer=streamed.arrived,
+                    subscripts=(multiplied(Constant(2), self._name("tile")),),
+                ),
+                sums=tuple(self._sums(streamed.parts)),
+            ),
+        )
+
+    def _sums(self, parts: Buffer) -> list[PartialSum]:
+        found: list[PartialSum] = []
+        registers = sum(map(_places_of, self._tile.sums))
+        at = 0
+        for one in self._tile.sums:
+            counters = tuple(free_name("s", self._taken) for _ in one.layout.extents)
+            place: IntExpr = Constant(0)
+            extents = tuple(_number(extent) for extent in one.layout.extents)
+            for name, extent in zip(counters, extents, strict=True):
+                place = total(multiplied(place, Constant(extent)), Name(name))
+            register = total(place, Constant(at))
+            left, others = (
+                Element(buffer=parts, subscripts=(self._slot(number), register, Name(self._thread)))
+                for number in (self._name("own"), self._name("part"))
+            )
+            found.append(
+                PartialSum(
+                    counters=counters,
+                    extents=extents,
+                    sum=Element(buffer=one, subscripts=tuple(Name(name) for name in counters)),
+                    left=left,
+                    found=others,
+                )
+            )
+            at += _places_of(one)
+        assert at == registers
+        return found
+
+    def _slot(self, number: IntExpr) -> IntExpr:
+        """Return where a block leaves a part: that of its last tile, which it begins, or the other.
+
+        Number 0 of the blocks of a tile begins it.
+        """
+        block = total(self._name("owner"), number)
+        return total(multiplied(Constant(2), block), _least(number, Constant(1)))
+
+    def _parts(self) -> Buffer:
+        registers = sum(map(_places_of, self._tile.sums))
+        first = self._tile.sums[0]
+        return Buffer(
+            name=free_name(f"{self._kernel.name}_parts", self._taken),
+            space="global",
+            element_type=first.element_type,
+            layout=Layout(
+                (
+                    Constant(2 * self._stream.blocks),
+                    Constant(registers),
+                    Constant(self._kernel.threads),
+                )
+            ),
+        )
+
+    def _arrived(self, tiles: IntExpr) -> Buffer:
+        return Buffer(
+            name=free_name(f"{self._kernel.name}_arrived", self._taken),
+            space="global",
+            element_type=ElementType.INT32,
+            layout=Layout((multiplied(Constant(2), tiles),)),
+        )
+
+
+def _least(one: IntExpr, other: IntExpr) -> IntExpr:
+    if isinstance(one, Constant) and isinstance(other, Constant):
+        return Constant(min(one.value, other.value))
+    return Apply(Operator.MIN, (one, other))
+
+
+def _number(extent: IntExpr) -> int:
+    assert isinstance(extent, Constant)
+    return extent.value
+
+
+def _places_of(buffer: Buffer) -> int:
+    found = 1
+    for extent in buffer.layout.extents:
+        found *= _number(extent)
+    return found
