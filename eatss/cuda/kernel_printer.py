@@ -165,9 +165,13 @@ class _Printer:
             lines.add(f"{name} = __syncthreads_and({ticket});")
             with lines.block(f"if (!{name})", " else {"):
                 for one in node.sums:
-                    part = f"eatss_leave_part(&{self._element(one.left)}, {self._element(one.sum)});"
+                    part = (
+                        f"eatss_leave_part(&{self._element(one.left)}, {self._element(one.sum)});"
+                    )
                     self._over_places(one, part)
-                lines.add("__syncthreads();", f"if ({thread} == 0) eatss_parts_are_there({arrived});")
+                lines.add(
+                    "__syncthreads();", f"if ({thread} == 0) eatss_parts_are_there({arrived});"
+                )
             with lines.indented():
                 lines.add(f"if ({thread} == 0) eatss_wait_for_parts({arrived}, {number});")
                 lines.add("__syncthreads();")

@@ -10,6 +10,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.mapping import AXES
 from eatss.analysis.structure import COPIES_AHEAD, RowBlock, SharedSum, WarpUse
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import (
@@ -361,6 +362,8 @@ class RegionBuilder:
         ).build()
         instructions = self._instructions(warps)
         resident = 1 if warps is None else self._resident(warps)
+        if wished is not None:
+            resident = max(resident, -(-wished.blocks // self._profile.sm_count))
         code = transformed(
             kernel.kernel,
             transformations=self._options.transformations,
@@ -373,7 +376,8 @@ class RegionBuilder:
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
             stream=None if wished is None else self._stream(unit, wished, kernel),
         )
-        if warps is not None and computed_by(code, warps.instruction):
+        of_warps = warps is not None and computed_by(code, warps.instruction)
+        if of_warps or code.streamed is not None:
             code = replace(code, resident=resident)
         strides = grid_strides(kernel.kernel)
         kernel = replace(kernel, kernel=code, grid_strides=strides)
@@ -399,14 +403,12 @@ class RegionBuilder:
 
     def _stream(self, unit: Unit, wished: SharedSum, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
-        origins = [
-            tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop
-        ]
+        origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
         if not origins:
             return None
         x, y, _ = unit.mapping.block
         thread: IntExpr = Name("threadIdx.x")
-        for axis, beside in (("y", x), ("z", x * y)):
+        for axis, beside in zip(AXES[1:], (x, x * y), strict=True):
             if unit.mapping.threads_along(axis):
                 here = multiplied(Constant(beside), Name(f"threadIdx.{axis}"))
                 thread = total(thread, here)

@@ -214,9 +214,7 @@ def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) 
             return (replace(node, shares=shares),)
         if isinstance(node, PutTogether):
             sums = tuple(
-                replace(
-                    one, sum=element(one.sum), left=element(one.left), found=element(one.found)
-                )
+                replace(one, sum=element(one.sum), left=element(one.left), found=element(one.found))
                 for one in node.sums
             )
             return (replace(node, arrived=element(node.arrived), sums=sums),)

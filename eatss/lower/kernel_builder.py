@@ -248,12 +248,11 @@ class KernelBuilder:
                 known = self._parameter_tiles.get(name, 0)
                 self._parameter_tiles[name] = max(known, loop.tile)
 
-    def _tile_counts(
-        self, ranges: Dictionary[str, TileRange]
-    ) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _tile_counts(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
         """Return the tiles along each axis of the grid, those of a split sum not counted."""
+        one: IntExpr = Constant(1)
         x, y, z = (
-            reduce(multiplied, (ranges[loop.name].count for loop in along), Constant(1))
+            reduce(multiplied, (ranges[loop.name].count for loop in along), one)
             for along in map(self._mapping.blocks_along, AXES)
         )
         return x, y, z

@@ -1,4 +1,4 @@
-"""Blocks take equal shares of the steps of all tiles, however few tiles there are.
+"""Blocks take equal shares of the steps of tiles, however few tiles there are.
 
     i0 = 96 * blockIdx.y; j0 = 128 * blockIdx.x;
     sum_r = 0;
@@ -8,7 +8,8 @@
 
 becomes
 
-    for (tile = first / steps; tile * steps < last; ++tile) {
+    for (turn = 0; turn < turns; ++turn) {
+        tile = turn < waves ? turn * blocks + block : the next one of which this block has steps;
         begin, end = the steps of the tile that are of this block;
         i0 = 96 * (tile / columns); j0 = 128 * (tile % columns);
         sum_r = 0;
@@ -19,14 +20,18 @@ becomes
             …C = beta * C + alpha * sum_r;
     }
 
-A block has a part of at most two tiles, its first and its last one; those in between are its own.
-So there are as many blocks as the card runs at a time, and all of them end together. This is what
-is known as stream-K [Osama et al., PPoPP 2023]. Results are rounded otherwise, and the same in
-every run with so many blocks: parts are added up in the order of the blocks.
+There are as many blocks as the card runs at a time. They take whole tiles, one each, as long as
+there are twice as many left as blocks: tiles that are computed at a time are near each other. Of
+the steps of all that are left then each block takes an equal share, so that all of them end
+together. A block has a part of at most two tiles, its first and its last one of these. This is
+known as stream-K, with waves of whole tiles before it [Osama et al., PPoPP 2023]. Results are
+rounded otherwise, and the same in every run with so many blocks: parts are added up in the order of
+the blocks.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -65,14 +70,23 @@ from eatss.program import (
     substitute,
     total,
 )
-from eatss.scops import ElementType, Literal
+from eatss.scops import Cast, ElementType, Literal
 from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.use_instruction import added_to_target
 
 _BLOCK = Name("blockIdx.x")
 _GRID = "gridDim."
 _PLACES = ("blockIdx.", _GRID)
+_NOTHING = re.compile(r"[0.]+[fFlLuU]*")
 _STORED = frozenset({ElementType.FLOAT, ElementType.DOUBLE})
+
+_MOST_WAVES = 2
+"""Times as many tiles as blocks of which blocks share the steps: less than that."""
+
+_NAMES = (
+    *("steps", "waves", "left", "share", "first", "last", "begun", "turns", "turn", "streamed"),
+    *("tile", "begin", "end", "owner", "number", "own", "whole", "part"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +266,9 @@ def _begins_with_zero(nodes: Sequence[Node], buffer: Buffer) -> bool:
 def _is_zero(node: Node) -> bool:
     if isinstance(node, Compute):
         value = node.statement.value
-        return isinstance(value, Literal) and float(value.text.rstrip("fFlLuU")) == 0
+        while isinstance(value, Cast):
+            value = value.operand
+        return isinstance(value, Literal) and _NOTHING.fullmatch(value.text) is not None
     return isinstance(node, Fill) and node.value == 0
 
 
@@ -289,8 +305,7 @@ class _Streaming:
     ) -> None:
         self._kernel, self._stream, self._tile, self._steps = kernel, stream, tile, steps
         self._taken = taken
-        names = ("steps", "share", "first", "last", "tile", "begin", "end", "owner", "number")
-        self._names = {one: free_name(one, taken) for one in (*names, "own", "whole", "part")}
+        self._names = {one: free_name(one, taken) for one in _NAMES}
         self._thread = free_name("thread", taken)
 
     def _name(self, name: str) -> Name:
@@ -301,54 +316,81 @@ class _Streaming:
         kernel, tile, stream = self._kernel, self._tile, self._stream
         x, y, z = stream.tiles
         tiles = multiplied(multiplied(x, y), z)
-        steps = multiplied(tiles, self._steps)
         streamed = Streamed(
-            blocks=stream.blocks, parts=self._parts(), arrived=self._arrived(tiles), steps=steps
+            blocks=stream.blocks,
+            parts=self._parts(),
+            arrived=self._arrived(),
+            steps=multiplied(tiles, self._steps),
         )
-        grid = Name("gridDim.x")
-        share = Apply(
-            Operator.QUOTIENT, (total(steps, difference(grid, Constant(1))), grid)
-        )
-        head = (
-            *tile.head,
-            self._let("steps", self._steps),
-            self._let("share", share),
-            self._let("first", multiplied(self._name("share"), _BLOCK)),
-            self._let("last", _least(total(self._name("first"), self._name("share")), steps)),
-            Let(name=self._thread, value=stream.thread, narrow=True),
-        )
-        counter = self._name("tile")
+        named = self._name
         loop = For(
-            counter=counter.name,
-            lower=Apply(Operator.QUOTIENT, (self._name("first"), self._name("steps"))),
-            condition=Apply(Operator.LT, (multiplied(counter, self._name("steps")), self._name("last"))),
+            counter=named("turn").name,
+            lower=Constant(0),
+            condition=Apply(Operator.LT, (named("turn"), named("turns"))),
             step=Constant(1),
             body=self._of_a_tile(streamed),
         )
-        passed = [Argument(name=one.name, buffer=one, passed_on=True)
-                  for one in (streamed.parts, streamed.arrived)]
+        passed = [
+            Argument(name=one.name, buffer=one, passed_on=True)
+            for one in (streamed.parts, streamed.arrived)
+        ]
         return replace(
             kernel,
-            body=(*head, loop),
+            body=(*tile.head, *self._shares(tiles), loop),
             arguments=(*kernel.arguments, *passed),
             regroups=True,
             streamed=streamed,
+        )
+
+    def _shares(self, tiles: IntExpr) -> tuple[Let, ...]:
+        """Name what a block takes: whole tiles, then steps ``first`` to ``last`` of those left."""
+        named, blocks = self._name, Name("gridDim.x")
+        waves = total(Apply(Operator.QUOTIENT, (tiles, blocks)), Constant(-1))
+        left = difference(tiles, multiplied(named("waves"), blocks))
+        steps = named("steps")
+        first, last = named("first"), named("last")
+        return (
+            self._let("steps", self._steps),
+            self._let("waves", at_least(waves, 0)),
+            self._let("left", multiplied(left, steps)),
+            self._let("share", _rounded_up(named("left"), blocks)),
+            self._let("first", _least(multiplied(named("share"), _BLOCK), named("left"))),
+            self._let("last", _least(total(first, named("share")), named("left"))),
+            self._let("begun", Apply(Operator.QUOTIENT, (first, steps))),
+            self._let(
+                "turns",
+                total(named("waves"), difference(_rounded_up(last, steps), named("begun"))),
+            ),
+            Let(name=self._thread, value=self._stream.thread, narrow=True),
         )
 
     def _let(self, name: str, value: IntExpr) -> Let:
         return Let(name=self._names[name], value=value)
 
     def _of_a_tile(self, streamed: Streamed) -> tuple[Node, ...]:
-        tile, counter = self._tile, self._name("tile")
-        before_it = multiplied(counter, self._name("steps"))
-        begin = Apply(Operator.MAX, (difference(self._name("first"), before_it), Constant(0)))
-        end = _least(difference(self._name("last"), before_it), self._name("steps"))
-        found: list[Node] = [self._let("begin", begin), self._let("end", end)]
-        loop = tile.loop
+        named, steps = self._name, self._name("steps")
+        whole = Apply(Operator.LT, (named("turn"), named("waves")))
+        before_it = multiplied(named("streamed"), steps)
+
+        def chosen(of_whole: IntExpr, otherwise: IntExpr) -> IntExpr:
+            return Apply(Operator.SELECT, (whole, of_whole, otherwise))
+
+        begin = Apply(Operator.MAX, (difference(named("first"), before_it), Constant(0)))
+        end = _least(difference(named("last"), before_it), steps)
+        number = difference(named("turn"), named("waves"))
+        own_tile = total(multiplied(named("turn"), Name("gridDim.x")), _BLOCK)
+        of_all = total(multiplied(named("waves"), Name("gridDim.x")), named("streamed"))
+        found: list[Node] = [
+            self._let("streamed", total(named("begun"), number)),
+            self._let("tile", chosen(own_tile, of_all)),
+            self._let("begin", chosen(Constant(0), begin)),
+            self._let("end", chosen(steps, end)),
+        ]
+        tile, loop = self._tile, self._tile.loop
         last = _bound(loop)
         assert last is not None
-        origin = total(loop.lower, multiplied(loop.step, self._name("begin")))
-        stop = _least(last, total(loop.lower, multiplied(loop.step, self._name("end"))))
+        origin = total(loop.lower, multiplied(loop.step, named("begin")))
+        stop = _least(last, total(loop.lower, multiplied(loop.step, named("end"))))
         stops = free_name("stop", self._taken)
         inner: Node = replace(
             loop, lower=origin, condition=Apply(Operator.LT, (Name(loop.counter), Name(stops)))
@@ -362,8 +404,8 @@ class _Streaming:
             inner,
         ]
         behind = with_expressions(tile.behind, lambda one: substitute(one, places))
-        whole = self._name("whole")
-        return (*found, *own, *self._together(streamed), If(conditions=(whole,), body=behind))
+        together = self._together(streamed, whole)
+        return (*found, *own, *together, If(conditions=(named("whole"),), body=behind))
 
     def _places(self) -> Mapping[str, IntExpr]:
         """Return where a tile lies, as blocks had it."""
@@ -379,28 +421,26 @@ class _Streaming:
             "gridDim.z": z,
         }
 
-    def _together(self, streamed: Streamed) -> tuple[Node, ...]:
-        """Return what puts the sums of a tile together."""
-        before_it = multiplied(self._name("tile"), self._name("steps"))
-        owner = Apply(Operator.QUOTIENT, (before_it, self._name("share")))
-        latest = Apply(
-            Operator.QUOTIENT,
-            (total(before_it, difference(self._name("steps"), Constant(1))), self._name("share")),
-        )
-        number = total(difference(latest, self._name("owner")), Constant(1))
+    def _together(self, streamed: Streamed, whole: IntExpr) -> tuple[Node, ...]:
+        """Return what puts the sums of a tile together, where it is no ``whole`` one."""
+        named, steps = self._name, self._name("steps")
+        before_it = multiplied(named("streamed"), steps)
+        behind_it = total(before_it, difference(steps, Constant(1)))
+        several = difference(Apply(Operator.QUOTIENT, (behind_it, named("share"))), named("owner"))
+        number = Apply(Operator.SELECT, (whole, Constant(1), total(several, Constant(1))))
         return (
-            self._let("owner", owner),
+            self._let("owner", Apply(Operator.QUOTIENT, (before_it, named("share")))),
             self._let("number", number),
-            self._let("own", difference(_BLOCK, self._name("owner"))),
+            self._let("own", difference(_BLOCK, named("owner"))),
             PutTogether(
                 name=self._names["whole"],
-                number=self._name("number"),
-                own=self._name("own"),
+                number=named("number"),
+                own=named("own"),
                 part=self._names["part"],
                 thread=Name(self._thread),
                 arrived=Element(
                     buffer=streamed.arrived,
-                    subscripts=(multiplied(Constant(2), self._name("tile")),),
+                    subscripts=(multiplied(Constant(2), named("streamed")),),
                 ),
                 sums=tuple(self._sums(streamed.parts)),
             ),
@@ -458,13 +498,18 @@ class _Streaming:
             ),
         )
 
-    def _arrived(self, tiles: IntExpr) -> Buffer:
+    def _arrived(self) -> Buffer:
         return Buffer(
             name=free_name(f"{self._kernel.name}_arrived", self._taken),
             space="global",
             element_type=ElementType.INT32,
-            layout=Layout((multiplied(Constant(2), tiles),)),
+            layout=Layout((Constant(2 * _MOST_WAVES * self._stream.blocks),)),
         )
+
+
+def _rounded_up(value: IntExpr, divisor: IntExpr) -> IntExpr:
+    """Return a quotient rounded up."""
+    return Apply(Operator.QUOTIENT, (total(value, difference(divisor, Constant(1))), divisor))
 
 
 def _least(one: IntExpr, other: IntExpr) -> IntExpr:
