@@ -175,6 +175,7 @@ def _candidates(
         sum_tile=np.array([sum_tile]),
         stages=np.ones(1),
         chunks=np.array([chunks]),
+        streams=np.zeros(1),
     )
 
 

@@ -375,7 +375,8 @@ class LaunchFacts:
     ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``shared_loop`` that
     of sums that blocks share. ``products`` are the statements that the structure's instruction
     computes. Tiles that a bound cuts, as in a triangle, run as full ones do for the statements that
-    are ``whole_if_finite``, where no factor is infinite.
+    are ``whole_if_finite``, where no factor is infinite. Blocks may take equal shares of the turns
+    of the ``stream_loop``.
     """
 
     mapped: tuple[str, ...]
@@ -387,6 +388,7 @@ class LaunchFacts:
     shared_loop: str | None = None
     products: tuple[ProductFacts, ...] = ()
     whole_if_finite: tuple[str, ...] = ()
+    stream_loop: str | None = None
 
     @property
     def copies(self) -> tuple[int, ...]:
@@ -425,6 +427,11 @@ class Structure:
     shared_loop: str | None = None
     instruction: WarpInstruction | None = None
     in_order: bool = False
+
+    @property
+    def stream_loop(self) -> str | None:
+        """The loop of whose turns blocks may take equal shares."""
+        return next((one.stream_loop for one in self.launches if one.stream_loop), None)
 
     @property
     def sum_kinds(self) -> tuple[str, ...]:

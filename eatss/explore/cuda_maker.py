@@ -231,7 +231,8 @@ def _kernel_text(kernel: KernelSelection) -> str:
         words.append(f"sums over {spread.lanes} lanes × {spread.tile} × {spread.chunks} blocks")
     if kernel.shared_sum is not None:
         shared = kernel.shared_sum
-        words.append(f"the sum over {shared.loop} by {shared.blocks} blocks")
+        what = "equal shares of the turns" if shared.streamed else "the sum"
+        words.append(f"{what} over {shared.loop} by {shared.blocks} blocks")
     if staged:
         words.append(f"{', '.join(staged)} shared")
     if kernel.warps is None and kernel.stages > 1:

@@ -13,7 +13,7 @@ from eatss.analysis.structure import MAX_STAGES, Structure
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
 from eatss.model.cuda_lattice import PLAIN_TILE, CudaLattice, Integers
-from eatss.model.cuda_layout import in_warps, structure_of
+from eatss.model.cuda_layout import in_warps, streams_of, structure_of
 from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import cuda_at
 from eatss.model.selection import KernelSelection, Selection
@@ -35,6 +35,7 @@ class Decided:
     warps: str | None = None
     stages: int | None = None
     share: int | None = None
+    stream: int | None = None
     staged: dict[str, bool] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
 
@@ -42,7 +43,7 @@ class Decided:
     def anything(self) -> bool:
         """Whether anything is said."""
         found = (self.tile, self.threads, self.points, self.staged, self.spread)
-        own = (self.host, self.warps, self.stages, self.share)
+        own = (self.host, self.warps, self.stages, self.share, self.stream)
         return any(found) or any(one is not None for one in own)
 
 
@@ -76,8 +77,8 @@ def _take(found: Decided, name: str, value: Value) -> None:
         setattr(found, name, str(value))
     elif name == "stages":
         found.stages = _whole(name, value)
-    elif name == "share":
-        found.share = _whole(name, value)
+    elif name in ("share", "stream"):
+        setattr(found, name, _whole(name, value))
     elif name in _SPREAD:
         found.spread[name] = _whole(name, value)
 
@@ -225,6 +226,7 @@ def _layout(
         sum_tile=_row(steps),
         chunks=_row(chunks),
         stages=_row(_stages(kernel, structure, decided)),
+        streams=_row(_streams(kernel, structure, decided)),
     )
 
 
@@ -258,7 +260,16 @@ def _blocks(kernel: KernelSelection, decided: Decided) -> int:
     """Return how many blocks share a sum."""
     if decided.share is not None:
         return decided.share
-    return 1 if kernel.shared_sum is None else kernel.shared_sum.blocks
+    own = kernel.shared_sum
+    return 1 if own is None or own.streamed else own.blocks
+
+
+def _streams(kernel: KernelSelection, structure: Structure, decided: Decided) -> int:
+    """Return how many blocks take equal shares of all steps, 0 where they do not."""
+    blocks = streams_of(kernel) if decided.stream is None else decided.stream
+    if blocks and structure.stream_loop is None and decided.stream is not None:
+        raise _refused(f"blocks cannot take equal shares of the steps of {kernel.name}")
+    return 0 if structure.stream_loop is None else blocks
 
 
 def _stages(kernel: KernelSelection, structure: Structure, decided: Decided) -> int:

@@ -112,6 +112,10 @@ def _with_shared_sum(
         return replace(kernel, shared_sum=None)
     found = replace(kernel, shared_sum=own, spread=None, sum_loops=(), host_loop=None)
     without = replace(kernel, shared_sum=None)
+    if own.streamed:
+        found = replace(kernel, shared_sum=own)
+        cut = structure_of(structures, found)
+        return found if cut is not None and cut.stream_loop == own.loop else without
     return without if structure_of(structures, found) is None else found
 
 

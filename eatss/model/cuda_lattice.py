@@ -125,7 +125,8 @@ class CudaLattice:
     """The layouts of one kernel under one structure, a row each.
 
     ``tiles`` by loop of the band, ``threads`` by mapped loop, ``staged`` by group of references.
-    ``stages`` are the boxes of shared memory in use at once.
+    ``stages`` are the boxes of shared memory in use at once, ``streams`` blocks that take equal
+    shares of all steps, 0 for none.
     """
 
     structure: Structure
@@ -136,6 +137,7 @@ class CudaLattice:
     sum_tile: Integers
     chunks: Integers
     stages: Integers
+    streams: Integers
 
     def __len__(self) -> int:
         """Return the number of layouts."""
@@ -152,6 +154,7 @@ class CudaLattice:
             sum_tile=self.sum_tile[keep],
             chunks=self.chunks[keep],
             stages=self.stages[keep],
+            streams=self.streams[keep],
         )
 
     def candidates(self) -> CudaCandidates:
@@ -164,6 +167,7 @@ class CudaLattice:
             sum_tile=_floats(self.sum_tile),
             chunks=_floats(self.chunks),
             stages=_floats(self.stages),
+            streams=_floats(self.streams),
         )
 
 
@@ -239,6 +243,7 @@ def _plain_lattice(facts: KernelFacts, structure: Structure, ahead: Sequence[int
         sum_tile=ones,
         chunks=ones,
         stages=np.tile(np.array([own for _, _, own in inner], dtype=np.int64), count),
+        streams=0 * ones,
     )
 
 
@@ -283,6 +288,7 @@ def _spread_lattice(facts: KernelFacts, structure: Structure, profile: GpuProfil
         sum_tile=table[:, -2],
         chunks=table[:, -1],
         stages=np.ones(len(rows), dtype=np.int64),
+        streams=np.zeros(len(rows), dtype=np.int64),
     )
 
 
@@ -337,6 +343,7 @@ def _product_lattice(
         sum_tile=ones,
         chunks=ones,
         stages=table[:, 5],
+        streams=0 * ones,
     )
 
 

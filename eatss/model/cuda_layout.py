@@ -28,7 +28,8 @@ def structure_of(structures: Sequence[Structure], kernel: KernelSelection) -> St
     spreads = kernel.spread is not None
     if not spreads and not kernel.tile_sizes:
         return None
-    shared = None if kernel.shared_sum is None else kernel.shared_sum.loop
+    own = kernel.shared_sum
+    shared = None if own is None or own.streamed else own.loop
     cut = (spreads, shared, kernel.host_loop)
     found = (s for s in structures if (s.spreads, s.shared_loop, s.host_loop) == cut)
     instruction = None if kernel.warps is None else kernel.warps.instruction
@@ -81,6 +82,7 @@ def candidate_of(
         sum_tile=_one(1 if spread is None else spread.tile),
         chunks=_one(_chunks(kernel)),
         stages=_one(kernel.stages if kernel.warps is None else kernel.warps.stages),
+        streams=_one(streams_of(kernel)),
     )
 
 
@@ -112,9 +114,15 @@ def _factors(structure: Structure) -> set[int]:
     return {at for one in structure.products for at in one.references} & stageable
 
 
+def streams_of(kernel: KernelSelection) -> int:
+    """Return how many blocks take equal shares of all steps, 0 where they do not."""
+    own = kernel.shared_sum
+    return own.blocks if own is not None and own.streamed else 0
+
+
 def _chunks(kernel: KernelSelection) -> int:
     """Return how many blocks add to an element."""
-    if kernel.shared_sum is not None:
+    if kernel.shared_sum is not None and not kernel.shared_sum.streamed:
         return kernel.shared_sum.blocks
     return 1 if kernel.spread is None else kernel.spread.chunks
 

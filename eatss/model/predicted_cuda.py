@@ -49,6 +49,9 @@ FULL_SPEED_AHEAD = 1.05
 products are predicted better: on an H100 layouts between the two took 7 to 35 % more time, and
 saved 2 to 10 % of the energy (five programs of ``benchmarks/results/h100/library-waits.txt``)."""
 
+STREAM_MARGIN = 1.03
+"""So many times what is expected of layouts whose blocks take equal shares of steps is taken to be
+their cost: on an H100 they took up to as much more than expected, beside layouts without."""
 
 AT_ONCE = 1 << 16
 """Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
@@ -211,6 +214,8 @@ def _costed(
     fits = prediction.fits & (prediction.shared_bytes <= _shared_limit(lattice, profile, options))
     fits &= np.isfinite(prediction.total.time_s)
     value = np.where(fits, costs(prediction.total, options.objective), NEVER)
+    streamed = (lattice.streams > 0) & (value < NEVER)
+    value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
     late = np.maximum.reduce([np.zeros(len(lattice)), *(d.late for d, _ in prediction.launches)])
     ahead = (lattice.stages > 1) & (late == 0)
     return prediction.total.time_s, ahead, fits, value
@@ -286,10 +291,10 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
     """Return the variables of a row by name, each with its entries in a lattice.
 
     Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
-    ``spread:blocks`` of spread sums, ``share:k`` for blocks that share a sum, ``host:i`` where a
-    loop may run on the host, ``warps:NAME`` where warps compute products by an instruction, and
-    ``stages`` where boxes of shared memory may be filled ahead. What a structure does not have is 1
-    or 0.
+    ``spread:blocks`` of spread sums, ``share:k`` for blocks that share a sum, ``stream`` for blocks
+    that take equal shares of all steps, ``host:i`` where a loop may run on the host, ``warps:NAME``
+    where warps compute products by an instruction, and ``stages`` where boxes of shared memory may
+    be filled ahead. What a structure does not have is 1 or 0.
     """
     found: dict[str, _Entries] = {}
     for loop in facts.loops:
@@ -308,6 +313,8 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
         found[f"warps:{name}"] = partial(_in_warps, name=name)
     if any((cell.lattice.stages > 1).any() for cell in cells):
         found["stages"] = lambda lattice: lattice.stages
+    if any(cell.lattice.streams.any() for cell in cells):
+        found["stream"] = lambda lattice: lattice.streams
     return found | _of_cuts([cell.lattice.structure for cell in cells])
 
 
@@ -387,6 +394,10 @@ def _described(
     )
     if structure.shared_loop is not None:
         shared = SharedSum(loop=structure.shared_loop, blocks=int(lattice.chunks[row]))
+        described = replace(described, shared_sum=shared, sum_kinds=structure.sum_kinds)
+    if lattice.streams[row] and structure.stream_loop is not None:
+        blocks = int(lattice.streams[row])
+        shared = SharedSum(loop=structure.stream_loop, blocks=blocks, streamed=True)
         described = replace(described, shared_sum=shared, sum_kinds=structure.sum_kinds)
     if structure.instruction is not None:
         predicted = described.predicted

@@ -1,4 +1,4 @@
-"""The layouts whose blocks share sums: those without, and how many blocks share each sum."""
+"""How many blocks share sums: those that add to the same elements, or take shares of all steps."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ BLOCKS_PER_SM = (1, 2, 4, 8)
 """Blocks for each SM, so that all of them run at a time and as long."""
 
 
+STREAMS_PER_SM = (1, 2, 4)
+"""Blocks for each SM that take equal shares of all steps."""
+
+LEAST_IDLE = 0.05
+"""Share of the card that is idle where blocks have tiles of their own, from which on they may take
+equal shares of steps instead."""
+
 POINTS_OF_AN_SM = 4096
 """Points that keep an SM busy by themselves: 128 threads that have 32 each."""
 
@@ -29,7 +36,47 @@ def every_lattice(
     """Return all layouts of a kernel, structure by structure."""
     alone = [one for one in structures if one.shared_loop is None]
     sharing = [one for one in structures if one.shared_loop is not None]
-    return [*lattices(facts, alone, profile), *sharing_lattices(facts, sharing, profile)]
+    own = lattices(facts, alone, profile)
+    streaming = streaming_lattices(facts, own, profile)
+    return [*own, *streaming, *sharing_lattices(facts, sharing, profile)]
+
+
+def streaming_lattices(
+    facts: KernelFacts, alone: Sequence[CudaLattice], profile: GpuProfile
+) -> list[CudaLattice]:
+    """Return the layouts whose blocks take equal shares of the steps of all tiles.
+
+    Args:
+        facts: the kernel.
+        alone: its layouts whose blocks have tiles of their own.
+        profile: the card.
+    """
+    found = (_streaming(facts, one, profile) for one in alone)
+    return [lattice for lattice in found if len(lattice)]
+
+
+def _streaming(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) -> CudaLattice:
+    """Return the layouts of a structure whose blocks take shares of steps.
+
+    There are some where as many blocks as the card runs at a time would leave much of it idle in
+    the last round of tiles, and only with boxes in shared memory.
+    """
+    trips = trips_of(facts)
+    along = (np.ceil(trips[one.name] / lattice.tiles[one.name]) for one in mapped_loops(facts))
+    tiles = prod(along, start=np.ones(len(lattice)))
+    staged = sum((lattice.staged.values()), start=np.zeros(len(lattice))) > 0
+    spread = lattice.structure.spreads or lattice.structure.host_loop is not None
+    rows, blocks = [], []
+    for each in STREAMS_PER_SM:
+        count = each * profile.sm_count
+        rounds = tiles / count
+        idle = 1.0 - rounds / np.ceil(rounds)
+        wanted = staged & (idle > LEAST_IDLE) & (lattice.structure.stream_loop is not None)
+        kept = np.flatnonzero(wanted & (not spread))
+        rows.append(kept)
+        blocks.append(np.full(len(kept), count, dtype=np.int64))
+    every = lattice.rows(np.concatenate(rows))
+    return replace(every, streams=np.concatenate(blocks))
 
 
 def sharing_lattices(

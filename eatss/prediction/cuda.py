@@ -24,6 +24,7 @@ from eatss.prediction.cuda_memory import moved_bytes, scatter
 from eatss.prediction.cuda_resources import fits, resources_of
 from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.prediction.cuda_statements import add_statements
+from eatss.prediction.cuda_streams import add_parts, stream_of
 from eatss.prediction.cuda_vectors import with_rows
 from eatss.prediction.demand import Demand
 from eatss.prediction.demand_builder import DemandBuilder
@@ -72,6 +73,8 @@ def demand_of(of: CudaLaunch) -> Demand:
     before = demand.l2_bytes.copy()
     add_held(of, demand)
     add_sums(of, demand)
+    stream = stream_of(of)
+    stream_cycles = add_parts(of, stream, demand)
     demand.held_bytes += demand.l2_bytes - before
     add_spills(setting, demand)
     add_phases(of, demand)
@@ -100,4 +103,8 @@ def demand_of(of: CudaLaunch) -> Demand:
         scatter=scatter(of),
         chain_cycles=demand.chain_cycles,
         edge_cycles=demand.edge_cycles,
+        streams=stream.each,
+        stream_tiles=stream.tiles,
+        stream_turns=stream.turns,
+        stream_cycles=stream_cycles,
     )

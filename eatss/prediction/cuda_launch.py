@@ -62,6 +62,11 @@ class CudaLaunch:
         return len(self.candidates)
 
     @property
+    def streams(self) -> Column:
+        """Blocks that take equal shares of all steps, 0 where they do not."""
+        return self.zeros if self.cut.stream_loop is None else self.candidates.streams
+
+    @property
     def far_cycles(self) -> float:
         """Cycles of a load that L1 does not answer."""
         return self.code.far_wait * self.card.l2_cycles

@@ -58,6 +58,8 @@ def resources_of(of: CudaLaunch) -> CodeResources:
     cap = np.minimum(card.registers_per_thread, most)
     registers = np.minimum(wanted, cap)
     resident = resident_blocks(threads, registers, shared, card, card.shared_optin_bytes)
+    streams = np.ceil(of.streams / card.sms)
+    resident = np.where((streams > 0) & (streams <= resident), streams, resident)
     present = np.clip(np.ceil(of.active / card.sms), 1.0, resident)
     return CodeResources(
         of=of,

@@ -361,6 +361,7 @@ def _phase_candidates(
         sum_tile=candidates.tile,
         chunks=ones,
         stages=ones,
+        streams=np.zeros(len(ones)),
     )
 
 

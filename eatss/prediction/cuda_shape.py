@@ -22,7 +22,7 @@ class CudaCandidates:
     ``tiles`` by loop of the band, in iterations; ``threads`` by mapped loop. ``staged`` is 1 for
     each group of references, by index, that is staged in shared memory. ``lanes``, ``sum_tile`` and
     ``chunks`` say how sums are spread; 1 where they are not. ``stages`` are the boxes of shared
-    memory in use at once.
+    memory in use at once, ``streams`` blocks that take equal shares of all steps, 0 for none.
     """
 
     tiles: Mapping[str, Column]
@@ -32,6 +32,7 @@ class CudaCandidates:
     sum_tile: Column
     chunks: Column
     stages: Column
+    streams: Column
 
     def __len__(self) -> int:
         """Return the number of candidates."""

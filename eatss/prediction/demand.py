@@ -40,6 +40,11 @@ class Demand:
     loads that depend on each other, barriers, arithmetic that feeds itself. ``edge_cycles``:
     what a block takes, where copies run ahead, in front of the loop, behind it, and waiting in its
     tiles that a bound cuts. Only other blocks of the SM have something to do meanwhile.
+
+    ``streams``: blocks of an SM where they take equal shares of the steps of all ``blocks``, which
+    are tiles then; 0 where blocks have tiles of their own. ``stream_tiles``: tiles that an SM has
+    of them, parts counted as such, ``stream_turns``: those that a block begins or goes on with.
+    ``stream_cycles``: what a block waits for others to put parts together.
     """
 
     launches: Column
@@ -65,6 +70,10 @@ class Demand:
     scatter: Column
     chain_cycles: Column
     edge_cycles: Column
+    streams: Column
+    stream_tiles: Column
+    stream_turns: Column
+    stream_cycles: Column
 
     def __len__(self) -> int:
         """Return the number of candidates."""

@@ -72,4 +72,8 @@ def ppcg_demand(
         scatter=memory.scatter(),
         chain_cycles=demand.chain_cycles,
         edge_cycles=np.zeros(len(of)),
+        streams=np.zeros(len(of)),
+        stream_tiles=np.zeros(len(of)),
+        stream_turns=np.zeros(len(of)),
+        stream_cycles=np.zeros(len(of)),
     )

@@ -51,6 +51,8 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     resident = resident_blocks(
         demand.threads, demand.registers, demand.shared_bytes, card, demand.shared_limit_bytes
     )
+    at_once = np.where(demand.streams <= resident, demand.streams, 0.0)
+    resident = np.where(demand.streams > 0, at_once, resident)
     on_chip, memory = _times(demand, card, resident)
     edges = _edges(demand, card, resident)
     spent, moved = _energies(demand, card)
@@ -91,7 +93,11 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
     """Return the seconds of a launch that each part of the SMs takes alone, and memory."""
     cycles = card.clock_hz
     # an SM with one block more than the mean sets the time
-    per_sm = np.ceil(demand.blocks / card.sms) / demand.blocks
+    tiles = np.ceil(demand.blocks / card.sms)
+    per_sm = np.where(demand.streams > 0, demand.stream_tiles, tiles) / demand.blocks
+    rounds = np.ceil(demand.blocks / np.maximum(1.0, resident * card.sms))
+    streamed = demand.stream_tiles / np.maximum(1.0, demand.streams)
+    rounds = np.where(demand.streams > 0, streamed, rounds)
 
     def units(work: Column, per_cycle: float) -> Column:
         wanted = round(per_cycle / SCHEDULERS / _UNITS_OF_A_WARP)
@@ -120,9 +126,7 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
         + demand.torn_bytes / card.l2_torn_bytes_s,
-        "latency": np.ceil(demand.blocks / np.maximum(1.0, resident * card.sms))
-        * demand.chain_cycles
-        / cycles,
+        "latency": rounds * demand.chain_cycles / cycles,
     }
     return on_chip, demand.scatter * demand.dram_bytes / card.dram_bytes_s
 
@@ -144,6 +148,8 @@ def _turns(demand: Demand, card: Card, resident: Column, wanted: float) -> Colum
         return np.maximum(max(1.0, wanted), np.ceil(blocks * warps)) / warps
 
     rounds = (most - left) / together * taken(together) + (left > 0) * taken(left)
+    streamed = demand.stream_tiles / together * taken(together)
+    rounds = np.where(demand.streams > 0, streamed, rounds)
     return np.asarray(rounds / demand.blocks)
 
 
@@ -155,7 +161,10 @@ def _edges(demand: Demand, card: Card, resident: Column) -> Column:
     """
     present = np.maximum(1.0, np.minimum(resident, np.ceil(demand.blocks / card.sms)))
     waves = np.ceil(demand.blocks / (present * card.sms))
-    return np.asarray(waves * demand.edge_cycles / present / card.clock_hz)
+    alone = waves * demand.edge_cycles / present
+    streamed = demand.stream_turns * demand.edge_cycles / np.maximum(1.0, demand.streams)
+    streamed = streamed + demand.stream_cycles
+    return np.asarray(np.where(demand.streams > 0, streamed, alone) / card.clock_hz)
 
 
 def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:

@@ -102,6 +102,8 @@ def cut_lines(kernel: KernelExpectation | KernelSelection) -> list[str]:
         lines.append(f"{sum_words(kernel)} over {loops}: {', '.join(parts)}, {steps}")
     if shared_sum is not None:
         blocks = f"shared by up to {shared_sum.blocks} blocks"
+        if shared_sum.streamed:
+            blocks = f"{shared_sum.blocks} blocks take equal shares of the turns of all tiles"
         lines.append(f"{sum_words(kernel)} over {shared_sum.loop}: {blocks}")
     if kernel.host_loop is not None:
         lines.append(f"the loop {kernel.host_loop} runs on the host")

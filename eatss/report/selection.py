@@ -219,7 +219,8 @@ def _dealt_loops(kernel: KernelSelection) -> Table:
         if block and loop == kernel.block[-1][0] and not lanes:
             kind += ", x"
         if kernel.shared_sum is not None and loop == kernel.shared_sum.loop:
-            kind = f"{sum_words(kernel)}, shared"
+            how = "streamed" if kernel.shared_sum.streamed else "shared"
+            kind = f"{sum_words(kernel)}, {how}"
         if loop in kernel.sum_loops and kernel.spread is not None:
             kind, tile = _summed(kernel), kernel.spread.tile
         dealt = ("-", "-") if threads is None else (str(threads), str(-(-tile // threads)))

@@ -18,6 +18,7 @@ import islpy as isl
 
 from eatss.analysis import VolumeKind
 from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.structure import SharedSum
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.files import folder_named
 from eatss.frontend import (
@@ -501,12 +502,17 @@ class Session:
                 spread=cut.spread,
                 sum_loops=cut.sum_loops,
                 sum_kinds=cut.sum_kinds,
-                shared_sum=cut.shared_sum,
+                shared_sum=_without_stream(cut.shared_sum),
                 host_loop=cut.host_loop,
             )
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )
         return replace(selection, kernels=kernels)
+
+
+def _without_stream(shared: SharedSum | None) -> SharedSum | None:
+    """Return how blocks share a sum whatever the sizes of tiles are."""
+    return None if shared is None or shared.streamed else shared
 
 
 def _plain(options: AnalysisOptions) -> AnalysisOptions:

@@ -33,7 +33,12 @@ from eatss.model.cuda_lattice import (
     lattices,
     reach,
 )
-from eatss.model.shared_sum_lattice import BLOCKS_PER_SM, sharing_lattices
+from eatss.model.shared_sum_lattice import (
+    BLOCKS_PER_SM,
+    LEAST_IDLE,
+    sharing_lattices,
+    streaming_lattices,
+)
 from eatss.polynomial import Polynomial
 from eatss.prediction.cuda_shape import trips_of
 from eatss.space.nouns import Filter, Generated, Iterator, Listed
@@ -51,6 +56,7 @@ class CudaVariables:
         lattices: The layouts that the model compares, one for each structure without sums that
             blocks share.
         sharing: Those of structures whose blocks share sums.
+        streaming: Those whose blocks take equal shares of all steps.
         profile: The card.
         prefix: What stands before all names: ``k0.`` where there are several kernels.
     """
@@ -58,6 +64,7 @@ class CudaVariables:
     facts: KernelFacts
     lattices: tuple[CudaLattice, ...]
     sharing: tuple[CudaLattice, ...]
+    streaming: tuple[CudaLattice, ...]
     profile: GpuProfile
     prefix: str
 
@@ -72,9 +79,11 @@ class CudaVariables:
         """Return the variables of a kernel with its structures."""
         alone = [one for one in structures if one.shared_loop is None]
         together = [one for one in structures if one.shared_loop is not None]
+        own = lattices(facts, alone, profile)
         return cls(
             facts=facts,
-            lattices=tuple(lattices(facts, alone, profile)),
+            lattices=tuple(own),
+            streaming=tuple(streaming_lattices(facts, own, profile)),
             sharing=tuple(sharing_lattices(facts, together, profile)),
             profile=profile,
             prefix=prefix,
@@ -125,6 +134,11 @@ class CudaVariables:
         every = (*self.lattices, *self.sharing)
         return tuple(sorted({n for one in every for n in _values(one.stages)} | {1}))
 
+    @cached_property
+    def streams(self) -> tuple[int, ...]:
+        """The blocks that may take equal shares of all steps, 0 for none."""
+        return tuple(sorted({0, *(n for one in self.streaming for n in _values(one.streams))}))
+
     @property
     def spreads(self) -> bool:
         """Whether sums may be spread."""
@@ -159,6 +173,8 @@ class CudaVariables:
         if self.sharing:
             blocks = sorted({1, *(n for one in self.sharing for n in _values(one.chunks))})
             found.append(Iterator(name=self.name("share"), over=Listed(values=tuple(blocks))))
+        if self.streaming:
+            found.append(Iterator(name=self.name("stream"), over=Listed(values=self.streams)))
         if self.spreads:
             steps = sorted({1, *(step for own in LANES.values() for step in own)})
             chunks = max(int(one.chunks.max()) for one in self.lattices)
@@ -181,6 +197,7 @@ class CudaVariables:
             *self._stage_filters(),
             *self._product_filters(),
             *self._sharing_filters(),
+            *self._streaming_filters(),
             *self._shared_filters(),
         ]
         label = f"{self.prefix.rstrip('.')}: " if self.prefix else ""
@@ -390,14 +407,36 @@ class CudaVariables:
         if len(self.hosts) > 1:
             host = f"{self.name('host')} == '{NONE}'"
             yield "sums that are shared by one launch", f"{share} == 1 or {host}"
-        trips = trips_of(self.facts)
-        tiles = " * ".join(f"ceildiv({int(trips[n])}, {self._tile(n)})" for n in self.mapped)
+        trips, tiles = trips_of(self.facts), self._tiles_of_all
         few = (
             f"{tiles} < card.sm_count and {share} * {tiles} <= {BLOCKS_PER_SM[-1]} * card.sm_count"
         )
         yield "few tiles where blocks share a sum", f"{share} == 1 or ({few})"
         turns = f"{share} <= ceildiv({int(trips[loop])}, {self._tile(loop)})"
         yield "a turn for each block that shares a sum", f"{share} == 1 or {turns}"
+
+    @cached_property
+    def _tiles_of_all(self) -> str:
+        """The number of tiles, as an expression."""
+        trips = trips_of(self.facts)
+        return " * ".join(f"ceildiv({int(trips[n])}, {self._tile(n)})" for n in self.mapped)
+
+    def _streaming_filters(self) -> Iterable[tuple[str, str]]:
+        """Yield what holds where blocks take equal shares of all steps."""
+        if not self.streaming:
+            return
+        stream, tiles = self.name("stream"), self._tiles_of_all
+        none = f"{stream} == 0 or "
+        staged = " + ".join(self.staged.values())
+        yield "boxes where blocks take equal shares", f"{none}{staged} > 0"
+        if self.spreads:
+            yield "equal shares of sums that are not spread", f"{none}not ({self._spread})"
+        if len(self.hosts) > 1:
+            yield "equal shares of one launch", f"{none}{self.name('host')} == '{NONE}'"
+        if self.sharing:
+            yield "equal shares of sums that are not shared", f"{none}{self.name('share')} == 1"
+        idle = f"{tiles} < {1 - LEAST_IDLE} * {stream} * ceildiv({tiles}, {stream})"
+        yield "an idle card where blocks take equal shares", f"{none}{idle}"
 
     def _shared_filters(self) -> Iterable[tuple[str, str]]:
         terms = []

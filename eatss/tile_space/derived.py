@@ -9,6 +9,7 @@ from eatss.analysis.structure import Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_lattice import reach
+from eatss.model.cuda_layout import streams_of
 from eatss.model.options import TargetName
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Value
@@ -115,7 +116,10 @@ def kernel_point(variables: CudaVariables, kernel: KernelSelection) -> dict[str,
     if len(variables.hosts) > 1:
         point[name("host")] = kernel.host_loop or NONE
     if variables.sharing:
-        point[name("share")] = 1 if kernel.shared_sum is None else kernel.shared_sum.blocks
+        summed = kernel.shared_sum
+        point[name("share")] = 1 if summed is None or summed.streamed else summed.blocks
+    if variables.streaming:
+        point[name("stream")] = streams_of(kernel)
     if variables.spreads:
         spread = kernel.spread
         point[name("lanes")] = 1 if spread is None else spread.lanes
