@@ -107,7 +107,9 @@ def _with_shared_sum(
     """Return a kernel with the blocks that the user lets share its sum, where they can."""
     own = next((own for name, own in options.shared_sums if name == kernel.name), None)
     if own is None:
-        return kernel
+        selected, sized = kernel.shared_sum, bool(options.tile_sizes or options.block)
+        gone = sized and selected is not None and selected.streamed
+        return replace(kernel, shared_sum=None) if gone else kernel
     if own.blocks == 1:
         return replace(kernel, shared_sum=None)
     found = replace(kernel, shared_sum=own, spread=None, sum_loops=(), host_loop=None)

@@ -123,11 +123,16 @@ class UnitPlanner:
         ]
 
     def shared_sum(self, name: str, selection: LayoutSizes) -> SharedSum | None:
-        """Return how blocks share sums of a kernel: as the user wants it, else as is selected."""
+        """Return how blocks share sums of a kernel: as the user wants it, else as is selected.
+
+        Selected streams go with selected sizes.
+        """
         for kernel, own in self._options.shared_sums:
             if kernel == name:
                 return own if own.blocks > 1 else None
-        return selection.shared_sum
+        sized = bool(self._options.tile_sizes or self._options.block)
+        selected = selection.shared_sum
+        return None if selected is not None and selected.streamed and sized else selected
 
     def _whole(
         self, piece: Piece, facts: KernelFacts, selection: LayoutSizes, names: NameTable

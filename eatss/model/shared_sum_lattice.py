@@ -19,7 +19,7 @@ BLOCKS_PER_SM = (1, 2, 4, 8)
 """Blocks for each SM, so that all of them run at a time and as long."""
 
 
-STREAMS_PER_SM = (1, 2, 4)
+STREAMS_PER_SM = (1,)
 """Blocks for each SM that take equal shares of all steps."""
 
 LEAST_IDLE = 0.05

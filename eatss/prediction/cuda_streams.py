@@ -30,13 +30,14 @@ class Stream:
 
     ``each`` are the blocks of an SM, ``tiles`` what such an SM has of tiles, ``turns`` how many
     tiles a block begins, whole or not. ``cuts`` are the tiles of the launch that go on in another
-    block.
+    block, ``streamed`` is the share of all steps that blocks share.
     """
 
     each: Column
     tiles: Column
     turns: Column
     cuts: Column
+    streamed: Column
 
 
 def stream_of(of: CudaLaunch) -> Stream:
@@ -55,6 +56,7 @@ def stream_of(of: CudaLaunch) -> Stream:
         tiles=np.where(on, each * (waves + share / steps), 0.0),
         turns=np.where(on, waves + share / steps + cut, 0.0),
         cuts=np.where(on & cut, np.minimum(count, left / np.maximum(1.0, share)) - 1.0, 0.0),
+        streamed=np.where(on, left / steps / of.active, 0.0),
     )
 
 
