@@ -271,8 +271,9 @@ class Describing:
         return RegisterTileFacts(
             array=held.array,
             references=self._references(unit, held.places),
-            # of the types that sizes are selected for, which may be others than the source has
-            element_bytes=widths[held.array],
+            # of the types that sizes are selected for, which may be others than the source has;
+            # a scalar has no references and the type that it has there
+            element_bytes=widths.get(held.array, element_type.size_bytes),
             loads=mapping.shared is None and not held.load.is_empty(),
             what=combiner.what if parts and combiner is not None else "",
             exchanges=parts and combiner is not None and element_type not in combiner.single,
