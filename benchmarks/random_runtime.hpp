@@ -16,6 +16,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define EATSS_TRACKED(type) type
+#define EATSS_OVERLAID(type, number) type
 
 struct dim3 {
     unsigned x, y, z;
@@ -35,7 +36,7 @@ inline int cudaFree(void *where) { free(where); return 0; }
 
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 static bool descending;
-static char shared_memory[1 << 20];
+alignas(16) static char shared_memory[1 << 20];
 static char exchanged[1024][16];
 
 struct Thread {
@@ -83,6 +84,14 @@ static void run_block(const std::function<void()> &call) {
     }
 }
 
+// Copies ahead: what is read at once lies here until it is waited for, and noise in its place.
+struct Copy {
+    unsigned char *to;
+    unsigned char value[8];
+    size_t bytes;
+};
+static std::vector<std::vector<Copy>> ahead[1024];  // the groups of each thread, the last one open
+
 static void launch(dim3 grid, dim3 block, const std::function<void()> &call) {
     gridDim = grid;
     blockDim = block;
@@ -91,6 +100,7 @@ static void launch(dim3 grid, dim3 block, const std::function<void()> &call) {
         const size_t b = descending ? blocks - 1 - k : k;
         blockIdx = dim3(b % grid.x, b / grid.x % grid.y, b / ((size_t)grid.x * grid.y));
         memset(shared_memory, 0x5a, sizeof shared_memory);
+        for (auto &groups : ahead) groups.clear();
         run_block(call);
     }
 }
@@ -109,4 +119,67 @@ template <class T> T eatss_shuffle_down(T value, unsigned delta, unsigned width)
     __syncthreads();
     return result;
 }
-template <class T, class U> void eatss_atomic_add(T *pointer, U value) { *pointer += value; }
+#define ATOMIC(name, combined) \
+    template <class T, class U> void eatss_atomic_##name(T *pointer, U value) { *pointer combined; }
+ATOMIC(add, += value)
+ATOMIC(multiply, *= value)
+ATOMIC(and, &= value)
+ATOMIC(or, |= value)
+ATOMIC(xor, ^= value)
+#undef ATOMIC
+
+static bool agreed[1024];
+inline bool __syncthreads_and(bool own) {
+    agreed[current] = own;
+    __syncthreads();
+    bool all = true;
+    for (unsigned t = 0; t < blockDim.x * blockDim.y * blockDim.z; t++) all = all && agreed[t];
+    __syncthreads();
+    return all;
+}
+
+template <class T> void eatss_copy_ahead(T *to, const T *from, bool reads) {
+    static_assert(sizeof(T) <= 8, "an element");
+    std::vector<std::vector<Copy>> &own = ahead[current];
+    if (own.empty()) own.emplace_back();
+    const T value = reads ? *from : T();
+    Copy copy = {(unsigned char *)to, {}, sizeof value};
+    memcpy(copy.value, &value, sizeof value);
+    memset((void *)to, 0x3c, sizeof value);
+    own.back().push_back(copy);
+}
+inline void eatss_commit_copies() {
+    if (ahead[current].empty()) ahead[current].emplace_back();
+    ahead[current].emplace_back();
+}
+template <int pending> void eatss_wait_for_copies() {
+    std::vector<std::vector<Copy>> &own = ahead[current];
+    while (own.size() > pending + 1) {
+        for (const Copy &copy : own.front()) memcpy(copy.to, copy.value, copy.bytes);
+        own.erase(own.begin());
+    }
+}
+
+// 16 bytes at a time, from a multiple of them on.
+inline bool eatss_is_aligned(const void *array) { return ((size_t)array & 15) == 0; }
+template <class T> void whole(const T *place) { if (!eatss_is_aligned(place)) abort(); }
+template <class T> void eatss_copy_wide(T *to, const T *from) {
+    whole(from);
+    for (size_t at = 0; at < 16 / sizeof(T); at++) to[at] = from[at];
+}
+template <class T> void eatss_load_wide(T *to, const T *from) { eatss_copy_wide(to, from); }
+template <class T> void eatss_load_wide_or_clear(T *to, const T *from, bool reads) {
+    if (reads) return eatss_load_wide(to, from);
+    for (size_t at = 0; at < 16 / sizeof(T); at++) to[at] = T();
+}
+template <class T> void eatss_store_wide(T *to, const T *from) {
+    whole(to);
+    for (size_t at = 0; at < 16 / sizeof(T); at++) to[at] = from[at];
+}
+template <class T> void eatss_copy_wide_ahead_or_clear(T *to, const T *from, bool reads) {
+    if (reads) whole(from);
+    for (size_t at = 0; at < 16 / sizeof(T); at++) eatss_copy_ahead(to + at, from + at, reads);
+}
+template <class T> void eatss_copy_wide_ahead(T *to, const T *from) {
+    eatss_copy_wide_ahead_or_clear(to, from, true);
+}

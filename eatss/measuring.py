@@ -23,7 +23,7 @@ from eatss.measurement.labels import (
     is_program,
     program_variant,
 )
-from eatss.measurement.measured import compared, measured
+from eatss.measurement.measured import compared, measured, stack_warnings_of
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.tile_choice import parse_tile_choices
@@ -66,7 +66,8 @@ def measure(
         What was measured. A program that fails is a ``Measurement`` with its status and reason.
 
     Warns:
-        EatssWarning: what is hardly meant so in a source, such as a ``-D`` that changes nothing.
+        EatssWarning: what is hardly meant so in a source, such as a ``-D`` that changes nothing;
+            a kernel whose threads have much stack.
 
     Raises:
         InputError: the source, the folder or an option is wrong, or there is no card.
@@ -83,7 +84,9 @@ def measure(
 
             variant, warnings = generate_one(source, reading, folder, device=chosen.device)
             warn_caller(warnings)
-        return measured((variant,), chosen, progress=progress, card=card).measurements[0]
+        found = measured((variant,), chosen, progress=progress, card=card)
+        warn_caller(stack_warnings_of(found.measurements))
+        return found.measurements[0]
 
 
 def compare(
@@ -119,7 +122,8 @@ def compare(
         is among them.
 
     Warns:
-        EatssWarning: what is hardly meant so in a source, such as a ``-D`` that changes nothing.
+        EatssWarning: what is hardly meant so in a source, such as a ``-D`` that changes nothing;
+            a kernel whose threads have much stack.
 
     Raises:
         InputError: the source, a folder or an option is wrong, the folders are of different
@@ -143,7 +147,9 @@ def compare(
             variants = made.variants
             warn_caller(made.warnings)
         check_comparable(variants, chosen)
-        return compared(measured(variants, chosen, progress=progress, card=card), label)
+        found = measured(variants, chosen, progress=progress, card=card)
+        warn_caller(stack_warnings_of(found.measurements))
+        return compared(found, label)
 
 
 def refuse_output(output: object) -> None:

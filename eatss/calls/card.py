@@ -27,7 +27,9 @@ from eatss.calls.signature import CallSignature
 from eatss.calls.streams import stream_at
 from eatss.diagnostics import InputError, input_error
 from eatss.measurement.launches import MOST_LAUNCHES
+from eatss.notices import warn_caller
 from eatss.program import KernelCode, Program
+from eatss.program.stack import stack_warnings
 
 GRAPH_FROM = 8
 """Calls of fewer launches are not replayed as graphs: it would save less than a call takes."""
@@ -44,8 +46,9 @@ _PER_THREAD = 2
 _TO_DEVICE = 1
 """``cudaMemcpyHostToDevice``."""
 
-_MOST_THREADS, _DYNAMIC_SHARED = 0, 8
-"""``CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK``, ``_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
+_MOST_THREADS, _LOCAL_BYTES, _DYNAMIC_SHARED = 0, 3, 8
+"""``CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK``, ``_LOCAL_SIZE_BYTES``,
+``_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
 
 _RELAXED = 2
 """``cudaStreamCaptureModeRelaxed``: other threads may go on as they like."""
@@ -65,6 +68,9 @@ class CardPlan:
 
     Raises:
         InputError: ``EATSS-J016``, the card cannot run it.
+
+    Warns:
+        EatssWarning: ``EATSS-V047``, threads have much stack.
     """
 
     def __init__(
@@ -87,6 +93,7 @@ class CardPlan:
         for name, value in constants.items():
             self._set_constant(name, value)
         kernels = {code.name: self._function(code) for code in program.kernels}
+        warn_caller(stack_warnings((name, self._stack(one)) for name, one in kernels.items()))
         launches = resolved_launches(program, sizes)
         self._arguments: ArgumentList = argument_list(signature, program)
         self._slots = Slots(self._arguments, signature, launches, program.index_bits)
@@ -286,6 +293,9 @@ class CardPlan:
                 hint="give a smaller block, block=(8, 32)",
             )
         return function
+
+    def _stack(self, function: Any) -> int:
+        return int(self._driver.funcGetAttribute(_LOCAL_BYTES, function.ptr))
 
     def _failed(self, error: Exception) -> InputError:
         return input_error(

@@ -68,10 +68,15 @@ class Measuring:
             InputError: they cannot be measured.
             KeyboardInterrupt: the user interrupted before anything was measured.
         """
-        from eatss.measurement.measured import measured  # noqa: PLC0415 - keeps --help fast
+        from eatss.measurement.measured import (  # noqa: PLC0415 - keeps --help fast
+            measured,
+            stack_warnings_of,
+        )
 
         with showing() as progress:
-            return measured(variants, self.options, progress=progress, card=self.card)
+            found = measured(variants, self.options, progress=progress, card=self.card)
+        report_warnings(stack_warnings_of(found.measurements), "text")
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

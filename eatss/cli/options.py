@@ -37,6 +37,7 @@ of_output = partial(typer.Option, rich_help_panel="Output")
 FindingsFormat: TypeAlias = Literal["text", "json"]
 TableOrJson: TypeAlias = Literal["table", "json"]
 DataType: TypeAlias = Literal["float", "double"]
+SourceType: TypeAlias = Literal["float", "double", "half"]
 TargetChoice: TypeAlias = Literal["ppcg", "cuda"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
 RecomputeChoice: TypeAlias = Literal["auto", "all", "none"]
@@ -121,7 +122,7 @@ def cache_options(
 def reading_options(
     *,
     dtype: Annotated[
-        DataType | None, of_source(help="Floating-point type to select for; default: as written.")
+        SourceType | None, of_source(help="Floating-point type to select for; default: as written.")
     ] = None,
     defines: Annotated[
         list[str] | None,

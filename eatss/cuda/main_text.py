@@ -47,7 +47,9 @@ def _missing(entry: Entry) -> str | None:
     """Return why the original function cannot be called on the same data, ``None`` if it can."""
     if not entry.whole_function:
         return f"{entry.function} does more than this region"
-    others = [argument.name for argument in entry.arguments if argument.source != "parameter"]
+    others = [
+        one.name for one in entry.arguments if one.source != "parameter" and not _is_ours(one)
+    ]
     if others:
         return f"{entry.function} uses variables that are no parameters: {', '.join(others)}"
     positions = sorted(_position(argument) for argument in entry.arguments)
@@ -58,6 +60,11 @@ def _missing(entry: Entry) -> str | None:
     ):
         return f"{entry.function} takes a half by value"
     return None
+
+
+def _is_ours(argument: Argument) -> bool:
+    """Tell whether a local variable is a parameter by value, that the region writes."""
+    return argument.source == "local" and argument.position is not None
 
 
 def _position(argument: Argument) -> int:

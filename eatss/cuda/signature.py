@@ -150,7 +150,8 @@ def _argument(
         for statement in (scop.written or scop).statements
         for access in statement.accesses
     )
-    source = _SOURCES.get(noun.origin, "local")
+    by_value = role == "cell" and noun.origin == "parameter"  # pointers are arrays
+    source = "local" if by_value else _SOURCES.get(noun.origin, "local")
     return Argument(
         name=array.name,
         role="scalar" if role == "scalar" else "cell" if role == "cell" else "array",

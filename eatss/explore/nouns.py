@@ -35,7 +35,7 @@ class SourceText:
         options = reading.frontend()
         return cls(
             source=source,
-            dtype=reading.dtype,
+            dtype=reading.type_name,
             defines=options.defines,
             include_dirs=options.include_dirs,
             parameters=options.parameter_values,

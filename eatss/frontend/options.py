@@ -41,6 +41,9 @@ class FrontendResult:
 DtypeName = Literal["float", "double", "_Float16"]
 """Floating-point types that C can be read in."""
 
+DtypeWord = Literal[DtypeName, "half"]
+"""What a user calls them: ``"half"`` is ``_Float16``."""
+
 Recompute = Literal["auto", "all", "none"]
 """Which arrays are computed anew where they are read."""
 
@@ -50,7 +53,7 @@ class Reading:
     """How C is read, in the words of the user.
 
     Attributes:
-        dtype: Overrides the floating-point type of the source.
+        dtype: Overrides the floating-point type of the source; ``"half"`` is ``_Float16``.
         defines: Preprocessor macros, as a mapping or as ``"NAME=VALUE"`` strings.
         include_dirs: Folders searched for included files.
         parameters: Values of integer parameters of the region (``{"n": 4000}``).
@@ -69,7 +72,7 @@ class Reading:
         InputError: ``EATSS-A001``, the type is none; ``EATSS-C004``, ``recompute`` is.
     """
 
-    dtype: DtypeName | None = None
+    dtype: DtypeWord | None = None
     defines: Mapping[str, str | int] | Sequence[str] = ()
     include_dirs: Sequence[str | PathLike[str]] = ()
     parameters: Mapping[str, int] | None = None
@@ -85,13 +88,18 @@ class Reading:
             raise input_error(
                 "EATSS-C004", f"recompute is {self.recompute!r}", hint="give auto, all or none"
             )
-        known = get_args(DtypeName)
+        known = get_args(DtypeWord)
         if self.dtype not in (None, *known):
             raise input_error(
                 "EATSS-A001",
                 f"unknown dtype '{self.dtype}'",
                 hint=f"write one of: {', '.join(known)}",
             )
+
+    @property
+    def type_name(self) -> DtypeName | None:
+        """What C calls the type that overrides that of the source."""
+        return "_Float16" if self.dtype == "half" else self.dtype
 
     def frontend(self) -> FrontendOptions:
         """Return what the front end is asked."""
@@ -110,7 +118,7 @@ class Reading:
 class ReadingKeywords(TypedDict, total=False):
     """What functions that read C take, as keywords: fields of :class:`Reading`."""
 
-    dtype: DtypeName | None
+    dtype: DtypeWord | None
     defines: Mapping[str, str | int] | Sequence[str]
     include_dirs: Sequence[str | PathLike[str]]
     parameters: Mapping[str, int] | None

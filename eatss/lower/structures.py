@@ -21,7 +21,6 @@ from eatss.analysis.structure import (
     Tf32,
     WarpInstruction,
 )
-from eatss.analysis.work import reference_of
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
@@ -311,8 +310,9 @@ class Describing:
         return RegisterTileFacts(
             array=held.array,
             references=self._references(unit, held.places),
-            # of the types that sizes are selected for, which may be others than the source has
-            element_bytes=widths[held.array],
+            # of the types that sizes are selected for, which may be others than the source has;
+            # a scalar has no references and the type that it has there
+            element_bytes=widths.get(held.array, element_type.size_bytes),
             loads=mapping.shared is None and not held.load.is_empty(),
             what=combiner.what if parts and combiner is not None else "",
             exchanges=parts and combiner is not None and element_type not in combiner.single,
@@ -343,12 +343,20 @@ class Describing:
         return alike or {name for name, _ in places}
 
     def _references(self, unit: Unit, places: Iterable[Place]) -> tuple[int, ...]:
-        """Return which references of the kernel the accesses at some places are."""
-        known = tuple(r for r in unit.piece.kernel.references if r.subscripts)
+        """Return which references of the facts the accesses at some places are.
+
+        Code for any size may tell references apart that are one at the sizes of the source: what
+        is read of ``E[0][j]`` is read of ``E[k][j]``, too, where ``k`` has a first value.
+        """
+        known = self._kernel.references
         found: set[int] = set()
         for name, number in places:
             access = unit.piece.statement(name).accesses[number]
-            position = reference_of(access.array, access.text, name, known)
-            if position is not None:
-                found.add(position)
+            own = [
+                at
+                for at, one in enumerate(known)
+                if one.array == access.array and name in one.statements
+            ]
+            spelled = [at for at in own if known[at].access == access.text]
+            found.update((spelled or own)[:1])
         return tuple(sorted(found))

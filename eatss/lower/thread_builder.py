@@ -68,7 +68,7 @@ class ThreadBuilder:
         self._own = {SHARED, *references.register_names}
         for mapped in mapping.spread:
             self._own |= {mapped.origin, mapped.thread, mapped.point}
-        self._own |= {tile.origin for tile in mapping.serial}
+        self._own |= {tile.origin for tile in mapping.serial} | {*piece.host_names}
         self._split_point = None if mapping.split is None else mapping.split.point
         self._by_point = {loop.point: loop for loop in mapping.spread if loop.points > 1}
         self._definitions = [

@@ -68,7 +68,7 @@ def assemble(records: Records, record: Record) -> Measurement:
         ),
         method=_method(records, record),
         windows=tuple(record.windows),
-        resources=None if record.prepared is None else record.prepared.resources,
+        resources=record.resources,
         device=records.device,
         provenance=provenance,
         missing=tuple(missing.found),

@@ -84,12 +84,19 @@ class Entered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A variant is on the card; ``resources`` is what its kernels take of it."""
+
+    task: int
+    resources: tuple[KernelResources, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A variant is loaded and right.
 
     ``checked`` says in words what it was compared with, ``unchecked`` why it was not with the
-    original, ``data`` what kind of random numbers its arguments hold, ``resources`` what its
-    kernels take of the card.
+    original, ``data`` what kind of random numbers its arguments hold.
     """
 
     task: int
@@ -99,7 +106,6 @@ class Prepared:
     checked: tuple[str, ...]
     unchecked: str = ""
     data: str | None = None
-    resources: tuple[KernelResources, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +193,7 @@ class Done:
 Event: TypeAlias = (
     CardOpened
     | Entered
+    | Loaded
     | Prepared
     | WarmedUp
     | RestoringMeasured

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eatss.diagnostics import Diagnostic
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
+from eatss.program.stack import stack_warnings
 
 if TYPE_CHECKING:
     from eatss.measurement.card import Card
@@ -60,6 +62,18 @@ def measured(
                 interrupted = True
         counted.append(without(one, "interrupted before they were read"))
     return Measured(measurements=tuple(counted), interrupted=interrupted)
+
+
+def stack_warnings_of(measurements: Sequence[Measurement]) -> tuple[Diagnostic, ...]:
+    """Return a warning for each kernel whose threads have much stack, right or wrong."""
+    return tuple(
+        warning
+        for one in measurements
+        for warning in stack_warnings(
+            ((own.kernel, own.local_bytes) for own in one.resources or ()),
+            of=one.variant,
+        )
+    )
 
 
 class Interrupted(KeyboardInterrupt):

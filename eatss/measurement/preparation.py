@@ -24,13 +24,13 @@ from eatss.measurement.card import (
 from eatss.measurement.job import (
     Emit,
     Entered,
+    Loaded,
     Prepared,
     Remarked,
     RestoringMeasured,
     Task,
     WarmedUp,
 )
-from eatss.measurement.measurement import KernelResources
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import Trace
 from eatss.measurement.meters.reading import steady
@@ -166,6 +166,8 @@ class Preparation:
         sizes = complete_sizes(program, self._options.sizes)
         self._enter(task, "compile", COMPILE_LIMIT_S)
         workload = self._card.load(program, directory, sizes, self._options.seed)
+        if isinstance(workload, TellsResources):
+            self._emit(Loaded(task=task.index, resources=workload.resources()))
         return LoadedVariant(
             task=task,
             program=program,
@@ -234,7 +236,6 @@ class Preparation:
                 checked=tuple(checked),
                 unchecked=unchecked,
                 data=workload.flavour,
-                resources=_resources(workload),
             )
         )
         return Trial(
@@ -409,10 +410,6 @@ class WarmUp:
                 return
             trial.restoring_j.append(found)
         self._emit(RestoringMeasured(task=index, energies_j=tuple(trial.restoring_j)))
-
-
-def _resources(workload: Workload) -> tuple[KernelResources, ...] | None:
-    return workload.resources() if isinstance(workload, TellsResources) else None
 
 
 def pace_s(options: MeasureOptions) -> float:

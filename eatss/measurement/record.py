@@ -13,6 +13,7 @@ from eatss.measurement.job import (
     Event,
     Failed,
     IdleRead,
+    Loaded,
     Prepared,
     Remarked,
     RestoringMeasured,
@@ -20,7 +21,14 @@ from eatss.measurement.job import (
     WarmedUp,
     WindowTaken,
 )
-from eatss.measurement.measurement import DeviceInfo, HowEnded, Missing, Status, Window
+from eatss.measurement.measurement import (
+    DeviceInfo,
+    HowEnded,
+    KernelResources,
+    Missing,
+    Status,
+    Window,
+)
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.progress import Progress
 from eatss.program import Program
@@ -36,6 +44,7 @@ class Record:
     variant: Variant
     program: Program | None
     sizes: Mapping[str, int]
+    resources: tuple[KernelResources, ...] | None = None
     prepared: Prepared | None = None
     warm_up_s: float | None = None
     restoring_j: list[float] = field(default_factory=list)
@@ -105,7 +114,9 @@ class Records:
             self.idle_w, self.no_idle = event.power_w, event.reason
 
     def _take_variants(self, event: Event) -> None:
-        if isinstance(event, Prepared):
+        if isinstance(event, Loaded):
+            self.variants[event.task].resources = event.resources
+        elif isinstance(event, Prepared):
             self.variants[event.task].prepared = event
         elif isinstance(event, WarmedUp):
             record = self.variants[event.task]

@@ -40,8 +40,9 @@ class Argument:
     program's parameters. A ``scalar`` is passed by value; it is a number the region only reads.
     A ``cell`` is a device pointer to one element: a scalar the region writes. A
     ``parameter`` is an integer by value. ``element_type`` is the C spelling. ``source`` says
-    what it is in the original C: a parameter of the function (``position`` counts them from 0)
-    or a global variable called ``source_name``.
+    what it is in the original C: a parameter of the function (``position`` counts them from 0),
+    a global variable or a local one called ``source_name``. A parameter by value that the region
+    writes is a local variable with a position: callers of the function see nothing of it.
     """
 
     name: str

@@ -220,7 +220,7 @@ def _key(
         files,
         (Path.cwd(), folders) if apart else None,  # the places of headers then are in the result
         (
-            *(reading.dtype, frontend, reading.max_operations),
+            *(reading.type_name, frontend, reading.max_operations),
             *(read, reading.schedule, reading.recompute),
         ),
         profile,

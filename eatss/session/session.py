@@ -63,7 +63,7 @@ _SPELL_TYPE = (
     "spell the type by a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, #endif; or give the "
     "macro that chooses it with -D"
 )
-_ANNOTATE_TYPE = "types are those of the annotations: write eatss.f32 or eatss.f64 there"
+_ANNOTATE_TYPE = "types are those of the annotations: write eatss.f16, eatss.f32 or eatss.f64 there"
 _DEFAULT = Reading()
 _SELECTION = SelectOptions()
 
@@ -126,12 +126,15 @@ class Session:
 
     @cached_property
     def frontend(self) -> FrontendOptions:
-        """What the front end is asked; for code the macros that name the type are defined."""
+        """What the front end is asked; for code the macros that name the type are defined.
+
+        For halves always: they are no narrower floats, sums of them stay in their order.
+        """
         options = self.reading.frontend()
-        if not self.code or self.reading.dtype is None:
+        if self.reading.dtype is None or not (self.code or self.reading.type_name == "_Float16"):
             return options
         macros = type_macros(self.c_source, options)
-        types = (f"{macro}={self.reading.dtype}" for macro in macros)
+        types = (f"{macro}={self.reading.type_name}" for macro in macros)
         return replace(options, defines=(*options.defines, *types))
 
     @cached_property
@@ -243,7 +246,7 @@ class Session:
         assert found is not None
         if self.code and self.reading.dtype is not None:
             hint = _SPELL_TYPE if self.python is None else _ANNOTATE_TYPE
-            _check_type(found, self.reading.dtype, hint)
+            _check_type(found, self.reading, hint)
         return found
 
     @cached_property
@@ -479,7 +482,7 @@ class Session:
         return AnalysisOptions(
             cut=self.cut,
             volume=VolumeKind(self.volume),
-            dtype=self.reading.dtype,
+            dtype=self.reading.type_name,
             max_operations=self.reading.max_operations,
             ppcg_schedule=schedule,
         )
@@ -520,7 +523,7 @@ def _plain(options: AnalysisOptions) -> AnalysisOptions:
     return replace(options, tiles_sums=False, temporaries=False)
 
 
-def _check_type(program: SymbolicProgram, dtype: str, hint: str) -> None:
+def _check_type(program: SymbolicProgram, reading: Reading, hint: str) -> None:
     """Refuse arrays and numbers that are not of the type asked for."""
     floating = [
         (array, region.scheduled.scop)
@@ -529,12 +532,12 @@ def _check_type(program: SymbolicProgram, dtype: str, hint: str) -> None:
         if array.element_type.is_floating
     ]
     for array, scop in floating:
-        if array.element_type.value != dtype:
+        if array.element_type.value != reading.type_name:
             raise InputError(
                 Diagnostic(
                     code="EATSS-K010",
                     message=f"'{array.name}' is of type {array.element_type.value}, which --dtype "
-                    f"{dtype} cannot change",
+                    f"{reading.dtype} cannot change",
                     span=scop.span,
                     hint=hint,
                 )
@@ -542,6 +545,7 @@ def _check_type(program: SymbolicProgram, dtype: str, hint: str) -> None:
     if not floating:
         raise input_error(
             "EATSS-K010",
-            f"nothing in the source is of a floating-point type that --dtype {dtype} could change",
+            f"nothing in the source is of a floating-point type that --dtype {reading.dtype} "
+            "could change",
             hint="leave --dtype out",
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from eatss.compilers import find_nvcc
 from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
 from eatss.program import KernelCode, Program, load_program
+from eatss.program.stack import stack_warnings
 
 REGISTERS_PER_BLOCK = 65536
 THREADS_PER_BLOCK = 1024
@@ -95,7 +96,7 @@ def check_launchable(
             program's compute capability.
 
     Returns:
-        A warning for every kernel that spills registers.
+        A warning for every kernel that spills registers, and for every one with much stack.
 
     Raises:
         InputError: With a finding for every limit a kernel exceeds: registers (EATSS-V042),
@@ -113,6 +114,7 @@ def check_launchable(
         errors.extend(_shared_findings(kernel, needed, shared_bytes_per_block))
         errors.extend(_thread_findings(kernel, threads_per_block))
         warnings.extend(_spills(needed))
+        warnings.extend(stack_warnings([(needed.kernel, needed.stack_bytes)]))
     if errors:
         raise InputError(*errors)
     return tuple(warnings)

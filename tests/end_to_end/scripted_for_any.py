@@ -8,12 +8,14 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from eatss.measurement.measurement import KernelResources
 from eatss.program import Program
 from tests.measurement.scripted_card import Script, ScriptedCard, ScriptedWorkload
 
 PATH = "tests.end_to_end.scripted_for_any:AnyProgram"
 WRONG = "tests.end_to_end.scripted_for_any:SelectedIsWrong"
 AT_ONCE = "tests.end_to_end.scripted_for_any:CtrlCAtOnce"
+MUCH_STACK = "tests.end_to_end.scripted_for_any:MuchStack"
 INTERRUPTED = "tests.end_to_end.scripted_for_any:CtrlC"
 
 
@@ -45,6 +47,24 @@ class SelectedIsWrong(AnyProgram):
         if label == "selected":
             return Script(fails_at="check", fails_by="wrong")
         return super().truth(label)
+
+
+class MuchStack(SelectedIsWrong):
+    """Kernels have much stack; the selected sizes give a wrong result."""
+
+    def load(
+        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
+    ) -> ScriptedWorkload:
+        return _WithStack(self, directory.name, self.truth(directory.name))
+
+
+class _WithStack(ScriptedWorkload):
+    def resources(self) -> tuple[KernelResources, ...]:
+        """Return what a kernel takes of the card."""
+        kernel = KernelResources(
+            kernel="k0", registers=255, local_bytes=3664, shared_bytes=0, threads=64, occupancy=0.1
+        )
+        return (kernel,)
 
 
 class CtrlC(AnyProgram):

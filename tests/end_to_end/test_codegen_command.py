@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -175,6 +176,18 @@ def test_the_type_is_that_of_the_macro(tmp_path: Path) -> None:
     assert program.dtype == "float"
     assert program.original.defines == ("DATA_TYPE=float",)
     assert {argument.element_type for argument in program.entries[0].arguments} == {"float"}
+
+
+@pytest.mark.parametrize("target", ["ppcg", "cuda"])
+def test_half_is_what_c_calls_float16(tmp_path: Path, target: Literal["ppcg", "cuda"]) -> None:
+    program = generate(tmp_path, KERNELS / "atax.c", "--dtype", "half")
+    assert program.original.defines == ("DATA_TYPE=_Float16",)
+    assert {argument.element_type for argument in program.entries[0].arguments} == {"_Float16"}
+    half = eatss.select("@atax", gpu="h200", target=target, dtype="half")
+    defines = {"DATA_TYPE": "_Float16"}
+    defined = eatss.select("@atax", gpu="h200", target=target, defines=defines)
+    assert half.dtype == defined.dtype == "_Float16"
+    assert half.kernels == defined.kernels
 
 
 def test_a_size_given_with_d_is_a_number(tmp_path: Path) -> None:
@@ -351,6 +364,7 @@ def test_a_type_that_is_spelled_out_cannot_be_changed(tmp_path: Path) -> None:
     source.write_text(TWO_REGIONS)
     arguments = (source, "--gpu", "h200", "-o", tmp_path / "o", "--dtype")
     assert code_of(*arguments, "float") == "EATSS-K010"
+    assert code_of(*arguments, "half") == "EATSS-K010"
     assert run(*arguments, "double").exit_code == 0
     source.write_text(TWO_REGIONS.replace("double", "int"))
     assert code_of(*arguments, "float") == "EATSS-K010"

@@ -14,7 +14,14 @@ import eatss as package
 from eatss.measurement.measurement_json import measurement_from_dict
 from eatss.measurement.options import MeasureOptions
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
-from tests.end_to_end.scripted_for_any import AT_ONCE, INTERRUPTED, PATH, WRONG, AnyProgram
+from tests.end_to_end.scripted_for_any import (
+    AT_ONCE,
+    INTERRUPTED,
+    MUCH_STACK,
+    PATH,
+    WRONG,
+    AnyProgram,
+)
 
 pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
 
@@ -72,6 +79,22 @@ def test_the_table_tells_time_energy_and_how_sure(gemm: Path) -> None:
     assert done.stdout.startswith("gemm  ok\nScripted, driver 1, CUDA 13.0, double, NI=4000")
     assert "4 windows of 2.0 s or more" in done.stdout
     assert done.stdout.splitlines()[2].split()[-1] == "windows"
+
+
+def test_much_stack_is_warned_of_whether_results_are_right_or_wrong(
+    gemm: Path, tmp_path: Path
+) -> None:
+    selected = tmp_path / "selected"
+    shutil.copytree(gemm, selected)
+    for folder, code in ((gemm, 0), (selected, 1)):
+        done = eatss("measure", folder, "-f", "json", card=MUCH_STACK)
+        assert done.returncode == code, done.stderr
+        assert f"kernel 'k0' of '{folder.name}' has 3664 bytes of stack" in done.stderr
+        assert "EATSS-V047" in done.stderr
+        (document,) = json.loads(done.stdout)["measurements"]
+        assert document["resources"][0]["local_bytes"] == 3664
+    with pytest.warns(package.EatssWarning, match="3664 bytes of stack"):
+        package.measure(selected, card=MUCH_STACK)
 
 
 def test_options_reach_the_measurement(gemm: Path) -> None:

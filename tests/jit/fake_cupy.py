@@ -167,7 +167,8 @@ class FakeModule:
 class FakeCupy(ModuleType):
     """Stands for the module; ``launched`` are all launches that ran, in their order.
 
-    ``most_threads`` is what a kernel's registers allow, ``breaks`` what the next launch raises.
+    ``most_threads`` is what a kernel's registers allow, ``stack_bytes`` a thread's local memory,
+    ``breaks`` what the next launch raises.
     ``log`` are graphs that were launched, streams that waited, events that were waited for.
     """
 
@@ -189,6 +190,7 @@ class FakeCupy(ModuleType):
         self.compiled: list[Request] = []
         self.breaks: Exception | None = None
         self.most_threads = 1024
+        self.stack_bytes = 0
         self._streams = 0x1000
         self._lock = threading.Lock()
         self.cuda = SimpleNamespace(
@@ -204,7 +206,10 @@ class FakeCupy(ModuleType):
                 CUDADriverError=DriverError,
                 launchKernel=self._launch_kernel,
                 funcSetAttribute=self._set_attribute,
-                funcGetAttribute=lambda which, function: self.most_threads,
+                funcGetAttribute=lambda which, function: {
+                    0: self.most_threads,
+                    3: self.stack_bytes,
+                }[which],
             ),
             runtime=SimpleNamespace(
                 CUDARuntimeError=RuntimeApiError,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ import eatss
 from eatss.cache import Cache
 from eatss.calls.callable import JitFunction
 from eatss.measurement.launches import launches
+from eatss.program.stack import MUCH_STACK_BYTES
 from tests.examples import with_long
 from tests.jit.fake_cupy import DriverError, FakeArray, FakeCupy
 from tests.jit.sources import KERNELS, SCALED, STEPS, random, steps_of
@@ -421,6 +423,27 @@ def test_what_the_card_refuses_is_an_error_of_ours(cupy: FakeCupy, jit: Jit) -> 
 def test_blocks_beyond_what_registers_allow_are_refused(cupy: FakeCupy, jit: Jit) -> None:
     cupy.most_threads = 16
     with pytest.raises(eatss.InputError, match=r"blocks of \d+ threads.*card takes 16.*J016"):
+        jit(SCALED)(factor=2, A=cupy.array(random(900)), B=cupy.array(random(900)))
+
+
+def test_much_stack_is_warned_of_where_a_program_is_called(cupy: FakeCupy, jit: Jit) -> None:
+    scaled = jit(SCALED)
+    given = {"A": cupy.array(random(900)), "B": cupy.array(random(900))}
+    cupy.stack_bytes = 3664
+    with pytest.warns(eatss.EatssWarning, match="'scaled_k0' has 3664 bytes of stack") as caught:
+        scaled(factor=2, **given)
+    (warning,) = caught
+    assert str(warning.message).splitlines()[0].endswith("[EATSS-V047]")
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scaled(factor=2, **given)
+
+
+def test_little_stack_is_not_warned_of(cupy: FakeCupy, jit: Jit) -> None:
+    cupy.stack_bytes = MUCH_STACK_BYTES
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         jit(SCALED)(factor=2, A=cupy.array(random(900)), B=cupy.array(random(900)))
 
 

@@ -214,6 +214,40 @@ def test_kernels_of_other_rows_are_apart() -> None:
     assert all(len(run.kernels) == 1 for run in found)
 
 
+TWO_PRODUCTS = (
+    """
+#ifndef NK
+#define NK 500
+#endif
+"""
+    + ROWS
+    % (
+        "double C[NI][NJ], double A[NI][NK], double B[NK][NJ], double D[NI][NK], double E[NK][NJ]",
+        """
+        for (int j = 0; j < NJ; j++) {
+            for (int k = 0; k < NK; k++)
+                C[i][j] += A[i][k] * B[k][j];
+            C[i][j] = C[i][j] * C[i][j] + A[i][0] * E[0][j];
+            for (int k = 0; k < NK; k++)
+                C[i][j] += D[i][k] * E[k][j];
+        }""",
+    )
+)
+
+
+def test_references_that_only_code_for_any_size_tells_apart_are_those_of_the_facts() -> None:
+    session = Session(TWO_PRODUCTS, code=True)
+    (facts,) = session.analysed.facts
+    schedules = [one.scheduled for one in session.symbolic.regions]
+    (kernel,) = schedules[0].kernels
+    assert [one.access for one in facts.references if one.array == "E"] == ["E[k][j]"]
+    assert {one.text for one in kernel.references if one.array == "E"} == {"E[0][j]", "E[k][j]"}
+    (run,) = row_runs_for(session.analysed, H200, code=lambda: schedules)
+    groups = [own for phase in run.phases for own in phase.launch.stageable]
+    staged = {facts.references[at].access for group in groups for at in group}
+    assert staged == {"A[i][0]", "A[i][k]", "B[k][j]", "D[i][k]", "E[k][j]"}
+
+
 def test_the_model_makes_one_kernel_of_a_softmax_unless_the_user_says_otherwise() -> None:
     wanted = {"gpu": "h200", "defines": {"NI": 20000, "NJ": 2000}}
     assert len(eatss.codegen(SOFTMAX, **wanted).kernels) == 1  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
+from eatss.program import load_program
 from eatss.verify import Verification, verify
 
 SIZES = ({"n": 37},)
@@ -87,6 +88,33 @@ def test_a_wrong_local_result_of_a_region_is_found(right: str, wrong: str, tmp_p
     original = folder / "kernel.c"
     original.write_text(PART.replace(right, wrong))
     assert verified(folder).status == "wrong result"
+
+
+BY_VALUE = """
+void sums(float first, int n, float x[n], short count, float unused, double sum)
+{
+#pragma scop
+  for (int i = 0; i < n; i++) {
+    sum += first * x[i];
+    count += i;
+    x[i] = first;
+  }
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize("wrong", ["", "sum += 2 * first", "count -= i", "x[i] = 0"])
+def test_a_parameter_by_value_that_a_region_writes_is_compared(wrong: str, tmp_path: Path) -> None:
+    folder = generated(BY_VALUE, tmp_path)
+    right = {"": "", "sum": "sum += first", "count": "count += i", "x[i]": "x[i] = first"}
+    text = BY_VALUE.replace(right[wrong.partition(" ")[0]], wrong)
+    (folder / "sums.c").write_text(text)
+    found = verified(folder)
+    assert found.status == ("wrong result" if wrong else "ok"), found.message
+    arguments = load_program(folder).entries[0].arguments
+    assert [one.name for one in arguments if one.source == "local"] == ["count", "sum"]
+    assert [one.position for one in arguments] == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_function_that_may_end_before_its_region_is_not_compared(tmp_path: Path) -> None:

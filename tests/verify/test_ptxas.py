@@ -10,6 +10,7 @@ import pytest
 
 from eatss.diagnostics import InputError, Severity
 from eatss.program import KernelCode, Original, Program, save_program
+from eatss.program.stack import MUCH_STACK_BYTES
 from eatss.verify.ptxas import (
     KernelResources,
     check_launchable,
@@ -85,7 +86,7 @@ def test_the_report_has_registers_spills_and_shared_bytes_of_every_kernel(tmp_pa
     assert staged.static_shared_bytes == 32 * 33 * 8
     assert 0 < staged.registers <= 64
     assert staged.spill_store_bytes == staged.spill_load_bytes == 0
-    (warning,) = check_launchable(TWO, (spilling, staged))
+    warning, *_ = check_launchable(TWO, (spilling, staged))
     assert warning.severity is Severity.WARNING
     assert warning.code == "EATSS-V045"
     assert "'spilling' spills registers" in warning.message
@@ -153,6 +154,17 @@ def test_a_block_with_too_many_registers_is_refused_with_the_remedy() -> None:
     assert "i=64, j=32" in (finding.hint or "")
     smaller = program(kernel("k", (896, 1, 1)))
     assert check_launchable(smaller, [needs("k", 65)]) == ()
+
+
+def test_much_stack_is_warned_of_though_nothing_is_spilled() -> None:
+    one = program(kernel("one", (32, 1, 1)))
+    little, much = (
+        replace(needs("one", 255), stack_bytes=MUCH_STACK_BYTES + more) for more in (0, 8)
+    )
+    assert check_launchable(one, (little,)) == ()
+    (warning,) = check_launchable(one, (much,))
+    assert (warning.code, warning.severity) == ("EATSS-V047", Severity.WARNING)
+    assert "kernel 'one' has 264 bytes of stack" in warning.message
 
 
 def test_shared_memory_of_a_launch_counts() -> None:
