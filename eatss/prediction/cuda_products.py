@@ -2,7 +2,8 @@
 
 A warp has whole matrices of its tile. For each few steps of the sum every lane loads its elements
 of both factors from shared memory, converts them where tensor cores multiply others, and the warp
-multiplies. Boxes are filled ahead where there are several stages.
+multiplies. Halves are loaded as matrices of 8 x 8, four at a time. Boxes are filled ahead where
+there are several stages.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from eatss.prediction.demand_builder import DemandBuilder
 _VOTE_INSTRUCTIONS = 8.0
 """Instructions of a thread for each element that it looks at: its place, a load, two operations, a
 turn of a loop. Counted in the code of symm for sm_90."""
+
+_LOADED_TOGETHER = 8
+"""Halves that a lane gets of a load of four matrices [``eatss.transform.load_matrices``]."""
 
 _FUSED = 1.0
 """Multiply-adds of a plain product and its sum."""
@@ -102,8 +106,8 @@ def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
     done = instruction.multiply_adds * instruction.products
     issue = _matrices(of, instruction, product) * done / rate
-    loads = loads_of(of, instruction, product) * _requests(instruction)
-    wait = of.card.shared_cycles + loads
+    waves = loads_of(of, instruction, product) * min(1.0, instruction.factor_words)
+    wait = of.card.shared_cycles + waves
     return np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
 
 
@@ -181,8 +185,8 @@ def loads_of(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts
 
 
 def _requests(instruction: WarpInstruction) -> float:
-    """Return the loads for each element: halves come and go in pairs."""
-    return min(1.0, instruction.factor_words)
+    """Return the loads for each element: of halves a warp loads whole matrices."""
+    return 1.0 if instruction.factor_words >= 1.0 else 1.0 / _LOADED_TOGETHER
 
 
 def _matrices(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:
