@@ -37,6 +37,17 @@ void gemm(int q, int n, int m, int p, float C[q][n][m], _Float16 A[q][n][p], _Fl
 #pragma endscop
 }
 """
+TRMM = """\
+void trmm(int n, int m, float C[n][m], _Float16 A[n][n], _Float16 B[n][m])
+{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      for (int k = 0; k < i; k++)
+        C[i][j] += (float) A[i][k] * (float) B[k][j];
+#pragma endscop
+}
+"""
 A = {"rows": ("A[i][k]", "n][p"), "turned": ("A[k][i]", "p][n")}
 B = {"rows": ("B[k][j]", "p][m"), "turned": ("B[j][k]", "m][p")}
 PLACES = {"A": "shared", "B": "shared"}
@@ -121,3 +132,25 @@ def test_rows_of_boxes_are_in_other_banks(tmp_path: Path) -> None:
             program = eatss.codegen(gemm(first, second), gpu="h200")
             rows = re.findall(r"eatss_half\) [AB](?:\[\d+\])+\[(\d+)\];", program.text)
             assert [int(one) % 16 for one in rows] == [8, 8]
+
+
+def test_tiles_that_an_edge_cuts_are_multiplied_so_too(tmp_path: Path) -> None:
+    """Halves beside what is read are zero, converted, too."""
+    program = eatss.codegen(gemm(A["rows"], B["rows"]), gpu="h200", output=tmp_path, **options())
+    assert "+= (float)sh" not in program.text
+    check(tmp_path, [{"n": 1, "m": 1, "p": 1}, {"n": 31, "m": 33, "p": 63}])
+
+
+def test_tiles_that_a_diagonal_cuts_are_where_factors_are_finite(tmp_path: Path) -> None:
+    program = eatss.codegen(TRMM, gpu="h200", output=tmp_path, **options())
+    assert "eatss_is_finite(sh.B" in program.text
+    check(tmp_path, [{"n": 64, "m": 64}, {"n": 70, "m": 39}])
+
+
+def test_they_are_not_where_a_conversion_may_make_a_factor_infinite() -> None:
+    narrowed = TRMM.replace("_Float16", "double")
+    assert "eatss_is_finite" not in eatss.codegen(narrowed, gpu="h200").text
+    widened = narrowed.replace("float", "double").replace("double A", "float A")
+    tiles: Any = {"tiles": {"i": 32, "j": 32, "k": 32}, "block": (8, 8), "placements": PLACES}
+    program = eatss.codegen(widened, gpu="h200", instructions=["mma_f64_16x8x4"], stages=2, **tiles)
+    assert "eatss_is_finite" in program.text
