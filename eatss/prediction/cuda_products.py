@@ -17,6 +17,7 @@ from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.arithmetic import instructions_of, is_wide
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_narrow import line_words
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 
@@ -115,7 +116,7 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     """Tell where a step's elements are loaded while those of the one before are multiplied.
 
     See :mod:`eatss.transform.loads_ahead`: boxes are filled ahead, a tile has an even number of
-    steps, and registers have room for two beside the sums.
+    steps, and registers have room for two beside the sums and halves that are on their way.
     """
     products = [one for one in of.statements if is_product(of, one)]
     if not products:
@@ -126,7 +127,7 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
         of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
     )
     held = of.points() * instruction.words + _part_words(instruction)
-    words = held + STEPS_LOADED * _step_words(of) + FRAGMENT_PLACES
+    words = held + STEPS_LOADED * _step_words(of) + line_words(of) + FRAGMENT_PLACES
     ahead = (of.candidates.stages > 1) & (even | (len(products) > 1))
     return np.asarray(ahead & (words <= registers))
 
