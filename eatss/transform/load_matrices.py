@@ -13,7 +13,7 @@ becomes, where rows of the box are whole vectors of 8 halves,
 
 Each lane names a row of 8 halves, and gets words of two halves each, as tensor cores want them. A
 matrix lies in the box as lanes hold it, row by row, or turned; where it lies otherwise lanes load
-halves one by one. All factors of an instruction come as words, or none does.
+halves one by one. All factors of a kernel come as words, or none does.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ _PAIR = 2
 
 _MOST = 4
 """Matrices that are loaded at a time."""
+
+_HALVES = (4, 8)
+"""What a lane may have of a fragment: two matrices, or four."""
 
 _ROWS, _QUADS = 8, 4
 """Lanes of a warp, as they hold a matrix."""
@@ -206,7 +209,7 @@ class _Loader:
     def loads(self, loop: For) -> _Loads | None:
         """Return a loop as such loads, ``None`` where lanes do not hold whole matrices."""
         trips, own = trips_from_zero(loop), [one for one in loop.body if isinstance(one, Evaluate)]
-        if not own or len(own) < len(loop.body) or not trips or len(own) % (2 * _PAIR):
+        if len(own) < len(loop.body) or not trips or len(own) not in _HALVES:
             return None
         buffer, places = own[0].target.buffer, []
         for number, one in enumerate(own):
