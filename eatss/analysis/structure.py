@@ -32,6 +32,9 @@ WORD_BYTES = 4
 VECTOR_BYTES = 16
 """What a thread can load from shared memory at a time."""
 
+MATRIX_ROWS = 8
+"""Rows of a matrix of halves that a warp loads as a whole, each a vector."""
+
 MOST_ROWS = 8
 """Rows that neighbouring threads may be in where each loads as much: banks have no more."""
 
@@ -245,12 +248,15 @@ OPERAND_REUSE = 2
 def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
     """Return how many matrices' columns take turns: up to as many as elements in 16 bytes.
 
+    Those of narrow elements take none: lanes load whole matrices of them together, whose columns
+    follow each other [``eatss.transform.load_matrices``].
+
     Args:
         points: of a thread along columns.
         of_a_matrix: those in one matrix.
         element_bytes: of an element.
     """
-    turns = VECTOR_BYTES // element_bytes
+    turns = VECTOR_BYTES // element_bytes if element_bytes >= WORD_BYTES else 1
     while turns > 1 and points % (of_a_matrix * turns):
         turns //= 2
     return max(1, turns)

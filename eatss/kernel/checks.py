@@ -67,12 +67,15 @@ def kernel_faults(
 
 
 def _misplaced(kernel: Kernel) -> Iterator[str]:
-    """Yield the buffers in front of wide copies' targets, of other than whole multiples of one."""
+    """Yield the buffers in front of wide copies' targets, of other than whole multiples of one.
+
+    Rows that lanes name, of matrices that a warp loads, begin as targets of wide copies do.
+    """
     wide = {
         node.target.buffer
         for node in every(kernel.body)
         if isinstance(node, Copy) and node.width > 1
-    }
+    } | {one.buffer for node in every(kernel.body) for one, _ in _rows_named(node)}
     groups, apart = kernel.overlaid_boxes, kernel.boxes_apart
     behind = tuple(one for group in groups for one in group) if wide & {*apart} else ()
     for boxes in (*groups, (*behind, *apart)):
@@ -164,26 +167,42 @@ def _unknown(expressions: Iterator[IntExpr] | Sequence[IntExpr], known: set[str]
 
 def _fits(node: Copy) -> bool:
     """Tell whether rows on the chip have whole multiples of a wide copy."""
-    layouts = [
-        one.buffer.layout for one in (node.target, node.source) if one.buffer.space != "global"
-    ]
     return all(
-        isinstance(last := layout.allocated[-1], Constant)
-        and last.value % node.width == 0
-        and not layout.swizzle
-        for layout in layouts
+        _in_whole_rows(one, node.width)
+        for one in (node.target, node.source)
+        if one.buffer.space != "global"
     )
 
 
+def _in_whole_rows(element: Element, width: int) -> bool:
+    """Tell whether rows of an element's buffer are whole multiples of so many elements."""
+    layout = element.buffer.layout
+    last = layout.allocated[-1]
+    return isinstance(last, Constant) and last.value % width == 0 and not layout.swizzle
+
+
+def _rows_named(node: Node) -> Iterator[tuple[Element, int]]:
+    """Yield the first elements of rows that an instruction is told, and how long they are."""
+    if isinstance(node, Perform):
+        for operand in node.instruction.operands:
+            if operand.beside > 1:
+                yield from ((one, operand.beside) for one in node.named((operand.name,)))
+
+
 def _missing(node: Perform) -> Iterator[str]:
+    for one, length in _rows_named(node):
+        if not _in_whole_rows(one, length):
+            yield f"rows of {one.buffer.name} do not begin where those of matrices do"
     instruction = node.instruction
     lanes = instruction.lanes
     held = {one.name: prod(s.extent for s in one.slots(lanes)) for one in instruction.operands}
+    beside = {one.name: one.beside for one in instruction.operands}
     for name, elements in node.operands:
-        if lanes and len(elements) != held.get(name):
+        given = sum(instruction.slots_in(one.buffer.element_type) for one in elements)
+        if lanes and given * beside.get(name, 1) != held.get(name):
             yield f"{instruction.name} takes {held.get(name)} elements for {name} of a lane"
     wanted = {*held, *instruction.immediates}
-    given = {*dict(node.operands), *dict(node.immediates)}
-    if wanted != given:
-        names = ", ".join(sorted(wanted ^ given))
+    named = {*dict(node.operands), *dict(node.immediates)}
+    if wanted != named:
+        names = ", ".join(sorted(wanted ^ named))
         yield f"{instruction.name} is not given what it takes, or more: {names}"

@@ -33,6 +33,9 @@ Role: TypeAlias = Literal["in", "out", "inout"]
 
 FLOATING = (ElementType.FLOAT, ElementType.DOUBLE)
 
+WORD = ElementType.UINT32
+"""What registers are that hold several elements of a narrower type."""
+
 Values: TypeAlias = dict[tuple[int, ...], float]
 """What an operand holds, by the index of the element."""
 
@@ -47,12 +50,14 @@ _OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
 class Operand:
     """A value, or a box of values, that an instruction reads (``in``), writes (``out``) or both.
 
-    ``held`` says which thread has which of its elements.
+    ``held`` says which thread has which of its elements. Of elements in memory an instruction may
+    be told the first of each ``beside`` that follow each other.
     """
 
     name: str
     role: Role = "in"
     held: Distribution = ALONE
+    beside: int = 1
 
     def slots(self, lanes: Sequence[Coordinate]) -> tuple[Coordinate, ...]:
         """Return the coordinates that count the elements of one lane, the last one fastest."""
@@ -114,6 +119,7 @@ class Instruction:
         element_types: the types it is for.
         factor_type: the type of the factors of products that it adds, where that is another one:
             each factor is then a value of this type, converted. ``None``: that of the target.
+            Registers may be words, each of which holds as many slots that follow each other.
         exact: whether results equal those of C's operations in every bit.
         rounding: how far results may be from exact ones; eatss chooses none that rounds factors by
             itself.
@@ -186,6 +192,13 @@ class Instruction:
     @cached_property
     def _target(self) -> ast.expr:
         return ast.parse(self.target, mode="eval").body
+
+    def slots_in(self, element_type: ElementType) -> int:
+        """Return how many slots of an operand an element of a type is: a word may hold two."""
+        narrow = self.factor_type
+        if narrow is None or element_type is not WORD:
+            return 1
+        return WORD.size_bytes // narrow.size_bytes
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ from eatss.lower.storage import Candidate, Place, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder, over_points
 from eatss.lower.thread_tree import Node as Tree
-from eatss.lower.whole_tiles import is_product, over_whole_tiles, whole_if_finite
+from eatss.lower.whole_tiles import Types, is_product, over_whole_tiles, whole_if_finite
 from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
     Apply,
@@ -201,10 +201,15 @@ class KernelBuilder:
             return False
         boxes = {place for candidate in staged for place in candidate.places}
         held = {place for own in self._storage.registers for place in own.places}
-        passed = self._references.passed()
+        passed, types = self._references.passed(), self._types
         return any(
-            is_product(statement, boxes, held, passed) for statement in self._piece.statements
+            is_product(statement, boxes, held, passed, types)
+            for statement in self._piece.statements
         )
+
+    @property
+    def _types(self) -> Types:
+        return {array.name: array.element_type for array in self._context.scop.arrays}
 
     def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
         """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
@@ -638,7 +643,8 @@ class KernelBuilder:
         references = self._references
         staged, held, passed = references.staged(), references.held(), references.passed()
         zeros = bool(self._mapping.warps)
-        return over_whole_tiles(phase, self._piece, staged, held, passed, known, zeros=zeros)
+        types = self._types
+        return over_whole_tiles(phase, self._piece, staged, held, passed, known, types, zeros=zeros)
 
     def _if_finite(
         self, phase: Phase, full: isl.Set, known: isl.Set
@@ -659,7 +665,7 @@ class KernelBuilder:
         if not all(context.scop.array(one).element_type.is_floating for one in written):
             return None
         staged, held, passed = references.staged(), references.held(), references.passed()
-        found = whole_if_finite(phase, self._piece, staged, held, passed, known)
+        found = whole_if_finite(phase, self._piece, staged, held, passed, known, self._types)
         if found is None or not found.places:
             return None
         threads = thread_range(self._isl, self._mapping.spread)

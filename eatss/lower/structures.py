@@ -293,11 +293,12 @@ class Describing:
         held = frozenset(place for own in unit.storage.registers for place in own.places)
         mapped = [loop.name for loop in unit.mapping.mapped]
         coupled = {one.name for one in self._kernel.work.statements if one.coupled}
+        types = {array.name: array.element_type for array in self._scheduled.scop.arrays}
+        piece = unit.piece
         for name in (name for part in unit.parts if part.serial for name in part.statements):
-            written = unit.piece.statement(name).write.array
-            if not self._scheduled.scop.array(written).element_type.is_floating:
+            if not types[piece.statement(name).write.array].is_floating:
                 continue
-            if name in coupled and runs_whole_if_finite(unit.piece, name, staged, held, mapped):
+            if name in coupled and runs_whole_if_finite(piece, name, staged, held, mapped, types):
                 yield name
 
     def _held(self, unit: Unit, held: Registers) -> RegisterTileFacts:

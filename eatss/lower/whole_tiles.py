@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -29,7 +30,10 @@ from eatss.lower.storage import Place
 from eatss.lower.thread_ast import Phase, tile_set
 from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.pieces import Piece
-from eatss.scops import Binary, Expression, Literal, Read, Statement, Unary
+from eatss.scops import Binary, Cast, ElementType, Expression, Literal, Read, Statement, Unary
+
+Types: TypeAlias = Mapping[str, ElementType]
+"""The types of arrays, by name."""
 
 
 def over_whole_tiles(
@@ -39,6 +43,7 @@ def over_whole_tiles(
     held: frozenset[Place],
     values: frozenset[Place],
     known: isl.Set,
+    types: Types,
     *,
     zeros: bool,
 ) -> Phase | None:
@@ -53,6 +58,7 @@ def over_whole_tiles(
         held: references that live in registers.
         values: references to scalars that are passed by value.
         known: what is known of sizes and origins.
+        types: those of arrays.
         zeros: whether sums may have zeros added, which a factor that is infinite makes NaN. Else
             only registers that are never stored get more than in the source.
     """
@@ -63,11 +69,11 @@ def over_whole_tiles(
     live = union_of([without_parameters(one.params(), serial) for one in piece.placed])
     found = []
     for instance in phase.instances:
-        whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known)
+        whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known, types)
         if whole is None:
             return None
         statement = piece.statement(instance.get_tuple_name())
-        factors = _staged_factors(statement, tiles, held, values) or ()
+        factors = _staged_factors(statement, tiles, held, values, types) or ()
         box = tile_set(instance.get_ctx(), [*phase.mapped, *phase.serial]).intersect(known)
         own = without_parameters(instance.intersect_params(box), serial)
 
@@ -108,6 +114,7 @@ def whole_if_finite(
     held: frozenset[Place],
     values: frozenset[Place],
     known: isl.Set,
+    types: Types,
 ) -> WholeIfFinite | None:
     """Return a phase that runs all points of each tile, and which factors have to be finite.
 
@@ -122,18 +129,20 @@ def whole_if_finite(
     instances: list[isl.Set] = []
     places: dict[Place, None] = {}
     for instance in phase.instances:
-        whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known)
+        whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known, types)
         if whole is None:
             return None
         statement = piece.statement(instance.get_tuple_name())
         extra = coalesced(whole.subtract(instance).intersect_params(live))
         needed = factors_beside_zeros(statement, extra, {
             number: tiles[statement.name, number].footprint
-            for number in _staged_factors(statement, tiles, held, values) or ()
+            for number in _staged_factors(statement, tiles, held, values, types) or ()
         })  # fmt: skip
         if needed is None:
             return None
-        passed = [at for at in _all_factors(statement, held) if (statement.name, at) in values]
+        passed = [
+            at for at in _all_factors(statement, held, types) if (statement.name, at) in values
+        ]
         places |= dict.fromkeys((statement.name, at) for at in (*passed, *needed) if needed)
         instances.append(whole)
     return WholeIfFinite(phase=replace(phase, instances=tuple(instances)), places=tuple(places))
@@ -145,6 +154,7 @@ def runs_whole_if_finite(
     staged: Collection[Place],
     held: frozenset[Place],
     mapped: Sequence[str],
+    types: Types,
 ) -> bool:
     """Tell whether tiles of a statement, of any size, run whole where its factors are finite.
 
@@ -154,12 +164,13 @@ def runs_whole_if_finite(
         staged: references that may be staged.
         held: references that live in registers.
         mapped: the loops that go to threads, by their names in C.
+        types: those of arrays.
     """
     statement, instance = piece.statement(name), piece.domain_of(name)
     scalars = frozenset(
-        (name, at) for at in _all_factors(statement, held) if (name, at) not in staged
+        (name, at) for at in _all_factors(statement, held, types) if (name, at) not in staged
     )
-    factors = _staged_factors(statement, staged, held, scalars)
+    factors = _staged_factors(statement, staged, held, scalars, types)
     if factors is None:
         return False
     bound = [loop.name for loop in piece.band]
@@ -237,9 +248,10 @@ def is_product(
     staged: Collection[Place],
     held: Collection[Place],
     values: Collection[Place],
+    types: Types,
 ) -> bool:
     """Tell whether a statement adds a product of what is staged to a register."""
-    return _staged_factors(statement, staged, held, values) is not None
+    return _staged_factors(statement, staged, held, values, types) is not None
 
 
 def _over_whole_tile(
@@ -250,10 +262,11 @@ def _over_whole_tile(
     held: frozenset[Place],
     values: frozenset[Place],
     known: isl.Set,
+    types: Types,
 ) -> isl.Set | None:
     """Return all points of a tile as instances of a statement that adds a product to a register."""
     statement = piece.statement(instance.get_tuple_name())
-    if _staged_factors(statement, tiles, held, values) is None:
+    if _staged_factors(statement, tiles, held, values, types) is None:
         return None
     loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
     box = tile_set(instance.get_ctx(), loops).intersect(known)
@@ -261,7 +274,7 @@ def _over_whole_tile(
     inside = {one.name for one in loops}
     if not set(phase.bound) <= inside or not box.is_subset(everywhere.params()):
         return None
-    numbers = _staged_factors(statement, tiles, held, values) or ()
+    numbers = _staged_factors(statement, tiles, held, values, types) or ()
     places = [(number, tiles[statement.name, number]) for number in numbers]
     return everywhere if all(_is_in_box(everywhere, statement, *one) for one in places) else None
 
@@ -320,19 +333,20 @@ def _staged_factors(
     tiles: Collection[Place],
     held: Collection[Place],
     values: Collection[Place],
+    types: Types,
 ) -> Sequence[int] | None:
     """Return the staged factors of a product that is added to a register.
 
     ``None`` where the statement does something else.
     """
-    found = _all_factors(statement, held)
+    found = _all_factors(statement, held, types)
     places = {number: (statement.name, number) for number in found}
     staged = [number for number, place in places.items() if place in tiles]
     rest = [place for number, place in places.items() if number not in staged]
     return staged if staged and all(place in values for place in rest) else None
 
 
-def _all_factors(statement: Statement, held: Collection[Place]) -> Sequence[int]:
+def _all_factors(statement: Statement, held: Collection[Place], types: Types) -> Sequence[int]:
     """Return the factors of a product that is added to a register; none of anything else."""
     value = statement.value
     if not isinstance(value, Binary) or value.operator not in ("+", "-"):
@@ -345,20 +359,28 @@ def _all_factors(statement: Statement, held: Collection[Place]) -> Sequence[int]
             continue
         if statement.accesses[own.access].array != statement.write.array:
             continue
-        return _factors(added) or ()
+        own_types = [types[one.array] for one in statement.accesses]
+        return _factors(added, own_types) or ()
     return ()
 
 
-def _factors(value: Expression) -> list[int] | None:
-    """Return the accesses that a product multiplies, ``None`` where it is no product."""
+def _factors(value: Expression, types: Sequence[ElementType]) -> list[int] | None:
+    """Return the accesses that a product multiplies, ``None`` where it is no product.
+
+    A factor may be converted to a type that has all values of its own.
+    """
     if isinstance(value, Read):
         return [value.access]
     if isinstance(value, Literal):
         return []
     if isinstance(value, Unary) and value.operator == "-":
-        return _factors(value.operand)
+        return _factors(value.operand, types)
+    if isinstance(value, Cast) and isinstance(value.operand, Read):
+        own, other = types[value.operand.access], value.element_type
+        floating = own.is_floating and other.is_floating
+        return [value.operand.access] if floating and own.size_bytes <= other.size_bytes else None
     if isinstance(value, Binary) and value.operator == "*":
-        sides = [_factors(value.left), _factors(value.right)]
+        sides = [_factors(value.left, types), _factors(value.right, types)]
         known = [side for side in sides if side is not None]
         return [one for side in known for one in side] if len(known) == len(sides) else None
     return None

@@ -95,6 +95,9 @@ WARPS_ALONG = (1, 2, 4, 8)
 STAGES = (1, 2, 3, 4)
 """Boxes of shared memory in use at once where warps compute products."""
 
+NARROW_STAGES = (1, 2)
+"""The same where some elements are halves that are copied one by one, through registers."""
+
 PLAIN_STAGES = (1, 2)
 """The same where threads compute alone, on cards whose copies need no registers."""
 
@@ -321,7 +324,7 @@ def _product_lattice(
                     (*along_rows[:2], *along_columns[:2], steps, stages)
                     for steps in PRODUCT_STEPS
                     if _reaches(trips[product.sum_loop], steps)
-                    for stages in (STAGES if ahead else (1,))
+                    for stages in (STAGES if ahead else NARROW_STAGES)
                 ]
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 6)
     ones = np.ones(len(rows), dtype=np.int64)

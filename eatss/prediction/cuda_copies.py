@@ -20,6 +20,7 @@ from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import GroupBox, in_front, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
+from eatss.prediction.cuda_narrow import is_narrow
 from eatss.prediction.cuda_operands import operands_ahead
 from eatss.prediction.cuda_products import loads_ahead
 from eatss.prediction.cuda_resources import CodeResources
@@ -73,7 +74,9 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         demand.l2_bytes += fetched
         demand.copied_bytes += fetched
         even = rows_turned | (together > 1) | _copies_rows(of, box.whole)
-        each = _copy_instructions(of, even, ahead)
+        narrow = is_narrow(of, at)
+        ahead = ahead & (even | (not narrow))
+        each = _copy_instructions(of, even, ahead & (not narrow))
         each = np.where(in_lines, each / width + 1.0, each)
         demand.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
@@ -152,6 +155,8 @@ def _behind_cycles(setting: CodeResources, bytes_a_turn: Column, tile: Column) -
     warps = np.ceil(of.shape.block_threads / card.warp) / SCHEDULERS
     turn = tile / parts * np.maximum(1.0, warps * setting.present)
     late = turn * loads_ahead(of) * np.where(of.candidates.stages == _SHORTEST, 0.5, 1.0)
+    if any(is_narrow(of, at) for at in range(len(of.cut.stageable))):  # they start in front
+        late = of.zeros
     l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz
     arrive = (
         of.far_cycles + card.dram_cycles + bytes_a_turn / parts * setting.present / l2_bytes_cycle

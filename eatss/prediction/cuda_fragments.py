@@ -2,7 +2,8 @@
 
 Lane ``4 * row + step`` has that row, and that step, of the first matrix. Of the second it has the
 step and column ``row``, which is a point of the thread ``row // 2``: each has two neighbours. With
-some instructions a lane has two steps that follow each other.
+some instructions a lane has two steps that follow each other. Of halves a warp loads matrices whose
+8 rows are each 16 bytes of a row of a box [:mod:`eatss.transform.load_matrices`].
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eatss.analysis.banks import bank_cycles, best_padding
-from eatss.analysis.structure import ProductFacts, WarpInstruction, matrices_in_turn
+from eatss.analysis.structure import (
+    MATRIX_ROWS,
+    VECTOR_BYTES,
+    WORD_BYTES,
+    ProductFacts,
+    WarpInstruction,
+    matrices_in_turn,
+)
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
@@ -53,6 +61,8 @@ def fragment_padding(
             vectors: list[int] = vectors,
         ) -> int:
             row = [*extents[:-1], extents[-1] + padding]
+            if width < WORD_BYTES:
+                return sum(_matrix_cycles(one, row, product) for one in members)
             return sum(
                 bank_cycles([place // long for place in _places(one, row, lanes)], width * long)
                 for one, long in zip(members, vectors, strict=True)
@@ -84,6 +94,16 @@ def _lanes(instruction: WarpInstruction, product: ProductFacts, turns: int) -> l
         for row in range(rows)
         for step in range(steps)
     ]
+
+
+def _matrix_cycles(uniform: UniformSet, extents: Sequence[int], product: ProductFacts) -> int:
+    """Return the cycles in which a warp loads a matrix from a box."""
+    turned = not _in_rows(uniform, product.sum_loop)
+    down = (product.sum_loop,) if turned else (product.rows, product.columns)
+    lanes = [dict.fromkeys(down, row) for row in range(MATRIX_ROWS)]
+    together = VECTOR_BYTES // uniform.access.element_bytes
+    places = [place // together for place in _places(uniform, extents, lanes)]
+    return bank_cycles(places, VECTOR_BYTES)
 
 
 def _places(

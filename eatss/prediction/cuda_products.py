@@ -2,7 +2,8 @@
 
 A warp has whole matrices of its tile. For each few steps of the sum every lane loads its elements
 of both factors from shared memory, converts them where tensor cores multiply others, and the warp
-multiplies. Boxes are filled ahead where there are several stages.
+multiplies. Halves are loaded as matrices of 8 x 8, four at a time. Boxes are filled ahead where
+there are several stages.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.arithmetic import instructions_of, is_wide
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_narrow import line_words
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 
 _VOTE_INSTRUCTIONS = 8.0
 """Instructions of a thread for each element that it looks at: its place, a load, two operations, a
 turn of a loop. Counted in the code of symm for sm_90."""
+
+_LOADED_TOGETHER = 8
+"""Halves that a lane gets of a load of four matrices [``eatss.transform.load_matrices``]."""
 
 _FUSED = 1.0
 """Multiply-adds of a plain product and its sum."""
@@ -102,8 +107,8 @@ def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
     done = instruction.multiply_adds * instruction.products
     issue = _matrices(of, instruction, product) * done / rate
-    loads = loads_of(of, instruction, product) * _requests(instruction)
-    wait = of.card.shared_cycles + loads
+    waves = loads_of(of, instruction, product) * min(1.0, instruction.factor_words)
+    wait = of.card.shared_cycles + waves
     return np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
 
 
@@ -111,7 +116,7 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     """Tell where a step's elements are loaded while those of the one before are multiplied.
 
     See :mod:`eatss.transform.loads_ahead`: boxes are filled ahead, a tile has an even number of
-    steps, and registers have room for two beside the sums.
+    steps, and registers have room for two beside the sums and halves that are on their way.
     """
     products = [one for one in of.statements if is_product(of, one)]
     if not products:
@@ -122,7 +127,7 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
         of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
     )
     held = of.points() * instruction.words + _part_words(instruction)
-    words = held + STEPS_LOADED * _step_words(of) + FRAGMENT_PLACES
+    words = held + STEPS_LOADED * _step_words(of) + line_words(of) + FRAGMENT_PLACES
     ahead = (of.candidates.stages > 1) & (even | (len(products) > 1))
     return np.asarray(ahead & (words <= registers))
 
@@ -181,8 +186,8 @@ def loads_of(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts
 
 
 def _requests(instruction: WarpInstruction) -> float:
-    """Return the loads for each element: halves come and go in pairs."""
-    return min(1.0, instruction.factor_words)
+    """Return the loads for each element: of halves a warp loads whole matrices."""
+    return 1.0 if instruction.factor_words >= 1.0 else 1.0 / _LOADED_TOGETHER
 
 
 def _matrices(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:

@@ -13,6 +13,7 @@ from eatss.analysis.work import StatementFacts
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_narrow import line_words
 from eatss.prediction.cuda_operands import operand_words
 from eatss.prediction.cuda_products import fragment_words, is_product
 from eatss.prediction.cuda_vectors import steps_together
@@ -109,7 +110,8 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
 
     Sums and addresses it needs, and of what it multiplies one operand of all points, and a vector
     of the others. Operands of all points are under way together, those of several steps where they
-    are loaded together or ahead, without a serial loop half of those of one.
+    are loaded together or ahead, without a serial loop half of those of one. Halves on their way to
+    boxes have registers of their own.
     """
     most, least = of.zeros, of.zeros
     for statement in of.statements:
@@ -117,7 +119,7 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
             words = step_words(of, statement)
             most = np.maximum(most, operand_words(of, statement, words))
             least = np.maximum(least, _least_words(of, statement))
-    held = of.code.base_registers + held_registers(of)
+    held = of.code.base_registers + held_registers(of) + line_words(of)
     return held + np.maximum(most, fragment_words(of)), held + least
 
 

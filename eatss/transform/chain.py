@@ -21,6 +21,7 @@ from eatss.transform.copies_at_edges import without_tests
 from eatss.transform.defined_registers import with_registers_defined
 from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.lane_padding import padded_for_lanes
+from eatss.transform.load_matrices import with_matrices_loaded
 from eatss.transform.loads_before_tests import with_loads_before_tests
 from eatss.transform.matrices_in_turn import with_matrices_in_turn
 from eatss.transform.parts_once import with_parts_once
@@ -151,9 +152,11 @@ def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collectio
     sums = with_sums_continued(with_factors_last(in_turn, taken))
     found = use_warp_instruction(sums, instruction, taken)
     if _performs(found, instruction):
-        return with_rows_one_by_one(found)
+        return with_rows_one_by_one(with_matrices_loaded(found, instruction))
     found = use_warp_instruction(in_turn, instruction, taken_names(kernel, sizes))
-    return found if _performs(found, instruction) else kernel
+    if not _performs(found, instruction):
+        return kernel
+    return with_matrices_loaded(found, instruction)
 
 
 def _performs(kernel: Kernel, instruction: Instruction) -> bool:

@@ -167,7 +167,7 @@ def _registers(node: Node) -> tuple[int, int]:
             parts = max(parts, one.instruction.multiplying.parts)
     ones = {one: _size(one) // _first_extent(one) for one in loaded}
     least = min((_size(one) - ones[one] for one in loaded), default=0) + sum(ones.values())
-    kept = sum(map(_size, sums))
+    kept = sum(map(_size, sums - loaded))
     split = (parts - 1) * sum(ones.values())
     return kept + sum(map(_size, loaded)) + split, kept + least + split
 
@@ -183,5 +183,8 @@ def _first_extent(buffer: Buffer) -> int:
 
 
 def multiplies(node: Node) -> bool:
-    """Tell whether warps compute something together in a node."""
-    return any(isinstance(one, Perform) and one.instruction.together for one in every((node,)))
+    """Tell whether warps add up something together in a node."""
+    return any(
+        isinstance(one, Perform) and one.instruction.together and one.instruction.adds
+        for one in every((node,))
+    )

@@ -8,7 +8,8 @@ Nothing stores what is computed of registers without a value, but compilers foll
 is made of them: NVRTC 13.0 took 320 bytes of stack for symm in floats and 3000 for a gemm of
 doubles with four boxes, and none with ``for (…) C_r[ri][rj] = 0;`` first. With 3664 for a trmm of
 2550 doubles results on a card were wrong besides. Kernels in which such registers are few stay as
-they are: products of 32 x 32 floats, which have 16 sums a thread, took longer with it.
+they are: products of 32 x 32 floats, which have 16 sums a thread, took longer with it. Registers
+between memory and boxes that both branches of a test fill have values behind it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from dataclasses import replace
 
 from eatss.analysis.structure import WORD_BYTES
 from eatss.free_names import free_name
-from eatss.kernel.nodes import Buffer, Declare, Element, Fill, For, If, Kernel, Node, Scope
-from eatss.kernel.uses import accesses, buffers_of, mapped
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, For, If, Kernel, Node, Scope
+from eatss.kernel.uses import accesses, buffers_of, every, mapped
 from eatss.program import IntExpr, Name
 from eatss.transform.register_places import over_places
 
@@ -67,9 +68,35 @@ def _has_gaps(nodes: Sequence[Node], buffer: Buffer) -> bool:
     if not users or buffer.layout.elements is None:
         return False
     written = [guards for guards, writes in _uses(users[:1], buffer, frozenset()) if writes]
+    if _comes_from_memory(users, buffer):
+        written = _joined(written)
     needed = _Guards() if _is_whole(written) else _Guards().union(*written)
     read = (guards for guards, writes in _uses(users, buffer, frozenset()) if not writes)
     return bool(needed) and any(not needed <= guards for guards in read)
+
+
+def _comes_from_memory(nodes: Sequence[Node], buffer: Buffer) -> bool:
+    """Tell whether registers get all their values by copies of what is in global memory."""
+    writes = [
+        node for node in every(nodes) if any(one.buffer == buffer for one in accesses(node)[0])
+    ]
+    return all(isinstance(one, Copy) and one.source.buffer.space == "global" for one in writes)
+
+
+def _joined(written: Sequence[_Guards]) -> list[_Guards]:
+    """Return what guards writes, those of both branches of a test as one without it."""
+    found = set(written)
+    while True:
+        both = {
+            (one, (one - {own}) | own, one - {own})
+            for one in found
+            for own in one
+            if isinstance(own, frozenset) and one - {own} and (one - {own}) | own in found
+        }
+        if not both:
+            return list(found)
+        for one, other, joined in both:
+            found = (found - {one, other}) | {joined}
 
 
 def _is_whole(written: Sequence[_Guards]) -> bool:

@@ -9,7 +9,7 @@ from itertools import product
 
 from eatss.analysis.banks import bank_cycles, best_padding
 from eatss.analysis.structure import VECTOR_BYTES
-from eatss.kernel.nodes import Element, Evaluate, Kernel
+from eatss.kernel.nodes import Element, Evaluate, Kernel, Perform
 from eatss.kernel.uses import elements, every, with_buffers
 from eatss.program import Constant, IntExpr, evaluate, names_in
 
@@ -27,13 +27,14 @@ def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
             for one in elements(node)
             if one.buffer == buffer
         ]
-        if not loads or buffer.layout.swizzle:
+        rows = [one for one in _named_rows(kernel) if one.buffer == buffer]
+        if not (loads or rows) or buffer.layout.swizzle:
             continue
         row = buffer.layout.extents[-1]
         if not isinstance(row, Constant):
             continue
         size = buffer.element_type.size_bytes
-        best = best_padding(partial(_waves, kernel, loads), row.value, size)
+        best = best_padding(partial(_all_waves, kernel, loads, rows), row.value, size)
         other = replace(buffer, layout=replace(buffer.layout, padding=best))
         changed = replace(
             kernel,
@@ -43,6 +44,29 @@ def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
         if changed.shared_bytes <= most_shared_bytes:
             kernel = changed
     return kernel
+
+
+def _named_rows(kernel: Kernel) -> Iterator[Element]:
+    """Yield the first elements of rows that lanes name, of matrices that a warp loads."""
+    for node in every(kernel.body):
+        if isinstance(node, Perform):
+            rows = [one.name for one in node.instruction.operands if one.beside > 1]
+            yield from node.named(rows)
+
+
+def _all_waves(
+    kernel: Kernel, loads: Sequence[Element], rows: Sequence[Element], padding: int
+) -> int:
+    """Return how often the banks are asked for loads of a warp, and for rows of matrices."""
+    own = _waves(kernel, loads, padding) if loads else 0
+    addresses = {
+        replace(one.buffer.layout, padding=padding).address(one.subscripts): one for one in rows
+    }
+    for address, one in addresses.items():
+        size = one.buffer.element_type.size_bytes
+        places = _places(kernel, address, {})
+        own += bank_cycles([place * size // VECTOR_BYTES for place in places], VECTOR_BYTES)
+    return own
 
 
 def _waves(kernel: Kernel, loads: Sequence[Element], padding: int) -> int:

@@ -7,7 +7,9 @@ copies, a barrier, the start of those of two turns later into the boxes that are
 computed. Behind the barrier nobody reads what was computed with in the turn before, and everybody
 has waited, so it is the only one of a turn.
 Copies do not pass through registers (``cp.async``), so they go on while threads compute. Those of
-single halves do: there are none of so few bytes that do not.
+single halves do: there are none of so few bytes that do not. Where warps multiply, such copies are
+loaded in front of a turn's products and stored behind them [``narrow_lines``]; where all are so,
+nothing else runs ahead, and two boxes do.
 """
 
 from __future__ import annotations
@@ -59,11 +61,13 @@ from eatss.transform.copies_among_products import (
     PlainCopies,
     apart,
     copies_among_products,
+    multiplies,
     plain_copies,
 )
 from eatss.transform.copies_at_edges import with_tests, without_tests
 from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
+from eatss.transform.narrow_lines import NarrowLines
 from eatss.transform.operands_ahead import in_vectors, with_operands
 from eatss.transform.through_registers import (
     all_in_lines,
@@ -99,7 +103,7 @@ def pipelined(
         ahead = _Ahead.of(loop, found)
         if ahead is None:
             continue
-        for number in range(stages, 1, -1):
+        for number in range(stages if ahead.starts else min(stages, _SHORTEST), 1, -1):
             changed = ahead.with_stages(found, number, around)
             if changed.shared_bytes <= most_shared_bytes:
                 found = changed
@@ -204,6 +208,8 @@ class _Ahead:
         self.in_lines = with_tests(copies)
         self.tested = without_lines(self.in_lines)
         self.buffers = frozenset(_written(copies))
+        copied = [node for node in every(self.copies) if isinstance(node, Copy)]
+        self.starts = any(map(_may_start, copied))
 
     @classmethod
     def of(cls, loop: For, kernel: Kernel) -> _Ahead | None:
@@ -223,11 +229,20 @@ class _Ahead:
         if _written(found.rest) & found.buffers or _read(found.copies) & found.buffers:
             return None
         copied = [node for node in every(found.copies) if isinstance(node, Copy)]
-        starts = [_may_start(one) for one in copied]
-        if not any(starts):
+        others = (one for one in copied if not _may_start(one))
+        if not all(map(_fills_with_halves, others)):
             return None
-        others = (one for one, start in zip(copied, starts, strict=True) if not start)
-        return found if all(map(_fills_with_halves, others)) else None
+        through = found.starts or (found.multiplies and found.lines(found.copies, set()))
+        return found if through else None
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether warps multiply what is copied."""
+        return any(map(multiplies, self.rest))
+
+    def lines(self, own: Sequence[Node], taken: set[str]) -> NarrowLines | None:
+        """Return copies whose halves come through registers, if there are such."""
+        return NarrowLines.of(own, _fills_with_halves, taken) if self.multiplies else None
 
     def with_stages(self, kernel: Kernel, stages: int, around: _Around) -> Kernel:
         """Return a kernel in which the loop copies ahead."""
@@ -252,6 +267,10 @@ class _Ahead:
             for turn in range(stages - 1)
         ]
         later = total(Name(loop.counter), _times(loop.step, stages - 1))
+        narrow = self.lines(own, around.taken)
+        if narrow is not None:
+            room = steps is not None and steps.fits(around.registers - narrow.words)
+            return self._with_lines(narrow, steps if room else None, staged, first, around)
         copies = self._copies(own, staged, later, turn_before(cycle))
         if steps is not None:
             plain = plain_copies(copies, around.varying)
@@ -290,11 +309,15 @@ class _Ahead:
         plain: PlainCopies | None,
         first: Sequence[tuple[Node, ...]],
         around: _Around,
+        stored: tuple[Node, ...] = (),
     ) -> tuple[Node, ...]:
-        """Return the loop with the loads of each step of products in front of those before it."""
+        """Return the loop with the loads of each step of products in front of those before it.
+
+        What is ``stored`` behind products has been loaded with the copies.
+        """
         loop, stages = self.loop, len(first) + 1
         cycle = Cycle(name=around.stage, count=stages)
-        there = (Wait(pending=stages - 2), Barrier())
+        there = self._there(stages)
 
         def loads(counter: IntExpr, slot: IntExpr, *, tested: bool) -> tuple[Node, ...]:
             change = {loop.counter: counter}
@@ -312,7 +335,7 @@ class _Ahead:
             return _in_stage(nodes, staged, Name(around.stage))
 
         tests: tuple[Node, ...] = ()
-        then = (*copies, *turn(tested=True))
+        then = (*copies, *turn(tested=True, stores=stored))
         if plain is not None:  # where there is something to copy there is a turn to load for
             later = {loop.counter: total(Name(loop.counter), loop.step)}
             known = [*steps.whole, *(substitute(one, later) for one in steps.known_tests)]
@@ -330,8 +353,34 @@ class _Ahead:
             *loads(loop.lower, Constant(0), tested=True),
             *tests,
             replace(loop, body=then, cycle=cycle),
-            Wait(pending=0),
+            *self._there(_SHORTEST)[:-1],
         )
+
+    def _with_lines(
+        self,
+        lines: NarrowLines,
+        steps: StepsAhead | None,
+        staged: dict[Buffer, Buffer],
+        first: Sequence[tuple[Node, ...]],
+        around: _Around,
+    ) -> tuple[Node, ...]:
+        """Return the loop with halves loaded in front of a turn's products, and stored behind."""
+        loop, stages = self.loop, len(first) + 1
+        cycle = Cycle(name=around.stage, count=stages)
+        later = total(Name(loop.counter), _times(loop.step, stages - 1))
+        loads = self._copies(lines.loads, staged, later, turn_before(cycle))
+        stores = self._copies(lines.stores, staged, later, turn_before(cycle))[:1]
+        copies = (*lines.declarations(), *loads)
+        if steps is not None:
+            return self._with_steps_ahead(steps, staged, copies, None, first, around, stores)
+        rest = _in_stage(self.rest, staged, Name(around.stage))
+        body = (*self._there(stages), *copies, *rest, *stores)
+        prologue = _less_unrolled([node for some in first for node in some])
+        return (*prologue, replace(loop, body=body, cycle=cycle), *self._there(_SHORTEST)[:-1])
+
+    def _there(self, stages: int) -> tuple[Node, ...]:
+        """Return what all threads do for the box of a turn to be there."""
+        return (Wait(pending=stages - 2), Barrier()) if self.starts else (Barrier(),)
 
     def _turn(
         self, copies: tuple[Node, ...], rest: tuple[Node, ...], around: _Around, *, last: bool
@@ -375,7 +424,8 @@ class _Ahead:
         nodes = with_expressions(own, lambda one: substitute(one, change))
         copies = _ahead(_in_stage(nodes, staged, slot))
         condition = substitute(self.loop.condition, change)
-        return (If(conditions=(condition,), body=copies), Commit())
+        there = If(conditions=(condition,), body=copies)
+        return (there, Commit()) if self.starts else (there,)
 
 
 def _less_unrolled(copies: Sequence[Node]) -> tuple[Node, ...]:

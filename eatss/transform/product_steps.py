@@ -349,7 +349,7 @@ def _parts(body: Sequence[Node]) -> _Parts | None:
     declared = tuple(one.buffer for one in body[:front] if isinstance(one, Declare))
     loads = tuple(one for one in body[:front] if not isinstance(one, Declare))
     products = tuple(body[front:])
-    plain = all(isinstance(one, _LOADS) for one in every(loads))
+    plain = all(isinstance(one, _LOADS) and not multiplies(one) for one in every(loads))
     whole = all(isinstance(one, _PRODUCTS) for one in every(products))
     if not declared or not plain or not whole or _meet(loads, products):
         return None
@@ -368,7 +368,7 @@ def _computes(node: Node) -> bool:
     return multiplies(node) or any(isinstance(one, Compute) for one in every((node,)))
 
 
-_LOADS = (Copy, Evaluate, For, Let, Scope)
+_LOADS = (Copy, Evaluate, For, Let, Perform, Scope)
 """What loads a step's operands."""
 
 _PRODUCTS = (Compute, For, Let, Perform, Scope, Source)

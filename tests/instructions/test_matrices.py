@@ -114,8 +114,11 @@ def test_lanes_hold_what_ptx_says_up_to_the_order_of_steps(instruction: Instruct
     assert sorted(steps.values()) == list(range(8))
 
 
-def test_lanes_hold_pairs_as_ptx_says_up_to_the_order_of_steps() -> None:
-    """PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", ``.f16``."""
+def test_lanes_hold_pairs_as_ptx_says() -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", ``.f16``.
+
+    Loads of matrices count on its order of steps.
+    """
     instruction = MMA_F16_16X8X16
     held = {one.name: held_by(instruction, one) for one in instruction.operands}
     pairs = re.findall(r"eatss_pair\((\w)(\d), \w(\d)\)", instruction.definitions)
@@ -123,19 +126,14 @@ def test_lanes_hold_pairs_as_ptx_says_up_to_the_order_of_steps() -> None:
         name: [int(slot) for own, *slots in pairs for slot in slots if own == name]
         for name in ("a", "b")
     }
-    steps: dict[int, int] = {}
+    assert registers == {"a": list(range(8)), "b": list(range(4))}
     for lane in range(LANES):
         group, thread = divmod(lane, 4)
-        for i, slot in enumerate(registers["a"]):
-            row, k = held["a"][lane][slot]
-            assert row == group + 8 * (i // 2 % 2)
-            step = 2 * thread + i % 2 + 8 * (i // 4)
-            assert steps.setdefault(step, k) == k
-        for i, slot in enumerate(registers["b"]):
-            k, column = held["b"][lane][slot]
-            assert (k, column) == (steps[2 * thread + i % 2 + 8 * (i // 2)], group)
+        assert held["a"][lane] == [
+            (group + 8 * (i // 2 % 2), 2 * thread + i % 2 + 8 * (i // 4)) for i in range(8)
+        ]
+        assert held["b"][lane] == [(2 * thread + i % 2 + 8 * (i // 2), group) for i in range(4)]
         assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
-    assert sorted(steps) == sorted(steps.values()) == list(range(16))
 
 
 def to_bits(value: float, bits: int) -> float:

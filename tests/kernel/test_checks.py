@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from eatss.instructions import ATOMIC_ADD
+from eatss.instructions.matrix_loads import MATRIX_LOADS
 from eatss.kernel.checks import kernel_faults
+from eatss.kernel.instruction import WORD
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
@@ -89,6 +91,36 @@ def test_a_fault_is_said(body: tuple[Node, ...], said: str | None) -> None:
     found = kernel_faults(kernel(*body), ())
     assert (found == ()) == (said is None), found
     assert said is None or said in found[0]
+
+
+@pytest.mark.parametrize(
+    ("box", "words", "said"),
+    [
+        ((32, 40), 2, None),
+        ((32, 36), 2, "rows of H do not begin where those of matrices do"),
+        ((32, 40), 4, "ldmatrix_x2 takes 4 elements for d of a lane"),
+    ],
+)
+def test_rows_of_matrices_are_vectors_and_words_have_two_halves(
+    box: tuple[int, int], words: int, said: str | None
+) -> None:
+    halves = replace(buffer("H", "shared", *box), element_type=ElementType.HALF)
+    registers = replace(buffer("w", "register", words), element_type=WORD)
+    load = Perform(
+        instruction=MATRIX_LOADS[2, False],
+        operands=(
+            (
+                "d",
+                tuple(Element(buffer=registers, subscripts=(Constant(n),)) for n in range(words)),
+            ),
+            ("rows", (at(halves, N, N),)),
+        ),
+    )
+    own = replace(kernel(Declare(buffer=registers), load), shared=(halves,))
+    assert kernel_faults(own, ()) == (() if said is None else (said,))
+    odd = replace(buffer("S", "shared", 9), element_type=ElementType.HALF)
+    behind = kernel_faults(replace(own, shared=(odd, halves)), ())
+    assert "wide copies stand behind S, of 18 bytes" in behind
 
 
 def test_what_the_launch_relies_on_stays() -> None:

@@ -1,0 +1,89 @@
+"""Copies of single halves in two parts: into registers, and from there into boxes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, For, If, Let, Node
+from eatss.kernel.uses import every
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
+from eatss.scops import ElementType
+from eatss.transform.narrow_lines import NarrowLines
+
+HALF = ElementType.HALF
+ARRAY = Buffer(
+    name="A", space="global", element_type=HALF, layout=Layout((Name("n"), Constant(33)))
+)
+BOX = Buffer(
+    name="A", space="shared", element_type=HALF, layout=Layout((Constant(32), Constant(40)))
+)
+HERE = Apply(Operator.LT, (Name("x"), Name("n")))
+WHOLE = Apply(Operator.LT, (Name("k0"), Name("n")))
+
+
+def walk(*, count: int = 8, condition: IntExpr | None = None, column: str = "t") -> For:
+    """Return a loop over a thread's elements, each of a row of its own."""
+    place = total(Name("t"), Name("e"))
+    copy = Copy(
+        target=Element(buffer=BOX, subscripts=(place, Name(column))),
+        source=Element(buffer=ARRAY, subscripts=(Name("x"), Name("t"))),
+        condition=condition,
+    )
+    return For(
+        counter="e",
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name("e"), Constant(count))),
+        step=Constant(1),
+        body=(Let(name="x", value=total(Name("k0"), place)), copy),
+        unroll="whole",
+        narrow=True,
+    )
+
+
+def parted(*copies: Node) -> NarrowLines | None:
+    return NarrowLines.of(copies, lambda copy: copy.width == 1, {"A_line"})
+
+
+def test_each_branch_fills_registers_and_one_loop_the_box() -> None:
+    both = If(conditions=(WHOLE,), body=(walk(),), orelse=(walk(condition=HERE),))
+    found = parted(both)
+    assert found is not None
+    (line,) = found.declared
+    assert (line.name, line.layout.elements, found.words) == ("A_line_1", 8, 8)
+    assert found.declarations() == (Declare(buffer=line),)
+    loads = [one for one in every(found.loads) if isinstance(one, Copy)]
+    assert [one.target for one in loads] == 2 * [Element(buffer=line, subscripts=(Name("e"),))]
+    assert [one.clears for one in loads] == [False, True]  # else they would be as they were
+    (store,) = [one for one in every(found.stores) if isinstance(one, Copy)]
+    assert store.target == next(o.target for o in every((both,)) if isinstance(o, Copy))
+    assert (store.source, store.condition) == (loads[0].target, None)
+
+
+def test_wider_copies_stay_in_front() -> None:
+    wide = replace(walk(), body=tuple(
+        replace(one, width=8) if isinstance(one, Copy) else one for one in walk().body
+    ))  # fmt: skip
+    assert parted(wide) is None
+    found = parted(wide, walk())
+    assert found is not None
+    assert found.loads[0] == wide
+    assert len(found.stores) == 1
+    either = If(conditions=(WHOLE,), body=(wide,), orelse=(walk(),))
+    assert parted(either) is None
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        If(conditions=(WHOLE,), body=(walk(),), orelse=(walk(count=4),)),
+        If(conditions=(WHOLE,), body=(walk(),), orelse=(walk(column="u"),)),
+        replace(walk(), unroll=None),
+        walk(column="x"),
+    ],
+    ids=["other counts", "other places", "no registers", "a place that is known inside"],
+)
+def test_copies_that_are_not_alike_stay(copies: Node) -> None:
+    assert parted(copies) is None
