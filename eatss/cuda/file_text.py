@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eatss.cuda.halves import HALF, type_text
-from eatss.cuda.host import launcher_text
+from eatss.cuda.host import Allocation, launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.main_text import main_text
 from eatss.cuda.preamble import preamble
@@ -135,7 +135,12 @@ def _entry(program: Program, entry: Entry, *, const: bool) -> str:
         ],
         entry.assumptions,
         [
-            (type_text(one.element_type), one.name, _elements(one.shape), one.zeroed)
+            Allocation(
+                c_type=type_text(one.element_type),
+                name=one.name,
+                count=_elements(one.shape),
+                zeroed=one.zeroed,
+            )
             for one in entry.temporaries
         ],
         entry.body,

@@ -129,12 +129,22 @@ def bounds_of_loops(steps: Sequence[HostStep]) -> Iterator[IntExpr]:
             yield from bounds_of_loops(step.body)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """Memory that a launcher allocates: ``count`` elements, filled with zeros if ``zeroed``."""
+
+    c_type: str
+    name: str
+    count: IntExpr
+    zeroed: bool
+
+
 def launcher_text(
     name: str,
     parameters: Sequence[str],
     copies: Sequence[tuple[str, str, bool]],
     assumptions: Sequence[Assumption],
-    temporaries: Sequence[tuple[str, str, IntExpr, bool]],
+    temporaries: Sequence[Allocation],
     steps: Sequence[HostStep],
     kernels: Sequence[KernelCode],
     index_type: str,
@@ -148,8 +158,7 @@ def launcher_text(
         copies: sizes that are declared under another name, because their type is not ``int``:
             name, name of the parameter, and whether it is unsigned and 64 bits wide.
         assumptions: what must hold of the sizes.
-        temporaries: C type, name and number of elements of what it allocates, and whether it is
-            filled with zeros.
+        temporaries: what it allocates.
         steps: what it does.
         kernels: the kernels it may launch.
         index_type: type of counters.
@@ -172,26 +181,28 @@ def launcher_text(
     for kernel in kernels:
         if kernel.dynamic_shared:
             _opt_in(body, kernel)
-    for position, (c_type, temporary, count, zeroed) in enumerate(temporaries):
-        size = f"sizeof({c_type}) * ({c_text(_widened(count))})"
-        body.add(f"{c_type} *{temporary} = nullptr;")
-        calls = [f"cudaMalloc(&{temporary}, {size})"]
-        if zeroed:
-            calls.append(f"cudaMemsetAsync({temporary}, 0, {size}, {stream})")
-        for call in calls:
-            with body.block(f"if (cudaError_t eatss_error = {call})"):
-                there = temporaries[: position + (call is not calls[0])]
-                body.add(*(f"cudaFree({name});" for _, name, _, _ in there))
-                body.add("return (int)eatss_error;")
+    for position, one in enumerate(temporaries):
+        _allocate(body, one, [other.name for other in temporaries[:position]], stream)
     _emit_steps(body, steps, by_name, index_type, stream)
     if temporaries:
         body.add("const cudaError_t eatss_status = cudaGetLastError();")
-        for _, temporary, _, _ in temporaries:
-            body.add(f"cudaFree({temporary});")
+        body.add(*(f"cudaFree({one.name});" for one in temporaries))
         body.add("return (int)eatss_status;")
     else:
         body.add("return (int)cudaGetLastError();")
     return lines.text() + body.text() + "}\n"
+
+
+def _allocate(body: Lines, one: Allocation, before: Sequence[str], stream: str) -> None:
+    """Print how memory is allocated; where that fails, what was allocated before is freed."""
+    size = f"sizeof({one.c_type}) * ({c_text(_widened(one.count))})"
+    body.add(f"{one.c_type} *{one.name} = nullptr;")
+    calls = [(f"cudaMalloc(&{one.name}, {size})", before)]
+    if one.zeroed:
+        calls.append((f"cudaMemsetAsync({one.name}, 0, {size}, {stream})", [*before, one.name]))
+    for call, there in calls:
+        with body.block(f"if (cudaError_t eatss_error = {call})"):
+            body.add(*(f"cudaFree({name});" for name in there), "return (int)eatss_error;")
 
 
 def _opt_in(body: Lines, kernel: KernelCode) -> None:

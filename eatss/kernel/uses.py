@@ -124,16 +124,21 @@ def elements(node: Node) -> tuple[Element, ...]:
         return (node.target, node.source)
     if isinstance(node, Fill):
         return (node.target,)
-    if isinstance(node, AllFinite):
-        return tuple(one.element for one in node.shares)
-    if isinstance(node, PutTogether):
-        sums = (element for one in node.sums for element in (one.sum, one.left, one.found))
-        return (node.arrived, *sums)
+    if isinstance(node, AllFinite | PutTogether):
+        return _met(node)
     if isinstance(node, Perform):
         return tuple(one for _, several in node.operands for one in several)
     if isinstance(node, Evaluate):
         return (node.target, *(node.reads[read.access] for read in _reads(node.part)))
     return (node.target, *node.reads) if isinstance(node, Compute) else ()
+
+
+def _met(node: AllFinite | PutTogether) -> tuple[Element, ...]:
+    """Return the elements of what all threads of a block do together."""
+    if isinstance(node, AllFinite):
+        return tuple(one.element for one in node.shares)
+    sums = (element for one in node.sums for element in (one.sum, one.left, one.found))
+    return (node.arrived, *sums)
 
 
 def _reads(part: Expression) -> Iterator[Read]:
@@ -209,15 +214,8 @@ def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) 
             return (replace(node, target=element(node.target)),)
         if isinstance(node, Copy):
             return (replace(node, target=element(node.target), source=element(node.source)),)
-        if isinstance(node, AllFinite):
-            shares = tuple(replace(one, element=element(one.element)) for one in node.shares)
-            return (replace(node, shares=shares),)
-        if isinstance(node, PutTogether):
-            sums = tuple(
-                replace(one, sum=element(one.sum), left=element(one.left), found=element(one.found))
-                for one in node.sums
-            )
-            return (replace(node, arrived=element(node.arrived), sums=sums),)
+        if isinstance(node, AllFinite | PutTogether):
+            return (_with_met(node, element),)
         if isinstance(node, Compute | Evaluate):
             reads = tuple(map(element, node.reads))
             return (replace(node, target=element(node.target), reads=reads),)
@@ -227,6 +225,19 @@ def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) 
         return (node,)
 
     return mapped(nodes, changed)
+
+
+def _with_met(
+    node: AllFinite | PutTogether, element: Callable[[Element], Element]
+) -> AllFinite | PutTogether:
+    if isinstance(node, AllFinite):
+        shares = tuple(replace(one, element=element(one.element)) for one in node.shares)
+        return replace(node, shares=shares)
+    sums = tuple(
+        replace(one, sum=element(one.sum), left=element(one.left), found=element(one.found))
+        for one in node.sums
+    )
+    return replace(node, arrived=element(node.arrived), sums=sums)
 
 
 def with_expressions(

@@ -35,7 +35,7 @@ from eatss.measurement.kernels import Kernels
 from eatss.measurement.launches import launches, refusal
 from eatss.measurement.measurement import KernelResources
 from eatss.measurement.runner import Runner
-from eatss.program import Program
+from eatss.program import Entry, Program
 from eatss.verify.data import FLAVOURS, Flavour
 
 _MOST_FAINT = 0.5
@@ -351,26 +351,29 @@ class CupyWorkload:
                     self._arrays[use.key] = self._acquire_one(self._with_data(use.key))
                     if use.overwritten:
                         store.original(self._with_data(use.key))
-                for entry in self._program.entries:
-                    bound: dict[str, Any] = {}
-                    for key, temporary in zip(
-                        temporaries_of(entry, self._sizes), entry.temporaries, strict=True
-                    ):
-                        bound[temporary.name] = memory = self._acquire_one(key)
-                        if temporary.zeroed:
-                            memory.fill(0)
-                    for argument in entry.arguments:
-                        if argument.role in ("array", "cell"):
-                            key = key_of(argument, self._sizes, self._seed)
-                            bound[argument.name] = self._arrays[key]
-                        elif argument.role == "scalar":
-                            bound[argument.name] = scalar_value(argument, self._seed, flavour)
-                    self._bound.append(bound)
+                self._bound += (self._bound_of(entry) for entry in self._program.entries)
         except Exception as error:
             if is_out_of_memory(error):
                 raise self._too_large() from error
             with translated(f"making the arguments of {self._program.name}"):
                 raise
+
+    def _bound_of(self, entry: Entry) -> dict[str, Any]:
+        """Return the memory and values of an entry's names."""
+        bound: dict[str, Any] = {}
+        for key, temporary in zip(
+            temporaries_of(entry, self._sizes), entry.temporaries, strict=True
+        ):
+            bound[temporary.name] = memory = self._acquire_one(key)
+            if temporary.zeroed:
+                memory.fill(0)
+        for argument in entry.arguments:
+            if argument.role in ("array", "cell"):
+                key = key_of(argument, self._sizes, self._seed)
+                bound[argument.name] = self._arrays[key]
+            elif argument.role == "scalar":
+                bound[argument.name] = scalar_value(argument, self._seed, self._flavour)
+        return bound
 
     def _acquire_one(self, key: ArrayKey) -> Array:
         array = self._memory.store.acquire(key)
