@@ -41,6 +41,7 @@ from benchmarks.library_workloads import (
     unseen_later,
     unseen_parts,
     unseen_shares,
+    unseen_streams,
     workloads,
 )
 from benchmarks.recorded import RESULTS, geometric_mean
@@ -100,6 +101,7 @@ _GROUPS = {
     "unseen-edges": unseen_edges,
     "unseen-parts": unseen_parts,
     "unseen-shares": unseen_shares,
+    "unseen-streams": unseen_streams,
 }
 """Products of halves; shapes that nobody looked at before the code was done, by when that was."""
 

@@ -89,6 +89,15 @@ def _gram_batches(torch: Any, G: Any, X: Any) -> None:
     torch.bmm(X.mT, X, out=G)
 
 
+def _squared_distances(torch: Any, D: Any, X: Any, Y: Any, n: Any, m: Any) -> None:
+    torch.add(n[:, None], m, out=D)
+    torch.addmm(D, X, Y.T, alpha=-2, out=D)
+
+
+def _scores(torch: Any, S: Any, Q: Any, K: Any, b: Any, scale: float) -> None:
+    torch.baddbmm(b[:, None, :], Q, K.mT, alpha=scale, out=S)
+
+
 def _weighted_product(torch: Any, C: Any, A: Any, B: Any, w: Any, beta: float) -> None:
     torch.addmm(C, A * w, B.T, beta=beta, out=C)
 
@@ -363,7 +372,7 @@ def half_products() -> dict[str, Workload]:
 def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
     chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
-    chosen_when_done |= unseen_parts() | unseen_shares()
+    chosen_when_done |= unseen_parts() | unseen_shares() | unseen_streams()
     return workloads() | other_shapes() | reductions() | half_products() | chosen_when_done
 
 
@@ -452,6 +461,46 @@ def unseen_parts() -> dict[str, Workload]:
         "mttkrp": {"NI": 350, "NJ": 450, "NK": 400, "NR": 64},
     }
     return {**_resized("parts", sizes), "parts-trmm": _trmm_of(2900)}
+
+
+def unseen_streams() -> dict[str, Workload]:
+    """Return further shapes, chosen when blocks took equal shares of steps; two are new programs."""
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 2780, "NJ": 1930, "NK": 2410},
+        "syrk": {"NI": 1730, "NJ": 2210},
+        "syr2k": {"NI": 1990, "NJ": 1470},
+        "symm": {"NI": 1870, "NJ": 2120},
+        "2mm": {"NI": 1390, "NJ": 2480, "NK": 1120, "NL": 1840},
+        "product-tt": {"NI": 2310, "NJ": 1670, "NK": 2090},
+    }
+    distances = Workload(
+        source=PROGRAMS / "squared-distances.c",
+        sizes={"NI": 1620, "NJ": 2260, "NK": 1340},
+        shapes={
+            "D": ("NI", "NJ"),
+            "X": ("NI", "NK"),
+            "Y": ("NJ", "NK"),
+            "n": ("NI",),
+            "m": ("NJ",),
+        },
+        result="D",
+        call=_squared_distances,
+    )
+    scores = Workload(
+        source=PROGRAMS / "scores.c",
+        sizes={"NH": 24, "NI": 1160, "NJ": 940, "ND": 96},
+        shapes={
+            "S": ("NH", "NI", "NJ"),
+            "Q": ("NH", "NI", "ND"),
+            "K": ("NH", "NJ", "ND"),
+            "b": ("NH", "NJ"),
+        },
+        result="S",
+        call=_scores,
+        scalars={"scale": 0.125},
+    )
+    further = {"streams-squared-distances": distances, "streams-scores": scores}
+    return {**_resized("streams", sizes), **further, "streams-trmm": _trmm_of(2140)}
 
 
 def unseen_shares() -> dict[str, Workload]:
