@@ -464,7 +464,10 @@ def unseen_parts() -> dict[str, Workload]:
 
 
 def unseen_streams() -> dict[str, Workload]:
-    """Return further shapes, chosen when blocks took equal shares of steps; two are new programs."""
+    """Return further shapes, chosen when blocks took equal shares of steps.
+
+    Two are programs of their own.
+    """
     sizes: dict[str, dict[str, int]] = {
         "gemm": {"NI": 2780, "NJ": 1930, "NK": 2410},
         "syrk": {"NI": 1730, "NJ": 2210},
