@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.analysis.structure import RowBlock
+from eatss.analysis.structure import RowBlock, SharedSum
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import Prediction
@@ -68,7 +68,7 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
     if target == "cuda":
         head.append(f"\n  {_against_selected(one, kernel.default)}", style="default")
     head.append(
-        f"\n  {one.blocks} blocks of {one.threads} threads, {one.resident_blocks} of an SM at a "
+        f"\n  {blocks_words(one, kernel.shared_sum)}, {one.resident_blocks} of an SM at a "
         f"time, about {one.registers} registers a thread, {one.shared_bytes} bytes of shared "
         "memory a block",
         style="default",
@@ -120,6 +120,13 @@ def _row_line(block: RowBlock) -> str:
     steps = f"{block.lanes} threads a row, {block.tile} elements at a time"
     with_others = f" with {', '.join(block.kernels[1:])}" if len(block.kernels) > 1 else ""
     return f"one kernel{with_others}: {rows}, {steps}"
+
+
+def blocks_words(one: Prediction, shared: SharedSum | None) -> str:
+    """Return how many blocks there are, and tiles where blocks have none of their own."""
+    if shared is None or not shared.streamed:
+        return f"{one.blocks} blocks of {one.threads} threads"
+    return f"{one.blocks} tiles for {shared.blocks} blocks of {one.threads} threads"
 
 
 def sum_words(kernel: KernelExpectation | KernelSelection) -> str:

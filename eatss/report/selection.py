@@ -12,7 +12,13 @@ from eatss.byte_text import bytes_text
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
-from eatss.report.expectation import cut_lines, sum_words, terms_tables, uncalibrated
+from eatss.report.expectation import (
+    blocks_words,
+    cut_lines,
+    sum_words,
+    terms_tables,
+    uncalibrated,
+)
 from eatss.report.render import indented_table, render
 
 _LIMITS = {
@@ -135,7 +141,7 @@ def _generated_verdict(kernel: KernelSelection) -> str:
     expected = _amounts(one.time_s, one.energy_j)
     return (
         f"expected {expected}, {one.power_w:.0f} W, bound by {one.bound}\n"
-        f"  {one.blocks} blocks of {one.threads} threads{_launches(one)}; {_proof(kernel)}"
+        f"  {blocks_words(one, kernel.shared_sum)}{_launches(one)}; {_proof(kernel)}"
     )
 
 
