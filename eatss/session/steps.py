@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.analysis.program import AnalysedProgram
-from eatss.analysis.structure import RowRun
+from eatss.analysis.structure import RowRun, SharedSum
 from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
@@ -157,7 +157,7 @@ def expect_code(
         *map(_not_staged, unused),
         *(_on_host(kernel) for kernel in own.kernels if _asks_for_host_loop(kernel, options)),
         *(
-            _not_shared(kernel, wish.loop)
+            _not_shared(kernel, wish)
             for kernel in own.kernels
             for name, wish in options.shared_sums
             if name == kernel.name and wish.blocks > 1 and kernel.shared_sum != wish
@@ -253,12 +253,16 @@ def _on_host(kernel: KernelSelection) -> Diagnostic:
     )
 
 
-def _not_shared(kernel: KernelSelection, loop: str) -> Diagnostic:
+def _not_shared(kernel: KernelSelection, wish: SharedSum) -> Diagnostic:
+    what, hint = "share a sum", "it has to be a serial loop of a sum, of 64 iterations or more"
+    if wish.streamed:
+        what = "take equal shares of the turns"
+        hint = "it has to be the only serial loop of a sum, with as many turns in each tile"
     return Diagnostic(
         code="EATSS-M017",
         severity=Severity.WARNING,
-        message=f"blocks cannot share a sum of {kernel.name} over {loop}: what is told is without",
-        hint="it has to be a serial loop of a sum, of 64 iterations or more",
+        message=f"blocks cannot {what} of {kernel.name} over {wish.loop}: what is told is without",
+        hint=hint,
     )
 
 
