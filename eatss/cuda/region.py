@@ -361,7 +361,7 @@ class RegionBuilder:
             name, unit.piece, mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
         instructions = self._instructions(warps)
-        resident = 1 if warps is None else self._resident(warps)
+        resident = self._resident(warps, 1 if decided is None else decided.resident)
         if wished is not None:
             resident = max(resident, -(-wished.blocks // self._profile.sm_count))
         code = transformed(
@@ -376,8 +376,7 @@ class RegionBuilder:
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
             stream=None if wished is None else self._stream(unit, wished, kernel),
         )
-        of_warps = warps is not None and computed_by(code, warps.instruction)
-        if of_warps or code.streamed is not None:
+        if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)
         strides = grid_strides(kernel.kernel)
         kernel = replace(kernel, kernel=code, grid_strides=strides)
@@ -487,10 +486,14 @@ class RegionBuilder:
         each = self._profile.registers_per_sm // (code.threads * code.resident)
         return min(self._profile.registers_per_thread, each)
 
-    def _resident(self, warps: WarpUse) -> int:
-        """Return the blocks that an SM is to have at a time, where sizes are those selected."""
+    def _resident(self, warps: WarpUse | None, alone: int) -> int:
+        """Return the blocks that an SM is to have at a time, where sizes are those selected.
+
+        So many where threads compute ``alone``.
+        """
         options = self._options
-        return 1 if options.tile_sizes or options.block or options.stages else warps.resident
+        own = options.tile_sizes or options.block or options.stages
+        return 1 if own else alone if warps is None else warps.resident
 
     def _stages(self, warps: WarpUse | None, alone: int) -> int:
         """Return the boxes of shared memory that are in use at once.

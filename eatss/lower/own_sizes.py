@@ -94,6 +94,7 @@ def _with_own(
         warps=kernel.warps if in_warps(structure, tiles, threads) else None,
         # boxes ahead go with selected sizes
         stages=1 if options.tile_sizes or options.block else kernel.stages,
+        resident=1 if options.tile_sizes or options.block else kernel.resident,
         references=tuple(
             replace(reference, placement=places.get(at, reference.placement))
             for at, reference in enumerate(kernel.references)

@@ -28,7 +28,7 @@ from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection
 from eatss.model.shared_sum_lattice import every_lattice
 from eatss.model.table_proof import solve_table
-from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 
 Structures = Mapping[str, tuple[Structure, ...]]
 """The structures of each kernel, by its name."""
@@ -408,8 +408,12 @@ def _described(
         )
         return replace(described, warps=use)
     if not structure.spreads:
-        stages = int(lattice.stages[row])
-        return replace(described, host_loop=structure.host_loop, stages=stages)
+        return replace(
+            described,
+            host_loop=structure.host_loop,
+            stages=int(lattice.stages[row]),
+            resident=_resident(expected) if lattice.stages[row] > 1 else 1,
+        )
     sums = dict.fromkeys(one.sum_loop for one in structure.launches if one.sum_loop is not None)
     return replace(
         described,
@@ -423,6 +427,16 @@ def _described(
         host_loop=structure.host_loop,
         note=None,
     )
+
+
+def _resident(expected: CudaPrediction) -> int:
+    """Return the blocks of an SM that registers are to leave room for, of the only layout.
+
+    They are those expected where no load is waited for: what registers such code takes is known
+    best.
+    """
+    waits = any(demand.late[0] > 0 for demand, _ in expected.launches)
+    return 1 if waits else max(1, int(expected.total.resident_blocks[0]))
 
 
 def _staged(lattice: CudaLattice, row: int) -> set[int]:

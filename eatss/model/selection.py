@@ -157,6 +157,7 @@ class KernelSelection(Shown):
         host_loop: A loop of the band that its host runs.
         warps: The instruction by which warps of generated code compute its products.
         stages: Boxes of shared memory in use at once where threads compute alone.
+        resident: Blocks of an SM that are to run at a time then; it bounds registers.
         row_block: How this kernel and those behind it become one, whose blocks take rows through
             all of them. ``predicted`` is of that one, and nothing is left for the others.
     """
@@ -203,6 +204,7 @@ class KernelSelection(Shown):
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
+    resident: int = 1
     row_block: RowBlock | None = None
 
     def __repr__(self) -> str:

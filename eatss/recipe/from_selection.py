@@ -38,5 +38,6 @@ def _kernel(selected: KernelSelection) -> KernelRecipe:
         host_loop=selected.host_loop,
         warps=selected.warps,
         stages=selected.stages,
+        resident=selected.resident,
         row_block=selected.row_block,
     )

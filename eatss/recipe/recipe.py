@@ -40,8 +40,9 @@ class KernelRecipe:
     along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``shared_sum``
     how blocks share sums that are not spread, ``host_loop`` a loop of the band that runs on the
     host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
-    shared memory in use at once where threads compute alone. ``row_block`` says for the first of
-    several kernels how they become one.
+    shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
+    are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
+    first of several kernels how they become one.
     """
 
     name: str
@@ -54,6 +55,7 @@ class KernelRecipe:
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
+    resident: int = 1
     row_block: RowBlock | None = None
 
 
