@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import SharedSum, SplitK, Structure, WarpUse
+from eatss.analysis.structure import WORD_BYTES, SharedSum, SplitK, Structure, WarpUse
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_lattice import CudaLattice
@@ -48,6 +49,11 @@ FULL_SPEED_AHEAD = 1.05
 """The same where the fastest layout fills boxes ahead and waits for no loads from them. Such
 products are predicted better: on an H100 layouts between the two took 7 to 35 % more time, and
 saved 2 to 10 % of the energy (five programs of ``benchmarks/results/h100/library-waits.txt``)."""
+
+ROOM_BESIDE_SUMS = 72
+"""Registers of a thread beside those of its sums, with which as many blocks run at a time as are
+expected. On an H100 products with 96 sums and 72 registers beside them took 0.71 to 1.08 times the
+time so, those with 64 beside them 1.00 to 1.17 (``library-resident``)."""
 
 STREAM_MARGIN = 1.04
 """So many times what is expected of layouts whose blocks take equal shares of steps is taken to be
@@ -412,7 +418,7 @@ def _described(
             described,
             host_loop=structure.host_loop,
             stages=int(lattice.stages[row]),
-            resident=_resident(expected) if lattice.stages[row] > 1 else 1,
+            resident=_resident(facts, profile, alone, expected) if lattice.stages[row] > 1 else 1,
         )
     sums = dict.fromkeys(one.sum_loop for one in structure.launches if one.sum_loop is not None)
     return replace(
@@ -429,14 +435,21 @@ def _described(
     )
 
 
-def _resident(expected: CudaPrediction) -> int:
+def _resident(
+    facts: KernelFacts, profile: GpuProfile, alone: CudaLattice, expected: CudaPrediction
+) -> int:
     """Return the blocks of an SM that registers are to leave room for, of the only layout.
 
-    They are those expected where no load is waited for: what registers such code takes is known
-    best.
+    They are those expected where no load is waited for, and sums have ``ROOM_BESIDE_SUMS``.
     """
+    along = [loop.name for loop in mapped_loops(facts)]
+    threads = prod(int(alone.threads[name][0]) for name in along)
+    points = prod(-(-int(alone.tiles[name][0]) // int(alone.threads[name][0])) for name in along)
+    blocks = max(1, int(expected.total.resident_blocks[0]))
+    words = points * max(1, facts.element_bytes // WORD_BYTES)
+    room = profile.registers_per_sm // (threads * blocks) - words
     waits = any(demand.late[0] > 0 for demand, _ in expected.launches)
-    return 1 if waits else max(1, int(expected.total.resident_blocks[0]))
+    return 1 if waits or room < ROOM_BESIDE_SUMS else blocks
 
 
 def _staged(lattice: CudaLattice, row: int) -> set[int]:
