@@ -35,7 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         SUMMED, gpu="h200", output=place, stream={"k": 7},
         tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
     )  # fmt: skip
-    assert "7 blocks take equal shares of the turns over k of all tiles" in program.kernels[-1].notes
+    shares = "7 blocks take equal shares of the turns over k of all tiles"
+    assert shares in program.kernels[-1].notes
     return place
 
 
