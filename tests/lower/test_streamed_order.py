@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,13 @@ def test_parts_that_nobody_waits_for_are_a_race(folder: Path, tmp_path: Path) ->
     found = verify(tmp_path, device="cpu", sizes=SIZES)
     assert found.status == "race"
     assert "reads what another thread writes without an order, element of" in found.message
+
+
+@pytest.mark.parametrize(("blocks", "bits"), [(100, 32), (40000, 64)])
+def test_indices_of_parts_fit(blocks: int, bits: int) -> None:
+    text = re.sub(r"\b[nmp]\b", "4096", SUMMED.replace("int n, int m, int p, ", ""))
+    program = eatss.codegen(
+        text, gpu="h200", stream={"k": blocks},
+        tiles={"i": 128, "j": 256, "k": 16}, block={"i": 16, "j": 16},
+    )  # fmt: skip
+    assert program.index_bits == bits
