@@ -69,3 +69,19 @@ def test_indices_of_parts_fit(blocks: int, bits: int) -> None:
         tiles={"i": 128, "j": 256, "k": 16}, block={"i": 16, "j": 16},
     )  # fmt: skip
     assert program.index_bits == bits
+
+
+@pytest.mark.parametrize(
+    "added", ["A[i][k] * s + B[k][j]", "A[i][k] * B[k][j] * (s > 3 ? 0 : 1)"]
+)
+def test_what_is_added_does_not_depend_on_the_sum(added: str, tmp_path: Path) -> None:
+    text = SUMMED.replace("C[i][j] = 0;", "float s = 0;", 1)
+    text = text.replace("C[i][j] += A[i][k] * B[k][j];", f"s += {added};")
+    text = text.replace("D[i][j] += C[i][j];", "D[i][j] = s;").replace("C[i][j] = 2 * D[i][j];", "")
+    program = eatss.codegen(
+        text, gpu="h200", output=tmp_path, stream={"k": 7},
+        tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
+    )  # fmt: skip
+    assert "blocks cannot take equal shares of the turns over k" in program.kernels[-1].notes
+    found = verify(tmp_path, device="cpu", sizes=SIZES)
+    assert (found.status, found.message) == ("ok", "")
