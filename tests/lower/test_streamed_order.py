@@ -71,9 +71,7 @@ def test_indices_of_parts_fit(blocks: int, bits: int) -> None:
     assert program.index_bits == bits
 
 
-@pytest.mark.parametrize(
-    "added", ["A[i][k] * s + B[k][j]", "A[i][k] * B[k][j] * (s > 3 ? 0 : 1)"]
-)
+@pytest.mark.parametrize("added", ["A[i][k] * s + B[k][j]", "A[i][k] * B[k][j] * (s > 3 ? 0 : 1)"])
 def test_what_is_added_does_not_depend_on_the_sum(added: str, tmp_path: Path) -> None:
     text = SUMMED.replace("C[i][j] = 0;", "float s = 0;", 1)
     text = text.replace("C[i][j] += A[i][k] * B[k][j];", f"s += {added};")
