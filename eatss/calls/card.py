@@ -255,7 +255,10 @@ class CardPlan:
         workspace = self._workspace
         blocks = tuple(self._cupy.cuda.alloc(count) for count in workspace.bytes)
         if any(workspace.zeroed):
-            stream = self._cupy.cuda.Stream(non_blocking=True)
+            # CuPy gives away what the current stream may still be working on
+            stream = self._cupy.cuda.get_current_stream()
+            if self._capturing(stream.ptr):
+                stream = self._cupy.cuda.Stream(non_blocking=True)
             for block, count, zeroed in zip(blocks, workspace.bytes, workspace.zeroed, strict=True):
                 if zeroed:
                     block.memset_async(0, count, stream)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal
 
 import islpy as isl
@@ -417,6 +418,7 @@ class RegionBuilder:
         """Return a kernel launched as so many blocks, and note the memory that they need."""
         kernel.index.note(total(streamed.steps, Constant(2 * streamed.blocks)))
         for buffer, zeroed in ((streamed.parts, False), (streamed.arrived, True)):
+            kernel.index.note(reduce(multiplied, buffer.layout.extents))
             self._workspaces.append(
                 Temporary(
                     name=buffer.name,

@@ -70,7 +70,7 @@ from eatss.program import (
     substitute,
     total,
 )
-from eatss.scops import Cast, ElementType, Literal
+from eatss.scops import Cast, ElementType, Literal, Read, preorder
 from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.use_instruction import added_to_target
 
@@ -278,7 +278,7 @@ def _all(node: Node) -> tuple[Element, ...]:
 
 
 def _is_added_to(nodes: Sequence[Node], buffer: Buffer) -> bool:
-    """Tell whether products are added to registers, and nothing else is done with them."""
+    """Tell whether something is added to registers, and nothing else is done with them."""
     return all(
         _adds(one, buffer)
         for one in nodes
@@ -292,9 +292,10 @@ def _adds(node: Node, buffer: Buffer) -> bool:
         return node.instruction.adds and given == [*node.instruction.written]
     if not isinstance(node, Compute) or node.target.buffer != buffer:
         return False
-    used = [one for one in node.reads if one.buffer == buffer]
     added = added_to_target(node, node.statement.value)
-    return added is not None and all(one == node.target for one in used)
+    return added is not None and not any(
+        isinstance(one, Read) and node.reads[one.access].buffer == buffer for one in preorder(added)
+    )
 
 
 class _Streaming:

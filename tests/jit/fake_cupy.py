@@ -109,6 +109,9 @@ class FakeStream:
     def __exit__(self, *raised: object) -> None:
         self.cupy.here.stream = self.before.pop()
 
+    def synchronize(self) -> None:
+        self.cupy.log.append(("synchronized", self.ptr))
+
     def begin_capture(self, mode: int = 0) -> None:
         self.cupy.captures[self.ptr] = []
 
@@ -266,10 +269,16 @@ class FakeCupy(ModuleType):
     def _alloc(self, count: int) -> SimpleNamespace:
         memory = np.full(count, 0xFF, np.uint8)
         self.allocated.append(memory)
+
+        def memset(value: int, size: int, stream: FakeStream) -> None:
+            assert stream.ptr not in self.captures
+            self.log.append(("set", stream.ptr, value))
+            memory[:size].fill(value)
+
         return SimpleNamespace(
             ptr=memory.ctypes.data,
             memory=memory,
-            memset_async=lambda value, size, stream: memory[:size].fill(value),
+            memset_async=memset,
         )
 
     def _set_attribute(self, function: int, which: int, value: int) -> None:

@@ -24,6 +24,18 @@ from tests.jit.sources import KERNELS, SCALED, STEPS, random, steps_of
 
 Jit = Callable[..., JitFunction]
 
+PRODUCT = """
+void product(int n, double C[n][n], double A[n][n], double B[n][n])
+{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++)
+      for (int k = 0; k < n; k++)
+        C[i][j] += A[i][k] * B[k][j];
+#pragma endscop
+}
+"""
+
 
 @pytest.fixture
 def jit(made_before: Cache) -> Jit:
@@ -372,6 +384,38 @@ def test_temporaries_are_of_a_stream_and_not_shared(cupy: FakeCupy, jit: Jit) ->
     for stream in range(0x100, 0x110):
         steps(A=given, COUNT=2, stream=stream)
     assert ("synchronized", 0x11) in cupy.log
+
+
+def test_counters_are_zero_behind_what_the_current_stream_still_does(
+    cupy: FakeCupy, jit: Jit
+) -> None:
+    own = {"tiles": {"i": 8, "j": 8, "k": 4}, "block": {"i": 4, "j": 4}}
+    product = jit(PRODUCT, stream={"k": 3}, **own)
+    a, b, c = (random(19, 19, seed=seed) for seed in range(3))
+    want = c + a @ b
+    current = cupy.cuda.Stream()
+    with current:
+        product(C=cupy.array(c), A=cupy.array(a), B=cupy.array(b))
+    assert [one for one in cupy.log if one[0] == "set"] == [("set", current.ptr, 0)]
+    assert ("synchronized", current.ptr) in cupy.log
+    np.testing.assert_allclose(c, want)
+
+
+def test_counters_are_zero_at_once_while_a_graph_is_captured(cupy: FakeCupy, jit: Jit) -> None:
+    own = {"tiles": {"i": 8, "j": 8, "k": 4}, "block": {"i": 4, "j": 4}}
+    product = jit(PRODUCT, stream={"k": 3}, **own)
+    a, b, c = (random(19, 19, seed=seed) for seed in range(3))
+    want = c + a @ b
+    given = {"C": cupy.array(c), "A": cupy.array(a), "B": cupy.array(b)}
+    product.prepare(19, *given.values())
+    current = cupy.cuda.Stream()
+    with current:
+        current.begin_capture()
+        for _ in range(2):
+            product(**given)
+        graph = current.end_capture()
+    graph.launch(current)
+    np.testing.assert_allclose(c, want + a @ b)
 
 
 # devices, threads, errors -------------------------------------------------------------------

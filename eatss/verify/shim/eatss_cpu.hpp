@@ -375,6 +375,15 @@ inline bool launchable(const void *kernel, dim3 grid, dim3 block) {
     return true;
 }
 
+// A block has left its part of a sum, and what it did in these intervals comes before what another
+// one does that has waited for the part, in the intervals behind `joined_in`.
+struct Left {
+    const int *arrived;
+    uint32_t first, last, joined_in;
+};
+static Left left_parts[1 << 17];  // two of each block; there are 65535 at most
+static int n_left;
+
 inline void launch(const char *name, const void *kernel, dim3 grid, dim3 block, size_t bytes,
                    void (*call)(void *), void *argument) {
     if (failed) return;
@@ -394,6 +403,7 @@ inline void launch(const char *name, const void *kernel, dim3 grid, dim3 block, 
     body = call;
     body_argument = argument;
     launch_interval = interval + 1;
+    n_left = 0;
     uint64_t count = (uint64_t)grid.x * grid.y * grid.z;
     for (uint64_t k = 0; k < count; k++) {
         uint64_t number = reversed ? count - 1 - k : k;
@@ -467,9 +477,24 @@ EATSS_UNSEEN static void observe_that(const char *kind, const char *what, const 
              threadIdx.x, threadIdx.y, threadIdx.z, what, name, at);
 }
 
+__attribute__((no_sanitize("thread"))) inline bool was_waited_for(uint32_t then) {
+    for (int k = 0; k < n_left; k++) {
+        const Left &left = left_parts[k];
+        if (then >= left.first && then <= left.last && left.joined_in >= first_interval &&
+            left.joined_in < interval)
+            return true;
+    }
+    return false;
+}
+
+// Whether an access in an interval is one of another block of this launch, without an order.
+__attribute__((no_sanitize("thread"))) inline bool elsewhere(uint32_t then) {
+    return then >= launch_interval && then < first_interval && !was_waited_for(then);
+}
+
 // Whether an access of the running thread and one in an interval may come in either order.
 __attribute__((no_sanitize("thread"))) inline bool unordered(uint32_t then, int16_t thread) {
-    return then >= launch_interval && (then < first_interval || (then == interval && thread != current));
+    return elsewhere(then) || (then >= launch_interval && then == interval && thread != current);
 }
 
 // Whether another thread of the block made an access earlier in this launch, before a barrier.
@@ -497,8 +522,7 @@ EATSS_UNSEEN static void access_cell(const Watched &array, size_t number, bool w
                                    : "reads through __restrict__ what another thread wrote, element of ",
                      array.name, number * array.element);
     if (write) {
-        if ((cell.first_read_in >= launch_interval && cell.first_read_in < first_interval) ||
-            unordered(cell.read_in, cell.reader))
+        if (elsewhere(cell.first_read_in) || unordered(cell.read_in, cell.reader))
             observe_that("race", "writes what another thread reads without an order, element of ",
                          array.name, number * array.element);
         bool again = cell.written_in == interval && cell.writer == current;
@@ -851,12 +875,13 @@ EATSS_UNSEEN inline bool eatss_comes_last(int *arrived, int number) {
 }
 template <class T>
 EATSS_UNSEEN void eatss_leave_part(T *target, T value) {
-    eatss::access((uintptr_t)target, sizeof(T), true, true);
+    eatss::access((uintptr_t)target, sizeof(T), true, false);
     *target = value;
 }
 EATSS_UNSEEN inline void eatss_parts_are_there(int *arrived) {
     eatss::access((uintptr_t)(arrived + 1), sizeof(int), true, true);
     ++arrived[1];
+    eatss::left_parts[eatss::n_left++] = {arrived, eatss::first_interval, eatss::interval - 1, 0};
 }
 EATSS_UNSEEN inline void eatss_wait_for_parts(int *arrived, int number) {
     eatss::access((uintptr_t)(arrived + 1), sizeof(int), true, true);
@@ -865,11 +890,13 @@ EATSS_UNSEEN inline void eatss_wait_for_parts(int *arrived, int number) {
                     eatss::kernel_name, arrived[1], number);
         eatss::stop();
     }
+    for (int k = 0; k < eatss::n_left; k++)
+        if (eatss::left_parts[k].arrived == arrived) eatss::left_parts[k].joined_in = eatss::interval;
     arrived[0] = arrived[1] = 0;
 }
 template <class T>
 EATSS_UNSEEN T eatss_part(const T *source) {
-    eatss::access((uintptr_t)source, sizeof(T), false, true);
+    eatss::access((uintptr_t)source, sizeof(T), false, false);
     return *source;
 }
 
