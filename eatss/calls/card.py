@@ -256,6 +256,9 @@ class CardPlan:
         blocks = tuple(self._cupy.cuda.alloc(count) for count in workspace.bytes)
         if any(workspace.zeroed):
             stream = self._cupy.cuda.Stream(non_blocking=True)
+            current = self._cupy.cuda.get_current_stream()
+            if not self._capturing(current.ptr):  # what had this memory may not have ended there
+                stream.wait_event(current.record(self._cupy.cuda.Event(disable_timing=True)))
             for block, count, zeroed in zip(blocks, workspace.bytes, workspace.zeroed, strict=True):
                 if zeroed:
                     block.memset_async(0, count, stream)
