@@ -29,7 +29,7 @@ CASES = [
     for name in KERNELS
     for dtype in ("float", "double")
 ]
-PRODUCTS = {"2mm", "3mm", "doitgen", "gemm", "matmul", "syr2k", "syrk"}
+PRODUCTS = {"2mm", "3mm", "doitgen", "gemm", "matmul", "syrk"}
 
 
 def alone(selection: Selection) -> Selection:
