@@ -52,6 +52,7 @@ from eatss.lower.row_planning import RowPlanner
 from eatss.lower.size_products import (
     shared_tile,
 )
+from eatss.lower.stream_loops import stream_loop
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.vector_rows import in_rows, neighbours_of, with_lanes_interleaved
 from eatss.polyhedral import ScheduledScop
@@ -403,9 +404,10 @@ class RegionBuilder:
 
     def _stream(self, unit: Unit, wished: SharedSum, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
-        origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
-        if not origins:
+        facts = next(one for one in self._facts if one.name == unit.kernel)
+        if stream_loop(unit, facts, self._scheduled) != wished.loop:
             return None
+        origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
         x, y, _ = unit.mapping.block
         thread: IntExpr = Name("threadIdx.x")
         for axis, beside in zip(AXES[1:], (x, x * y), strict=True):

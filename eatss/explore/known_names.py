@@ -53,7 +53,7 @@ def cuda_names(
     found = {*SELECTING, *parameters}
     variables = cuda_variables(facts, structures, profile)
     for kernel in facts:
-        own = {"lanes", "steps", "chunks", "host", "warps", "stages", "share"}
+        own = {"lanes", "steps", "chunks", "host", "warps", "stages", "share", "stream"}
         own |= {f"tile_{loop.name}" for loop in kernel.loops}
         for loop in mapped_loops(kernel):
             own |= {f"threads_{loop.name}", f"points_{loop.name}"}

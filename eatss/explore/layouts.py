@@ -108,8 +108,8 @@ def selection_at(
         decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
             ``lanes``, ``steps`` and ``chunks`` of spread sums, ``host``, the loop that the host
             runs, ``warps``, the instruction that warps compute products by, ``stages``, the boxes
-            in use at once, ``share``, the blocks that share a sum; with ``k0.`` before it, of one
-            kernel.
+            in use at once, ``share``, the blocks that share a sum, ``stream``, those that take
+            equal shares of all steps; with ``k0.`` before it, of one kernel.
 
     Raises:
         InputError: ``EATSS-W010``, they make no layout.

@@ -26,6 +26,7 @@ from eatss.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import NarrowFactors, product_loops, products_of, warp_instructions
 from eatss.lower.storage import Place, Registers
+from eatss.lower.stream_loops import stream_loop
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import bounded_work
@@ -35,9 +36,8 @@ from eatss.recipe.options import CodegenOptions
 from eatss.schedule.hoisting import hoistable
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
-from eatss.schedule.split_k import LEAST_TRIPS, adds_only, trips
-from eatss.schedule.units import combiner_in, sums_of
-from eatss.scops import ElementType
+from eatss.schedule.split_k import LEAST_TRIPS, trips
+from eatss.schedule.units import combiner_in
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
@@ -245,45 +245,10 @@ class Describing:
             sum_loop=None if split is None else split.source_name,
             shared_loop=None if mapping.shared is None else mapping.shared.source_name,
             whole_if_finite=() if split is not None else tuple(self._whole_if_finite(unit)),
-            stream_loop=self._stream_loop(unit),
+            stream_loop=None
+            if self._options.strict_fp
+            else stream_loop(unit, self._kernel, self._scheduled),
         )
-
-    def _stream_loop(self, unit: Unit) -> str | None:
-        """Return the loop of whose turns blocks may take equal shares.
-
-        It is the only serial loop around sums of products in registers, has as many turns in each
-        tile, and no other statement of the launch comes before it that writes something else.
-        """
-        long = [part for part in unit.parts if part.serial]
-        if self._options.strict_fp or unit.mapping.split or unit.mapping.shared or len(long) != 1:
-            return None
-        (part,) = long
-        sums = {unit.piece.statement(name).write.array for name in part.statements}
-        held = {place for own in unit.storage.registers for place in own.places}
-        before = unit.parts[: unit.parts.index(part)]
-        coupled = {one.name for one in self._kernel.work.statements if one.coupled}
-        types = (self._scheduled.scop.array(name).element_type for name in sums)
-        sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
-        alone = (
-            len(part.serial) == 1
-            and len(sums) == 1
-            and all(one in (ElementType.FLOAT, ElementType.DOUBLE) for one in types)
-            and coupled.isdisjoint(part.statements)
-            and {(name, 0) for name in part.statements} <= held
-            and all(
-                unit.piece.statement(name).write.array in sums and (name, 0) in held
-                for other in before
-                for name in other.statements
-            )
-            and adds_only(
-                unit.piece,
-                part.statements,
-                part.serial[0],
-                sums_of(unit.piece, self._scheduled.scop, exact=False),
-                self._scheduled.dependences,
-            )
-        )
-        return sources[part.serial[0]] if alone and part.serial[0] in sources else None
 
     def _whole_if_finite(self, unit: Unit) -> Iterator[str]:
         """Yield the statements of which a tile that a bound cuts may run as a full one does."""

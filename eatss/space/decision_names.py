@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 _BY_LOOP = re.compile(r"([A-Za-z_]\w*\.)?(tile|threads|points|staged)_\w+", re.ASCII)
-_BY_NAME = re.compile(r"([A-Za-z_]\w*\.)?(lanes|steps|chunks|host|warps|stages|share)", re.ASCII)
+_BY_NAME = re.compile(
+    r"([A-Za-z_]\w*\.)?(lanes|steps|chunks|host|warps|stages|share|stream)", re.ASCII
+)
 SELECTING = (
     "objective",
     "model",

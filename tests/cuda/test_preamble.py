@@ -99,6 +99,8 @@ def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -
         (Needs(operators=frozenset({Operator.FLOORDIV})), "eatss_floordiv"),
         (Needs(operators=frozenset({Operator.MOD})), "eatss_mod"),
         (Needs(operators=frozenset({Operator.MAX})), "eatss_max"),
+        (Needs(together=True), "eatss_comes_last"),
+        (Needs(together=True), "eatss_wait_for_parts"),
     ],
 )
 def test_a_file_gets_the_definitions_it_needs_and_no_other(needs: Needs, word: str) -> None:

@@ -145,6 +145,22 @@ def test_a_reference_goes_where_the_user_puts_it(tmp_path: Path) -> None:
     assert generate(tmp_path, KERNELS / "gemm.c", *tiles, *places).kernels[0].shared_bytes == 0
 
 
+def test_blocks_take_equal_shares_where_the_user_says_so(tmp_path: Path) -> None:
+    asked = (KERNELS / "gemm.c", "--tile", "i=32,j=32,k=16")
+    said = "6 blocks take equal shares of the turns over k of all tiles"
+    (kernel,) = generate(tmp_path / "6", *asked, "--stream", "k=6").kernels
+    assert said in kernel.notes
+    (kernel,) = generate(tmp_path / "1", *asked, "--stream", "k=1").kernels
+    assert not any("equal shares" in note for note in kernel.notes)
+
+
+@pytest.mark.parametrize("command", ["codegen", "predict"])
+def test_the_help_tells_of_blocks_that_take_equal_shares(command: str) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    assert "--stream" in shown
+    assert "equal shares" in " ".join(shown.split())
+
+
 def test_shared_memory_of_a_block_is_bounded_by_the_user(tmp_path: Path) -> None:
     asked = ("--tile", "i=64,j=64,k=64", "--place", "A=shared")
     free = generate(tmp_path, KERNELS / "gemm.c", *asked).kernels[0]
@@ -340,6 +356,19 @@ def test_nvcc_reports_registers_and_refuses_what_cannot_be_launched(tmp_path: Pa
         (["--place", "A"], "EATSS-C007"),
         (["--place", "A=texture"], "EATSS-C007"),
         (["--place", "Q=shared"], "EATSS-K005"),
+        *(
+            ([option, value], code)
+            for option in ("--share", "--stream")
+            for value, code in (
+                ("k=x", "EATSS-C004"),
+                ("k", "EATSS-C004"),
+                ("k=6,", "EATSS-C004"),
+                ("k=0", "EATSS-C004"),
+                ("q=6", "EATSS-K001"),
+            )
+        ),
+        (["--stream", "k=6", "--share", "k=3"], "EATSS-C004"),
+        (["--strict-fp", "--stream", "k=6"], "EATSS-K020"),
         (["--split", "2"], "EATSS-C002"),
         (["--shared-per-block", "much"], "EATSS-C003"),
         (["--selection", "missing.json"], "EATSS-C009"),

@@ -1,4 +1,4 @@
-"""CuPy without a card: memory of the host, streams that do everything at once, kernels on the CPU.
+"""CuPy without a card: memory of the host, streams that do all but clearing at once, and kernels.
 
 A kernel gets what a card would read: the parameters at the addresses that a launch is given, copied
 when it is enqueued or captured. Machine code is the CUDA text with NVRTC's options; it is compiled
@@ -13,7 +13,7 @@ import json
 import re
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -100,6 +100,7 @@ class FakeStream:
     cupy: FakeCupy
     ptr: int
     before: list[FakeStream] = field(default_factory=list)
+    pending: list[Callable[[], None]] = field(default_factory=list)
 
     def __enter__(self) -> FakeStream:
         self.before.append(self.cupy.current_stream())
@@ -117,6 +118,14 @@ class FakeStream:
 
     def end_capture(self) -> FakeGraph:
         return FakeGraph(self.cupy, self.cupy.captures.pop(self.ptr))
+
+    def record(self, event: FakeEvent) -> FakeEvent:
+        event.record(self)
+        return event
+
+    def synchronize(self) -> None:
+        while self.pending:
+            self.pending.pop(0)()
 
     def wait_event(self, event: FakeEvent) -> None:
         self.cupy.log.append(("wait", self.ptr, event.recorded_on))

@@ -651,3 +651,58 @@ def test_cells_and_unused_arguments_on_a_card(cupy: FakeCupy, jit: Jit) -> None:
         function(A=cupy.array(a), total=cupy.array(total))
         np.testing.assert_allclose(total[0], a.sum(), rtol=1e-13)
         function(A=cupy.array(a), unused=FakeArray(random(3)), total=cupy.array(total))
+
+
+PRODUCT = """
+void product(int n, int m, int l, float C[n][m], float A[n][l], float B[l][m]) {
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++) {
+            C[i][j] = 0;
+            for (int k = 0; k < l; k++)
+                C[i][j] += A[i][k] * B[k][j];
+        }
+#pragma endscop
+}
+"""
+
+
+def test_counters_of_blocks_that_share_steps_are_zero_before_and_behind_each_call(
+    cupy: FakeCupy, jit: Jit
+) -> None:
+    """Memory that a card hands out has ones here; parts of sums keep them where no block is."""
+    product = jit(PRODUCT, stream={"k": 5}, tiles={"i": 8, "j": 16, "k": 8}, block={"i": 4, "j": 8})
+    a, b = random(19, 40, dtype=np.float32, seed=1), random(40, 21, dtype=np.float32, seed=2)
+    found = []
+    for stream in (0x11, 0x22, 0x11):
+        c = random(19, 21, dtype=np.float32)
+        product(C=cupy.array(c), A=cupy.array(a), B=cupy.array(b), stream=stream)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+        found.append(c)
+        parts, arrived = cupy.allocated[-2:]
+        assert not arrived.any()
+        assert parts.any()
+    waits = [one[2] for one in cupy.log if one[0] == "wait"]
+    assert waits == [0, 0]  # memory is cleared behind what the current stream still does with it
+    assert all(np.array_equal(found[0], one) for one in found)
+    assert len(cupy.allocated) == 4
+    (entry,) = product.program_for(
+        C=cupy.array(c), A=cupy.array(a), B=cupy.array(b)
+    ).entries  # fmt: skip
+    assert [one.zeroed for one in entry.temporaries] == [False, True]
+
+
+def test_counters_are_zero_for_a_graph_that_the_caller_captures(cupy: FakeCupy, jit: Jit) -> None:
+    product = jit(PRODUCT, stream={"k": 5}, tiles={"i": 8, "j": 16, "k": 8}, block={"i": 4, "j": 8})
+    a, b = random(19, 40, dtype=np.float32, seed=1), random(40, 21, dtype=np.float32, seed=2)
+    c = random(19, 21, dtype=np.float32)
+    given = {"C": cupy.array(c), "A": cupy.array(a), "B": cupy.array(b)}
+    product.prepare(**given)
+    stream = cupy.cuda.Stream()
+    stream.begin_capture()
+    product(**given, stream=stream)
+    graph = stream.end_capture()
+    for _ in range(3):
+        c[:] = -1
+        graph.launch(stream)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-5)

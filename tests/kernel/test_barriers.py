@@ -25,7 +25,9 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    PartialSum,
     Perform,
+    PutTogether,
     Scope,
     Share,
 )
@@ -160,6 +162,55 @@ def test_a_vote_reads_its_boxes_and_all_threads_have_to_get_to_it() -> None:
 
 def test_a_vote_is_no_barrier_since_threads_meet_there_only_at_times() -> None:
     assert "may still read" in barrier_faults([fill(S), SYNC, vote(S), fill(S)])[0]
+
+
+def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> PutTogether:
+    registers = Buffer(
+        name="r", space="register", element_type=ElementType.DOUBLE, layout=Layout((Constant(4),))
+    )
+    part = Element(buffer=buffer("parts", "global"), subscripts=(THREAD,))
+    one = PartialSum(
+        counters=("s",),
+        extents=(4,),
+        sum=Element(buffer=registers, subscripts=(Name("s"),)),
+        left=part,
+        found=part,
+    )
+    return PutTogether(
+        name="whole", number=number, own=own, part="part", thread=THREAD, sums=(one,),
+        arrived=Element(buffer=buffer("arrived", "global"), subscripts=(N,)),
+    )  # fmt: skip
+
+
+APART = "sums are put together where not all threads of a block get to"
+SOME = Let(name="t", value=THREAD)
+BELOW = Apply(Operator.LT, (Name("whole"), Constant(1)))
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        ((together(),), ()),
+        ((If(conditions=(N,), body=(together(),)),), ()),
+        ((loop(together()),), ()),
+        ((If(conditions=(THREAD,), body=(together(),)),), (APART,)),
+        ((If(conditions=(THREAD,), body=(), orelse=(together(),)),), (APART,)),
+        ((SOME, If(conditions=(Name("t"),), body=(Scope(body=(together(),)),))), (APART,)),
+        ((loop(together(), first=THREAD),), (APART,)),
+        ((together(number=THREAD),), (APART,)),
+        ((SOME, together(own=Name("t"))), (APART,)),
+        # what it says of a block is the same for all its threads
+        ((together(), If(conditions=(Name("whole"),), body=(SYNC,))), ()),
+        ((together(), If(conditions=(BELOW,), body=(loop(SYNC),))), ()),
+        # threads meet there at times only
+        ((fill(S), together(), use(S)), (READ_EARLY,)),
+        ((fill(S), SYNC, use(S), together(), fill(S)), (WRITTEN_EARLY,)),
+    ],
+)
+def test_all_threads_have_to_get_to_where_sums_are_put_together(
+    body: tuple[Node, ...], faults: tuple[str, ...]
+) -> None:
+    assert barrier_faults(body) == faults
 
 
 def phase(name: str, *body: Node) -> Scope:

@@ -22,7 +22,9 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    PartialSum,
     Perform,
+    PutTogether,
     Scope,
 )  # fmt: skip
 from eatss.program import Apply, Constant, Name, Operator, Program
@@ -91,6 +93,60 @@ def test_a_fault_is_said(body: tuple[Node, ...], said: str | None) -> None:
     found = kernel_faults(kernel(*body), ())
     assert (found == ()) == (said is None), found
     assert said is None or said in found[0]
+
+
+PARTS, ARRIVED = buffer("parts", "global", 8, 4), buffer("arrived", "global", 4)
+SUMS = buffer("sum", "register", 4)
+
+
+def together(slot: str = "part", own: str = "n", sum_at: str = "s") -> PutTogether:
+    one = PartialSum(
+        counters=("s",), extents=(4,), sum=at(SUMS, Name(sum_at)),
+        left=at(PARTS, N, Name("s")), found=at(PARTS, Name(slot), Name("s")),
+    )  # fmt: skip
+    return PutTogether(
+        name="whole", number=N, own=Name(own), part="part", thread=Name("threadIdx.x"),
+        arrived=at(ARRIVED, N), sums=(one,),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        ((together(),), None),
+        ((together(), If(conditions=(Name("whole"),), body=())), None),
+        ((If(conditions=(Name("whole"),), body=()), together()), "nothing is called whole"),
+        (
+            (Scope(body=(together(),)), If(conditions=(Name("whole"),), body=())),
+            "nothing is called whole",
+        ),
+        ((together(), If(conditions=(Name("part"),), body=())), "nothing is called part"),
+        ((together(), If(conditions=(Name("s"),), body=())), "nothing is called s"),
+        ((together(slot="k"),), "nothing is called k"),
+        ((together(own="part"),), "nothing is called part"),
+        ((together(sum_at="k"),), "nothing is called k"),
+    ],
+)
+def test_what_a_block_is_told_of_a_sum_is_known_behind_it(
+    behind: tuple[Node, ...], said: str | None
+) -> None:
+    own = kernel(Declare(buffer=SUMS), *behind)
+    passed = [Argument(name=one.name, buffer=one, passed_on=True) for one in (PARTS, ARRIVED)]
+    own = replace(own, arguments=(*own.arguments, *passed))
+    found = kernel_faults(own, ())
+    assert (found == ()) == (said is None), found
+    assert said is None or said in found[0]
+    assert any("parts is not there" in one for one in kernel_faults(kernel(*own.body), ()))
+
+
+def test_counters_of_blocks_are_not_passed_to_be_read_only() -> None:
+    own = kernel(Declare(buffer=SUMS), together())
+    for which in (PARTS, ARRIVED):
+        passed = [
+            Argument(name=one.name, buffer=one, read_only=one is which) for one in (PARTS, ARRIVED)
+        ]
+        found = kernel_faults(replace(own, arguments=(*own.arguments, *passed)), ())
+        assert f"{which.name} is written, and passed to be read only" in found
 
 
 @pytest.mark.parametrize(

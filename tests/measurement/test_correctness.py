@@ -29,6 +29,7 @@ from eatss.verify import SizeResult, Status, Verification, verify
 from eatss.verify.build import CompileError as VerifyCompileError
 from eatss.verify.data import make_buffers
 from tests.measurement.fake_cupy import CudaError, FakeCupy
+from tests.measurement.streamed import no_zeros, streamed_program
 
 PROGRAMS = Path(__file__).parent / "programs"
 LU = PROGRAMS / "lu"
@@ -186,6 +187,30 @@ def test_the_machine_runs_an_entry_on_copies_of_the_arguments() -> None:
     after = buffers[0].array
     assert np.allclose(np.tril(after) @ (np.triu(after, 1) + np.eye(8)), before)
     assert buffers[0].first_stray_write() is None
+
+
+def test_the_machine_gives_blocks_counters_that_are_zero(tmp_path: Path) -> None:
+    program = streamed_program(tmp_path)
+    names = program.kernels[0].arguments
+    parts, arrived = (one.name for one in program.entries[0].temporaries)
+    seen: list[tuple[bool, bool]] = []
+
+    def noted(*given: Any) -> None:
+        by_name = dict(zip(names, given, strict=True))
+        seen.append((bool(by_name[parts].all()), bool(by_name[arrived].any())))
+
+    cupy = FakeCupy({program.kernels[0].name: noted})
+    setattr(cupy, "asarray", HostMemory)  # noqa: B010 - the type has no such attribute
+    setattr(cupy, "empty", no_zeros)  # noqa: B010 - a method of the type
+    cupy.cuda.runtime.deviceSynchronize = lambda: None
+    machine = CupyMachine(cupy, program, {"n": 20}, Path("product.cubin"))
+    (entry,) = program.entries
+    for _ in range(2):
+        launched = machine.launch(
+            entry, make_buffers(entry, {"n": 20}, "uniform", 0), backward=False
+        )
+        assert (launched.code, launched.status) == (0, "ok")
+    assert seen == [(True, False)] * 2
 
 
 def test_the_machine_refuses_sizes_as_the_launcher_does() -> None:

@@ -21,6 +21,7 @@ from eatss.measurement.workload import CupyWorkload
 from eatss.program import Constant, HostLoop, Program, load_program
 from eatss.program.plan import RoundedSums
 from tests.measurement.fake_cupy import CudaError, FakeCupy, FakeStream, KernelBody
+from tests.measurement.streamed import BLOCKS, no_zeros, streamed_program
 
 LU = Path(__file__).parent / "programs" / "lu"
 N = 6
@@ -404,3 +405,27 @@ def test_a_program_that_launches_nothing_runs_in_no_time() -> None:
     workload.reset()
     workload.run(3)
     assert workload.timed(2) == 0
+
+
+def test_counters_that_blocks_meet_at_are_zero_when_a_workload_is_made(tmp_path: Path) -> None:
+    program = streamed_program(tmp_path)
+    seen: list[dict[str, Any]] = []
+
+    def noted(*given: Any) -> None:
+        seen.append(dict(zip(program.kernels[0].arguments, given, strict=True)))
+
+    cupy = FakeCupy({program.kernels[0].name: noted})
+    setattr(cupy, "empty", no_zeros)  # noqa: B010 - a method of the type
+    workload = CupyWorkload(
+        memory_with(cupy), program, tmp_path, {"n": 20}, 0,
+        Compiled(path=Path("product.cubin"), toolchain=TOOLCHAIN),
+        CompileTarget(device=0, capability=90, toolchain=TOOLCHAIN, cache="cache"),
+    )  # fmt: skip
+    workload.reset()
+    workload.run()
+    parts, arrived = (one.name for one in program.entries[0].temporaries)
+    assert seen
+    for given in seen:
+        assert not given[arrived].any()
+        assert given[arrived].size == 2 * 2 * BLOCKS
+        assert given[parts].all()

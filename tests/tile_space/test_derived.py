@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -11,11 +12,13 @@ import pytest
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import Structure
 from eatss.diagnostics import NoSolutionError
+from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_lattice import CudaLattice
+from eatss.model.cuda_lattice import PLAIN_TILE, CudaLattice
 from eatss.model.options import ModelOptions, SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
+from eatss.model.shared_sum_lattice import LEAST_IDLE
 from eatss.session.session import Session
 from eatss.space.bound import bind
 from eatss.space.card_constants import card_constants
@@ -95,6 +98,8 @@ def cut_point(variables: CudaVariables, lattice: CudaLattice, row: int) -> dict[
     if variables.sharing:
         shares = lattice.structure.shared_loop is not None
         point[variables.name("share")] = int(lattice.chunks[row]) if shares else 1
+    if variables.streaming:
+        point[variables.name("stream")] = int(lattice.streams[row])
     if variables.spreads and lattice.structure.shared_loop is not None:
         point |= {variables.name(kind): 1 for kind in ("lanes", "steps", "chunks")}
     elif variables.spreads:
@@ -113,7 +118,7 @@ def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, 
     bound = bind(derived_space([facts], structures, profile, "cuda"), card_constants(profile))
     held = "sums in registers"
     shared = "shared memory of what is staged"
-    for lattice in (*variables.lattices, *variables.sharing):
+    for lattice in (*variables.lattices, *variables.streaming, *variables.sharing):
         allowed = 0
         for row in Random(1).choices(range(len(lattice)), k=60):
             point: dict[str, int | str] = {}
@@ -140,9 +145,40 @@ def test_all_kernels_of_gemm_s_space_are_counted() -> None:
     assert bound.names[:5] == ("warps", "threads_i", "threads_j", "points_i", "points_j")
     count = bound.count()
     points_i, points_j = (2, 4, 6, 8, 12, 16, 24, 32), (2, 4, 6, 8, 12, 16, 24, 32)
-    assert count.raw == 2 * 11 * 11 * (1 + len(points_i)) * (1 + len(points_j)) * 4 * 2 * 2 * 4
+    assert count.raw == 2 * 11 * 11 * (1 + len(points_i)) * (1 + len(points_j)) * 4 * 2 * 2 * 4 * 2
     assert count.kept == sum(1 for _ in bound.points())
     assert all(bound.decisions(point) == point for point in bound.sample(5, 0))
+
+
+def test_blocks_take_equal_shares_of_what_is_staged_and_would_leave_the_card_idle() -> None:
+    sizes = dict.fromkeys(("NI", "NJ", "NK"), "1111")
+    session = Session(KERNELS / "gemm.c", Reading(defines={"DATA_TYPE": "float", **sizes}))
+    profile, facts = load_profile("h200"), session.analysed.facts
+    structures = structures_for(session.analysed, profile)
+    space = derived_space(facts, structures, profile, "cuda", name="gemm")
+    bound = bind(space, card_constants(profile))
+    selection = session.select(profile, SelectOptions(target="cuda"))
+    point = point_of(selection, facts, structures, profile)
+    assert (point["stream"], bound.allows(point)) == (132, None)
+    assert bound.decisions(point) == point
+    assert bound.allows(point | {"stream": 0}) is None
+    reason = bound.allows(point | {"stream": 131})
+    assert reason is not None
+    assert "stream" in reason
+    (kernel,) = selection.kernels
+    (variables,) = cuda_variables(facts, structures, profile).values()
+    assert kernel_point(variables, kernel) == point
+    assert kernel_point(variables, replace(kernel, shared_sum=None)) == point | {"stream": 0}
+    nothing = dict.fromkeys(variables.staged.values(), 0) | {"stages": 1, "tile_k": PLAIN_TILE}
+    assert "boxes" in (bound.allows(point | nothing) or "")
+    points = [one for one in bound.sample(40, 0) if one["stream"]]
+    assert points
+    for one in points:
+        tiles = 1
+        for loop in variables.mapped:
+            tiles *= -(-1111 // (int(one[f"threads_{loop}"]) * int(one[f"points_{loop}"])))
+        assert 1 - tiles / 132 / -(-tiles // 132) > LEAST_IDLE
+        assert any(one[name] for name in variables.staged.values())
 
 
 def test_ppcg_s_space_of_2mm_has_the_3375_variants_of_the_paper() -> None:

@@ -1,0 +1,83 @@
+"""What blocks that take shares are predicted to have is what the code gives them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.prediction.cuda_streams import Stream, stream_of
+from tests.examples import examples
+from tests.streamed_blocks import Turn, grid_of, sizes_with, turns_of
+
+
+def predicted(blocks: int, tiles: int, steps: int, sms: int, loop: str | None = "k") -> Stream:
+    """Return what is predicted of blocks that take shares, or do not if there are none."""
+    of: Any = SimpleNamespace(
+        streams=np.array([float(blocks)]),
+        ones=np.ones(1),
+        zeros=np.zeros(1),
+        active=np.array([float(tiles)]),
+        cut=SimpleNamespace(stream_loop=loop),
+        shape=SimpleNamespace(steps={"k": np.array([float(steps)])}),
+        card=SimpleNamespace(sms=float(sms)),
+    )
+    return stream_of(of)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.integers(1, 20),
+    st.integers(1, 4),
+    st.integers(1, 9),
+    st.sampled_from((2, 3, 7, 16)),
+    st.integers(1, 4),
+)
+def test_shares_are_those_of_the_code(
+    rows: int, columns: int, steps: int, blocks: int, sms: int
+) -> None:
+    sizes = sizes_with(rows, columns, steps)
+    grid, tiles = grid_of(blocks, sizes), rows * columns
+    if grid < blocks:  # fewer steps than blocks: nothing that is selected
+        return
+    of_block: dict[int, list[Turn]] = defaultdict(list)
+    for turn in turns_of(blocks, sizes):
+        of_block[turn.block].append(turn)
+    found = predicted(blocks, tiles, steps, sms)
+    each = -(-blocks // sms)
+    assert found.each[0] == each
+    most = max(sum(len(turn.steps) for turn in own) for own in of_block.values())
+    assert found.tiles[0] == pytest.approx(each * most / steps)
+    counts = [len(own) for own in of_block.values()]
+    assert sum(counts) / blocks <= found.turns[0] + 1e-9
+    assert max(counts) < found.turns[0] + 2
+    whole = sum(turn.whole for own in of_block.values() for turn in own)
+    assert found.streamed[0] == pytest.approx(1 - whole / tiles)
+    parts = sum(turn.number > 1 for own in of_block.values() for turn in own)
+    cut = len({turn.tile for own in of_block.values() for turn in own if turn.number > 1})
+    assert (found.cuts[0] > 0) >= (parts > 0)
+    assert abs(found.cuts[0] - (parts - cut)) <= max(1.0, blocks / 2)
+    if steps == 1:
+        assert found.cuts[0] == parts == 0
+
+
+@pytest.mark.parametrize(("blocks", "loop"), [(0, "k"), (0, None)])
+def test_blocks_with_tiles_of_their_own_have_no_shares(blocks: int, loop: str | None) -> None:
+    found = predicted(blocks, 100, 7, 4, loop)
+    for column in (found.each, found.tiles, found.turns, found.cuts, found.streamed):
+        assert column[0] == 0
+
+
+def test_a_large_product_is_shared_but_for_its_waves_of_whole_tiles() -> None:
+    """Of 300 tiles of 10 steps 132 blocks take one each; of the others each has 13 steps."""
+    found = predicted(132, 300, 10, 132)
+    assert found.each[0] == 1
+    assert found.tiles[0] == pytest.approx(1 + 13 / 10)
+    assert found.streamed[0] == pytest.approx(168 / 300)
+    assert found.turns[0] == pytest.approx(1 + 13 / 10 + 1)
+    assert found.cuts[0] == pytest.approx(1680 / 13 - 1)
