@@ -35,14 +35,16 @@ from eatss.kernel.uses import (
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import (
     assumptions_of,
+    few_steps,
     fixed_sizes,
     given_sizes,
     implied_sizes,
     launchable,
+    within,
 )
 from eatss.lower.bounds import TooManyCasesError
 from eatss.lower.checks import check_order
-from eatss.lower.index_range import Indices, Sizes, common_sizes
+from eatss.lower.index_range import INT_MAX, Indices, Sizes, common_sizes
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.placement import promoted_candidates, unpromoted_notes
@@ -139,6 +141,7 @@ class RegionBuilder:
         self.parameter_tiles: dict[str, int] = {}
         self.code: list[Kernel] = []
         self._workspaces: list[Temporary] = []
+        self._of_streams: list[Assumption] = []
         self.outside: tuple[str, ...] = ()
 
     def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
@@ -180,6 +183,7 @@ class RegionBuilder:
                 *assumptions_of(scop, used, sizes=sizes),
                 *implied_sizes(self._scheduled.assumes),
                 *self._launchable(placed),
+                *self._of_streams,
             ),
             body=steps,
         )
@@ -417,8 +421,17 @@ class RegionBuilder:
         return Stream(blocks=wished.blocks, loop=origins[0], tiles=kernel.tiles, thread=thread)
 
     def _streamed(self, kernel: BuiltKernel, streamed: Streamed) -> BuiltKernel:
-        """Return a kernel launched as so many blocks, and note the memory that they need."""
-        kernel.index.note(total(streamed.steps, Constant(2 * streamed.blocks)))
+        """Return a kernel launched as so many blocks, and note what that takes.
+
+        That is memory, and that the number of all steps fits an index.
+        """
+        name, most = kernel.kernel.name, INT_MAX - 2 * streamed.blocks
+        condition = within(streamed.counts, most) if self._index_bits == 32 else None
+        if condition == Constant(0):
+            raise WideIndicesError(self._scop, "the steps of its tiles")
+        if condition is not None:
+            self._of_streams.append(few_steps(name, condition))
+        steps = reduce(multiplied, streamed.counts)
         for buffer, zeroed in ((streamed.parts, False), (streamed.arrived, True)):
             kernel.index.note(reduce(multiplied, buffer.layout.extents))
             self._workspaces.append(
@@ -429,7 +442,7 @@ class RegionBuilder:
                     zeroed=zeroed,
                 )
             )
-        grid = (minimum(streamed.steps, streamed.blocks), Constant(1), Constant(1))
+        grid = (minimum(steps, streamed.blocks), Constant(1), Constant(1))
         return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None)
 
     def _note(

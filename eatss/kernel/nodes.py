@@ -365,13 +365,13 @@ class Streamed:
     """How ``blocks`` take equal shares of the steps of all tiles of a kernel.
 
     ``parts`` is memory for parts of sums, ``arrived`` has two counters for each tile, which are
-    zero when no block runs. ``steps`` is the number of steps of all tiles.
+    zero when no block runs. ``counts`` are tiles along x, y and z, and the steps of a tile.
     """
 
     blocks: int
     parts: Buffer
     arrived: Buffer
-    steps: IntExpr
+    counts: tuple[IntExpr, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -321,7 +321,7 @@ class _Streaming:
             blocks=stream.blocks,
             parts=self._parts(),
             arrived=self._arrived(),
-            steps=multiplied(tiles, self._steps),
+            counts=(x, y, z, self._steps),
         )
         named = self._name
         loop = For(

@@ -110,9 +110,6 @@ class FakeStream:
     def __exit__(self, *raised: object) -> None:
         self.cupy.here.stream = self.before.pop()
 
-    def synchronize(self) -> None:
-        self.cupy.log.append(("synchronized", self.ptr))
-
     def begin_capture(self, mode: int = 0) -> None:
         self.cupy.captures[self.ptr] = []
 
@@ -124,6 +121,7 @@ class FakeStream:
         return event
 
     def synchronize(self) -> None:
+        self.cupy.log.append(("synchronized", self.ptr))
         while self.pending:
             self.pending.pop(0)()
 

@@ -100,7 +100,12 @@ def test_the_steps_of_all_tiles_are_those_of_the_launch() -> None:
     _, kernel = streamed_product(7)
     assert kernel.streamed is not None
     assert kernel.streamed.blocks == 7
-    assert evaluate(kernel.streamed.steps, sizes_with(5, 3, 4)) == 5 * 3 * 4
-    assert evaluate(kernel.streamed.steps, sizes_with(5, 3, 0)) == 5 * 3
+
+    def counts(rows: int, columns: int, steps: int) -> list[int]:
+        assert kernel.streamed is not None
+        return [evaluate(one, sizes_with(rows, columns, steps)) for one in kernel.streamed.counts]
+
+    assert counts(5, 3, 4) == [3, 5, 1, 4]
+    assert counts(5, 3, 0) == [3, 5, 1, 1]
     (steps,) = (one for one in kernel.body if isinstance(one, Let) and one.name == "steps")
     assert evaluate(steps.value, {"NK": 5 * STEP + 1}) == 6
