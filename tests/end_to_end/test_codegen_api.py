@@ -75,7 +75,7 @@ def test_a_selection_made_before_is_used() -> None:
         ({"volume": "much"}, "EATSS-C004"),
         ({"schedule": "[]"}, "EATSS-P010"),
         ({"dtype": "float"}, "EATSS-K010"),
-        ({"dtype": "half"}, "EATSS-A001"),
+        ({"dtype": "half"}, "EATSS-K010"),
     ],
 )
 def test_a_wrong_argument_is_an_input_error(options: dict[str, object], code: str) -> None:
