@@ -653,7 +653,7 @@ def test_cells_and_unused_arguments_on_a_card(cupy: FakeCupy, jit: Jit) -> None:
         function(A=cupy.array(a), unused=FakeArray(random(3)), total=cupy.array(total))
 
 
-PRODUCT = """
+NEW_PRODUCT = """
 void product(int n, int m, int l, float C[n][m], float A[n][l], float B[l][m]) {
 #pragma scop
     for (int i = 0; i < n; i++)
@@ -671,7 +671,9 @@ def test_counters_of_blocks_that_share_steps_are_zero_before_and_behind_each_cal
     cupy: FakeCupy, jit: Jit
 ) -> None:
     """Memory that a card hands out has ones here; parts of sums keep them where no block is."""
-    product = jit(PRODUCT, stream={"k": 5}, tiles={"i": 8, "j": 16, "k": 8}, block={"i": 4, "j": 8})
+    product = jit(
+        NEW_PRODUCT, stream={"k": 5}, tiles={"i": 8, "j": 16, "k": 8}, block={"i": 4, "j": 8}
+    )
     a, b = random(19, 40, dtype=np.float32, seed=1), random(40, 21, dtype=np.float32, seed=2)
     found = []
     for stream in (0x11, 0x22, 0x11):
@@ -682,8 +684,8 @@ def test_counters_of_blocks_that_share_steps_are_zero_before_and_behind_each_cal
         parts, arrived = cupy.allocated[-2:]
         assert not arrived.any()
         assert parts.any()
-    waits = [one[2] for one in cupy.log if one[0] == "wait"]
-    assert waits == [0, 0]  # memory is cleared behind what the current stream still does with it
+    cleared = [one[1] for one in cupy.log if one[0] == "set"]
+    assert cleared == [0, 0]  # by the current stream, behind what it still does with the memory
     assert all(np.array_equal(found[0], one) for one in found)
     assert len(cupy.allocated) == 4
     (entry,) = product.program_for(
@@ -693,7 +695,9 @@ def test_counters_of_blocks_that_share_steps_are_zero_before_and_behind_each_cal
 
 
 def test_counters_are_zero_for_a_graph_that_the_caller_captures(cupy: FakeCupy, jit: Jit) -> None:
-    product = jit(PRODUCT, stream={"k": 5}, tiles={"i": 8, "j": 16, "k": 8}, block={"i": 4, "j": 8})
+    product = jit(
+        NEW_PRODUCT, stream={"k": 5}, tiles={"i": 8, "j": 16, "k": 8}, block={"i": 4, "j": 8}
+    )
     a, b = random(19, 40, dtype=np.float32, seed=1), random(40, 21, dtype=np.float32, seed=2)
     c = random(19, 21, dtype=np.float32)
     given = {"C": cupy.array(c), "A": cupy.array(a), "B": cupy.array(b)}
