@@ -95,7 +95,7 @@ void f(double a[64][64][64], double b[64][64][64]) {
         {"shared_per_block": "foo"},
         {"split": "half"},
         {"warp_fraction": True},
-        {"dtype": "half"},
+        {"dtype": "quad"},
         {"model": "x"},
         {"split": float("nan")},
     ],

@@ -154,7 +154,7 @@ def test_types_are_those_of_the_annotations(file: Path, tmp_path: Path) -> None:
     done = command("codegen", file, "--gpu", "h200", "-o", tmp_path / "out", "--dtype", "float")
     assert done.returncode == 2
     assert "[EATSS-K010]" in done.stderr
-    assert "write eatss.f32 or eatss.f64 there" in done.stderr
+    assert "write eatss.f16, eatss.f32 or eatss.f64 there" in done.stderr
     assert f"{file}:9:5: error:" in done.stderr
 
 
