@@ -110,18 +110,10 @@ def _sharing(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) -> C
     along = (np.ceil(trips[one.name] / lattice.tiles[one.name]) for one in mapped_loops(facts))
     tiles = prod(along, start=np.ones(len(lattice)))
     most = np.ceil(trips[loop] / lattice.tiles[loop])
-    mapped = {one.name for one in mapped_loops(facts)}
-    beside = [one.name for one in facts.loops if one.name not in {*mapped, loop}]
-    inside = prod(
-        (np.ceil(trips[name] / lattice.tiles[name]) for name in beside if name in lattice.tiles),
-        start=np.ones(len(lattice)),
-    )
     rows, blocks = [], []
     for each in BLOCKS_PER_SM:
         chunks = np.minimum(np.floor(each * profile.sm_count / tiles), most)
-        turns = np.ceil(most / np.maximum(1.0, chunks)) * inside
-        fills = turns >= lattice.stages  # a box that is filled ahead is for a further turn
-        kept = np.flatnonzero((tiles < profile.sm_count) & (chunks > 1) & fills)
+        kept = np.flatnonzero((tiles < profile.sm_count) & (chunks > 1))
         rows.append(kept)
         blocks.append(chunks[kept].astype(np.int64))
     every = lattice.rows(np.concatenate(rows))
