@@ -79,7 +79,14 @@ def check(folder: Path, sizes: Sequence[Mapping[str, int]]) -> None:
 
 @pytest.mark.parametrize("first", A)
 @pytest.mark.parametrize("second", B)
-@pytest.mark.parametrize(("columns", "stages"), [(32, 1), (32, 2), (24, 3)])
+@pytest.mark.parametrize(
+    ("columns", "stages"),
+    [
+        pytest.param(32, 1, marks=pytest.mark.long),
+        pytest.param(32, 2),
+        pytest.param(24, 3, marks=pytest.mark.long),
+    ],
+)
 def test_boxes_are_read_as_they_lie(
     first: str, second: str, columns: int, stages: int, tmp_path: Path
 ) -> None:

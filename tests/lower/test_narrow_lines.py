@@ -54,7 +54,12 @@ def lines_in(program: eatss.Program) -> set[str]:
 
 @pytest.mark.parametrize("factors", FACTORS)
 @pytest.mark.parametrize(
-    ("rows", "steps", "stages"), [(32, 32, 2), (64, 32, 2), (32, 16, 3)], ids=str
+    ("rows", "steps", "stages"),
+    [
+        pytest.param(32, 32, 2),
+        pytest.param(64, 32, 2, marks=pytest.mark.long),
+        pytest.param(32, 16, 3, marks=pytest.mark.long),
+    ],
 )
 def test_products_of_odd_sizes_are_right(
     factors: str, rows: int, steps: int, stages: int, tmp_path: Path
