@@ -100,8 +100,10 @@ def substitute(expression: IntExpr, values: Mapping[str, IntExpr]) -> IntExpr:
 
 def names_in(expression: IntExpr) -> Iterator[str]:
     """Yield the names an expression mentions."""
-    if isinstance(expression, Name):
-        yield expression.name
-    elif isinstance(expression, Apply):
-        for operand in expression.operands:
-            yield from names_in(operand)
+    todo = [expression]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, Name):
+            yield one.name
+        elif isinstance(one, Apply):
+            todo += reversed(one.operands)

@@ -230,11 +230,11 @@ def test_a_fault_is_seen(tmp_path: Path) -> None:
         ("_parts[((2 * (owner + own) + eatss_min(own, 1))", "_parts[((2 * (owner + own))"),
         ("_parts[((2 * (owner + part) + eatss_min(part, 1))", "_parts[((2 * (owner + part) + 1)"),
         ("part != own || own > 1", "true"),
-        ("const long own = (long)blockIdx.x - owner", "const long own = (long)blockIdx.x"),
+        ("const int own = (int)blockIdx.x - owner", "const int own = (int)blockIdx.x"),
         (" - owner + 1)", " - owner)"),
         ("turns = waves + (", "turns = waves - 1 + ("),
         ("eatss_min(NK, 8 * end)", "NK"),
-        ("for (long k0 = 8 * begin", "for (long k0 = 0"),
+        ("for (int k0 = 8 * begin", "for (int k0 = 0"),
     )
     program = checked(
         TALL.replace("DATA_TYPE", "float"), tmp_path, SIZES, **PLAIN,
