@@ -31,32 +31,25 @@ the blocks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from eatss.free_names import free_name
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
-    Aligned,
     Argument,
     Buffer,
-    Compute,
-    Declare,
     Element,
-    Fill,
     For,
     If,
     Kernel,
     Let,
     Node,
     PartialSum,
-    Perform,
     PutTogether,
     Streamed,
 )
-from eatss.kernel.uses import accesses, every, own_expressions, with_expressions
+from eatss.kernel.uses import with_expressions
 from eatss.program import (
     Apply,
     Constant,
@@ -70,15 +63,12 @@ from eatss.program import (
     substitute,
     total,
 )
-from eatss.scops import Cast, ElementType, Literal, Read, preorder
+from eatss.scops import ElementType
 from eatss.transform.block_order import in_groups_of_rows
-from eatss.transform.use_instruction import added_to_target
+from eatss.transform.tiles_of_steps import TileOfSteps, bound_of
 
 _BLOCK = Name("blockIdx.x")
 _GRID = "gridDim."
-_PLACES = ("blockIdx.", _GRID)
-_NOTHING = re.compile(r"[0.]+[fFlLuU]*")
-_STORED = frozenset({ElementType.FLOAT, ElementType.DOUBLE})
 
 _MOST_WAVES = 2
 """Times as many tiles as blocks of which blocks share the steps: less than that."""
@@ -108,8 +98,8 @@ def with_steps_streamed(
 ) -> Kernel:
     """Return a kernel whose blocks take equal shares of all steps.
 
-    It stays as it is unless each block has one tile, and sums of products in registers that start
-    with zero are all that a loop over steps leaves behind, the same number of them for each tile.
+    It stays as it is unless sums in registers, which begin with zero, are all that a loop over
+    steps leaves behind, and each tile has as many steps [:mod:`eatss.transform.tiles_of_steps`].
 
     Args:
         kernel: without barriers, nothing copied ahead.
@@ -118,7 +108,7 @@ def with_steps_streamed(
         taken: names that stay what they are; more are added.
     """
     kernel = kernel if kernel.warps else in_groups_of_rows(kernel, taken)
-    found = _Tile.of(_without_strides(kernel.body), stream.loop)
+    found = TileOfSteps.of(_without_strides(kernel.body), stream.loop)
     if found is None:
         return kernel
     steps = found.steps({*sizes, *(one.name for one in kernel.arguments), *found.sizes})
@@ -138,171 +128,11 @@ def _without_strides(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tile:
-    """What a block does: ``head`` for all tiles, then for a tile nodes ``before``, a loop, others.
-
-    ``tests`` stand around the loop.
-    """
-
-    head: tuple[Node, ...]
-    before: tuple[Node, ...]
-    tests: tuple[IntExpr, ...]
-    loop: For
-    behind: tuple[Node, ...]
-
-    @classmethod
-    def of(cls, nodes: Sequence[Node], counter: str) -> _Tile | None:
-        """Return what a block does with a tile, if one loop has this counter."""
-        own = [at for at, one in enumerate(nodes) if _loop_in(one, counter) is not None]
-        if len(own) != 1 or sum(_counts(one, counter) for one in every(nodes)) != 1:
-            return None
-        (at,) = own
-        tests, loop = _loop_in(nodes[at], counter) or ((), None)
-        assert loop is not None
-        head, before = _parted(nodes[:at])
-        return cls(head=head, before=before, tests=tests, loop=loop, behind=tuple(nodes[at + 1 :]))
-
-    @property
-    def sizes(self) -> tuple[str, ...]:
-        """The names that are the same for all tiles."""
-        return tuple(one.name for one in self.head if isinstance(one, Let))
-
-    @property
-    def sums(self) -> tuple[Buffer, ...]:
-        """The registers that the loop changes, and that are known behind it."""
-        declared = {one.buffer for one in every((self.loop,)) if isinstance(one, Declare)}
-        changed = {
-            element.buffer: None
-            for node in every((self.loop,))
-            for element in accesses(node)[0]
-            if element.buffer.space == "register"
-        }
-        return tuple(one for one in changed if one not in declared)
-
-    def steps(self, sizes: set[str]) -> IntExpr | None:
-        """Return the number of the loop's turns, one at least, if it is that for all tiles."""
-        loop = self.loop
-        last = _bound(loop)
-        known = [loop.lower, loop.condition, *self.tests]
-        names = {name for one in known for name in names_in(one)} - {loop.counter}
-        if last is None or not isinstance(loop.step, Constant) or not names <= sizes:
-            return None
-        if any(one.startswith(("threadIdx.", *_PLACES)) for one in names):
-            return None
-        length = difference(last, loop.lower)
-        turns = Apply(Operator.QUOTIENT, (total(length, Constant(loop.step.value - 1)), loop.step))
-        if isinstance(length, Constant):
-            return Constant(max(1, -(-length.value // loop.step.value)))
-        return at_least(turns, 1)
-
-    def is_alone(self) -> bool:
-        """Tell whether the loop leaves nothing behind but sums that begin with zero."""
-        before = [node for one in self.before for node in every((one,))]
-        loop = list(every((self.loop,)))
-        written = [element.buffer for node in (*before, *loop) for element in accesses(node)[0]]
-        spaces = {one.space for one in written}
-        boxes = {element.buffer for node in before for element in accesses(node)[0]}
-        if "global" in spaces or any(one.space == "shared" for one in boxes):
-            return False
-        kinds = {one.element_type for one in self.sums}
-        return len(kinds) == 1 and all(
-            one.element_type in _STORED
-            and all(isinstance(extent, Constant) for extent in one.layout.extents)
-            and _begins_with_zero(before, one)
-            and _is_added_to(loop, one)
-            for one in self.sums
-        )
-
-
-def _loop_in(node: Node, counter: str) -> tuple[tuple[IntExpr, ...], For] | None:
-    """Return the loop that a node is, and the tests around it."""
-    if isinstance(node, For) and node.counter == counter:
-        return (), node
-    if isinstance(node, If) and not node.orelse and len(node.body) == 1:
-        found = _loop_in(node.body[0], counter)
-        return None if found is None else ((*node.conditions, *found[0]), found[1])
-    return None
-
-
-def _counts(node: Node, counter: str) -> bool:
-    return isinstance(node, For) and node.counter == counter
-
-
-def _parted(nodes: Sequence[Node]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """Return the first nodes that name things the same for all tiles, and the others."""
-    head: list[Node] = []
-    rest: list[Node] = []
-    of_tile: set[str] = set()
-    leading = list(takewhile(lambda one: isinstance(one, Let | Aligned), nodes))
-    for node in leading:
-        names = {name for one in own_expressions(node) for name in names_in(one)}
-        depends = any(one in of_tile or one.startswith(_PLACES) for one in names)
-        if depends and isinstance(node, Let | Aligned):
-            of_tile.add(node.name)
-        (rest if depends else head).append(node)
-    return tuple(head), (*rest, *nodes[len(leading) :])
-
-
-def _bound(loop: For) -> IntExpr | None:
-    """Return what the counter of a loop stays below."""
-    condition = loop.condition
-    if not isinstance(condition, Apply) or condition.operands[0] != Name(loop.counter):
-        return None
-    if loop.counter in names_in(condition.operands[1]):
-        return None
-    if condition.operator is Operator.LT:
-        return condition.operands[1]
-    more = condition.operator is Operator.LE
-    return total(condition.operands[1], Constant(1)) if more else None
-
-
-def _begins_with_zero(nodes: Sequence[Node], buffer: Buffer) -> bool:
-    """Tell whether registers get zeros, and nothing else; no place of them gets another value."""
-    uses = [one for one in nodes if any(element.buffer == buffer for element in _all(one))]
-    return bool(uses) and all(_is_zero(one) for one in uses)
-
-
-def _is_zero(node: Node) -> bool:
-    if isinstance(node, Compute):
-        value = node.statement.value
-        while isinstance(value, Cast):
-            value = value.operand
-        return isinstance(value, Literal) and _NOTHING.fullmatch(value.text) is not None
-    return isinstance(node, Fill) and node.value == 0
-
-
-def _all(node: Node) -> tuple[Element, ...]:
-    written, read = accesses(node)
-    return (*written, *read)
-
-
-def _is_added_to(nodes: Sequence[Node], buffer: Buffer) -> bool:
-    """Tell whether something is added to registers, and nothing else is done with them."""
-    return all(
-        _adds(one, buffer)
-        for one in nodes
-        if any(element.buffer == buffer for element in _all(one))
-    )
-
-
-def _adds(node: Node, buffer: Buffer) -> bool:
-    if isinstance(node, Perform):
-        given = [name for name, own in node.operands if any(e.buffer == buffer for e in own)]
-        return node.instruction.adds and given == [*node.instruction.written]
-    if not isinstance(node, Compute) or node.target.buffer != buffer:
-        return False
-    added = added_to_target(node, node.statement.value)
-    return added is not None and not any(
-        isinstance(one, Read) and node.reads[one.access].buffer == buffer for one in preorder(added)
-    )
-
-
 class _Streaming:
     """Makes a kernel whose blocks take shares of all steps."""
 
     def __init__(
-        self, kernel: Kernel, stream: Stream, tile: _Tile, steps: IntExpr, taken: set[str]
+        self, kernel: Kernel, stream: Stream, tile: TileOfSteps, steps: IntExpr, taken: set[str]
     ) -> None:
         self._kernel, self._stream, self._tile, self._steps = kernel, stream, tile, steps
         self._taken = taken
@@ -388,7 +218,7 @@ class _Streaming:
             self._let("end", chosen(steps, end)),
         ]
         tile, loop = self._tile, self._tile.loop
-        last = _bound(loop)
+        last = bound_of(loop)
         assert last is not None
         origin = total(loop.lower, multiplied(loop.step, named("begin")))
         stop = _least(last, total(loop.lower, multiplied(loop.step, named("end"))))
@@ -449,7 +279,6 @@ class _Streaming:
 
     def _sums(self, parts: Buffer) -> list[PartialSum]:
         found: list[PartialSum] = []
-        registers = sum(map(_places_of, self._tile.sums))
         at = 0
         for one in self._tile.sums:
             counters = tuple(free_name("s", self._taken) for _ in one.layout.extents)
@@ -471,8 +300,7 @@ class _Streaming:
                     found=others,
                 )
             )
-            at += _places_of(one)
-        assert at == registers
+            at += _registers(one)
         return found
 
     def _slot(self, number: IntExpr) -> IntExpr:
@@ -484,7 +312,7 @@ class _Streaming:
         return total(multiplied(Constant(2), block), _least(number, Constant(1)))
 
     def _parts(self) -> Buffer:
-        registers = sum(map(_places_of, self._tile.sums))
+        registers = sum(map(_registers, self._tile.sums))
         first = self._tile.sums[0]
         return Buffer(
             name=free_name(f"{self._kernel.name}_parts", self._taken),
@@ -524,8 +352,7 @@ def _number(extent: IntExpr) -> int:
     return extent.value
 
 
-def _places_of(buffer: Buffer) -> int:
-    found = 1
-    for extent in buffer.layout.extents:
-        found *= _number(extent)
-    return found
+def _registers(buffer: Buffer) -> int:
+    """Return the places of registers; their extents are constant."""
+    assert buffer.layout.elements is not None
+    return buffer.layout.elements

@@ -86,9 +86,10 @@ def test_the_report_has_registers_spills_and_shared_bytes_of_every_kernel(tmp_pa
     assert staged.static_shared_bytes == 32 * 33 * 8
     assert 0 < staged.registers <= 64
     assert staged.spill_store_bytes == staged.spill_load_bytes == 0
-    warning, *_ = check_launchable(TWO, (spilling, staged))
+    warnings = check_launchable(TWO, (spilling, staged))
+    assert {one.code for one in warnings} <= {"EATSS-V045", "EATSS-V047"}
+    (warning,) = (one for one in warnings if one.code == "EATSS-V045")
     assert warning.severity is Severity.WARNING
-    assert warning.code == "EATSS-V045"
     assert "'spilling' spills registers" in warning.message
 
 
