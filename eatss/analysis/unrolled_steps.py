@@ -38,7 +38,14 @@ def _is_kept(products: Numbers, threads: Numbers) -> Numbers:
     Warps of one block use the same of it at nearly the same time, other blocks of the SM others:
     fewer where blocks have few threads.
     """
-    found: Numbers = (products <= MOST_UNROLLED) & (products <= UNROLLED_A_THREAD * threads)
+    found: Numbers = products <= most_unrolled(threads)
+    return found
+
+
+def most_unrolled(threads: Numbers) -> Numbers:
+    """Return how many products of a thread are unrolled at most in blocks of so many threads."""
+    more = threads * UNROLLED_A_THREAD - MOST_UNROLLED
+    found: Numbers = MOST_UNROLLED + more * (more < 0)
     return found
 
 

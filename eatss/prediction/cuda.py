@@ -19,6 +19,7 @@ from eatss.prediction.card import Card
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.cuda_copies import add_copies, add_held, add_phases, add_spills, add_sums
+from eatss.prediction.cuda_fetch import loops_apart
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_memory import moved_bytes, scatter
 from eatss.prediction.cuda_resources import fits, resources_of
@@ -75,6 +76,7 @@ def demand_of(of: CudaLaunch) -> Demand:
     add_sums(of, demand)
     stream = stream_of(of)
     stream_cycles = add_parts(of, stream, demand)
+    apart = loops_apart(of)
     demand.held_bytes += demand.l2_bytes - before
     add_spills(setting, demand)
     add_phases(of, demand)
@@ -107,4 +109,6 @@ def demand_of(of: CudaLaunch) -> Demand:
         stream_tiles=stream.tiles,
         stream_turns=stream.turns,
         stream_cycles=stream_cycles,
+        apart_code=apart.code,
+        apart_again=apart.again,
     )

@@ -45,6 +45,10 @@ class Demand:
     are tiles then; 0 where blocks have tiles of their own. ``stream_tiles``: tiles that an SM has
     of them, parts counted as such, ``stream_turns``: those that a block begins or goes on with.
     ``stream_cycles``: what a block waits for others to put parts together.
+
+    ``apart_code``: instructions of the loops that blocks of an SM are in at different times, 0
+    where all run the same. ``apart_again``: the share of ``instructions`` that is fetched anew
+    where a cache does not keep them.
     """
 
     launches: Column
@@ -74,6 +78,8 @@ class Demand:
     stream_tiles: Column
     stream_turns: Column
     stream_cycles: Column
+    apart_code: Column
+    apart_again: Column
 
     def __len__(self) -> int:
         """Return the number of candidates."""

@@ -76,4 +76,6 @@ def ppcg_demand(
         stream_tiles=np.zeros(len(of)),
         stream_turns=np.zeros(len(of)),
         stream_cycles=np.zeros(len(of)),
+        apart_code=np.zeros(len(of)),
+        apart_again=np.zeros(len(of)),
     )

@@ -20,7 +20,21 @@ _HALVINGS = 24
 
 _UNITS_OF_A_WARP = 16
 """Units that run a warp's floating-point instruction in two cycles. A scheduler with 32 needs two
-warps to keep them busy. Inferred from products on an H100 whose last blocks were alone."""
+warps to keep them busy. Inferred from products on an H100 whose last blocks were alone; it stands
+for what such warps wait for: multiply-adds alone need one warp (``instruction-fetch``)."""
+
+_INSTRUCTIONS_KEPT = 2048.0
+"""Instructions that an SM's first cache of them keeps. Measured on an H100: loops of 2048 and fewer
+take their usual time, of 2560 and more up to 2.4 times that (``instruction-fetch``)."""
+
+_FETCH_CYCLES = 1.85
+"""Cycles in which such an SM gets an instruction that its first cache does not have. Measured by
+two blocks of 128 and of 256 threads that are apart in a long loop: joined with the cycles in which
+schedulers issue it gives 2.1 and 1.4 of them (``instruction-fetch``)."""
+
+_APART = 0.5
+"""Share of the time in which blocks of an SM are in different loops; assumed: one with the first
+rows of a triangle runs beside one with those half of it further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +140,22 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
         + demand.torn_bytes / card.l2_torn_bytes_s,
+        "fetch": _fetched(demand, card, resident) / cycles,
         "latency": rounds * demand.chain_cycles / cycles,
     }
     return on_chip, demand.scatter * demand.dram_bytes / card.dram_bytes_s
+
+
+def _fetched(demand: Demand, card: Card, resident: Column) -> Column:
+    """Return the cycles in which an SM gets instructions that its first cache does not keep.
+
+    It gets them once for all warps of a block, and for each of its blocks by itself.
+    """
+    lost = (resident > 1) & (demand.apart_code > _INSTRUCTIONS_KEPT)
+    warps = demand.blocks * np.ceil(demand.threads / card.warp)
+    most = np.ceil(demand.blocks / card.sms)
+    each = demand.instructions / warps * most * demand.apart_again
+    return np.asarray(lost * _APART * _FETCH_CYCLES * each)
 
 
 def _turns(demand: Demand, card: Card, resident: Column, wanted: float) -> Column:

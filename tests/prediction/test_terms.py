@@ -106,6 +106,22 @@ def test_a_warp_keeps_half_of_32_units_busy() -> None:
         assert found == pytest.approx(full / share)
 
 
+def test_loops_of_two_blocks_that_no_cache_keeps_are_fetched_again() -> None:
+    two = {"threads": 128, "registers": 255, "blocks": 4 * CARD.sms, "instructions": 1e9}
+    lost = {**two, "apart_code": 2049, "apart_again": 0.5}
+    usual = time_of(two, UNLIMITED) - LAUNCH_S
+    found = time_of(lost, UNLIMITED) - LAUNCH_S
+    # an SM has four blocks of four warps; half of their time they are in different loops
+    each = 1e9 / (4 * CARD.sms) / 4 * 0.5
+    fetched = 0.5 * 1.85 * 4 * each / CARD.clock_hz
+    power = CONSTANTS.sharpness
+    assert found == pytest.approx((usual**power + fetched**power) ** (1 / power))
+    for kept in ({"apart_code": 2048}, {"threads": 512}):  # it fits, or each block runs alone
+        assert time_of({**lost, **kept}, UNLIMITED) == pytest.approx(
+            time_of({**two, **kept, "apart_code": 0}, UNLIMITED)
+        )
+
+
 def test_blocks_that_are_left_run_alone() -> None:
     two = {"fp32": 1e6, "threads": 128, "registers": 255}  # two blocks fit, each takes 128 of 256
     rounds = {1: 2, 2: 2, 3: 4, 4: 4, 5: 6}  # alone one takes as long as two
