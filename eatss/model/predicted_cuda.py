@@ -30,6 +30,7 @@ from eatss.model.selection import KernelSelection
 from eatss.model.shared_sum_lattice import every_lattice
 from eatss.model.table_proof import solve_table
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
+from eatss.prediction.cuda_resources import ROOM_BESIDE_SUMS
 
 Structures = Mapping[str, tuple[Structure, ...]]
 """The structures of each kernel, by its name."""
@@ -49,11 +50,6 @@ FULL_SPEED_AHEAD = 1.05
 """The same where the fastest layout fills boxes ahead and waits for no loads from them. Such
 products are predicted better: on an H100 layouts between the two took 7 to 35 % more time, and
 saved 2 to 10 % of the energy (five programs of ``benchmarks/results/h100/library-waits.txt``)."""
-
-ROOM_BESIDE_SUMS = 72
-"""Registers of a thread beside those of its sums, with which as many blocks run at a time as are
-expected. On an H100 products with 96 sums and 72 registers beside them took 0.70 to 1.08 times the
-time so, those with 64 sums and 64 registers 1.09 to 1.17 (``library-resident``)."""
 
 STREAM_MARGIN = 1.04
 """So many times what is expected of layouts whose blocks take equal shares of steps is taken to be

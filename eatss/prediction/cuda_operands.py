@@ -66,6 +66,16 @@ def waits_for_nothing(of: CudaLaunch, statement: StatementFacts) -> Flags:
     return np.asarray(operands_ahead(of, statement) & ~np.logical_or.reduce([never, *beside]))
 
 
+def loads_late(of: CudaLaunch, statement: StatementFacts) -> Flags:
+    """Tell where boxes are filled ahead, but what a step reads of them is not loaded so."""
+    staged = [
+        of.staged(one.group) * (one.reads and not one.held)
+        for one in of.uniform_sets[statement.name]
+    ]
+    boxes = np.maximum.reduce([of.zeros, *staged]) > 0
+    return np.asarray(boxes & (of.candidates.stages > 1) & ~waits_for_nothing(of, statement))
+
+
 def _in_turn(of: CudaLaunch, statement: StatementFacts) -> tuple[StatementFacts, ...]:
     """Return the statements of a turn of the loop of one, none where a turn has other loops."""
     serial = of.serial(statement)

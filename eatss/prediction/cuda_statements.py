@@ -13,7 +13,7 @@ from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unr
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_operands import operands_ahead, waits_for_nothing
+from eatss.prediction.cuda_operands import loads_late, operands_ahead, waits_for_nothing
 from eatss.prediction.cuda_products import add_product, is_product, product_cycles
 from eatss.prediction.cuda_resources import (
     CodeResources,
@@ -98,7 +98,7 @@ class _Counting:
         of, code, guarded = self.of, self.of.code, self.guarded
         instances = self.share * self.points * self.steps
         self.demand.add_arithmetic(self.statement, instances * self.each)
-        late = code.late_instructions * self._loads_late() * of.launched_warps
+        late = code.late_instructions * loads_late(of, self.statement) * of.launched_warps
         self.demand.late += late * self.share * self.steps
         guards = code.guard_instructions * guarded * self.points
         overhead = code.loop_instructions / code.unrolled_steps if self.serial else 0.0
@@ -161,16 +161,6 @@ class _Counting:
         moving = dict(uniform.access.strides)
         last = max((at for at, name in enumerate(self.serial) if name in moving), default=-1)
         return self.serial[: last + 1]
-
-    def _loads_late(self) -> Column:
-        """Return 1 where boxes are filled ahead, but what a step reads of them is not loaded so."""
-        of = self.of
-        staged = [
-            of.staged(one.group) * (one.reads and not one.held)
-            for one in of.uniform_sets[self.statement.name]
-        ]
-        boxes = np.maximum.reduce([of.zeros, *staged]) * (of.candidates.stages > 1)
-        return np.asarray(boxes * ~waits_for_nothing(of, self.statement))
 
     def _in_last_tiles(self) -> Column:
         """Return the share of steps in tiles that the end of the innermost loop cuts off.
