@@ -80,12 +80,13 @@ class _Forks:
     """What this process knows of forking: one thread at a time, so that no other child has a pipe.
 
     ``pipe`` is where the answer of this process goes if it is itself one that was forked here, and
-    ``seconds`` what it and those that it forks may take of the processor.
+    ``seconds`` what it and those that it forks may take of the processor, beyond those ``before``.
     """
 
     def __init__(self) -> None:
         self.pipe: int | None = None
         self.seconds = math.inf
+        self.before = 0.0
         self.lock = threading.Lock()
 
     def fork(self) -> tuple[int, int]:
@@ -337,8 +338,8 @@ def outside_bounds(work: Callable[[], T], clock_s: float) -> T:
 def allow(seconds: float) -> None:
     """Give the process of its own that this runs in so many seconds of the processor in all.
 
-    Those that it has taken count, and those of processes that it has forked and waited for. In any
-    other process nothing happens.
+    Those that it has taken count, and those of processes that it has forked and waited for, since
+    :func:`anew` if that was called. In any other process nothing happens.
     """
     if _forks.pipe is not None:
         _forks.seconds = seconds
@@ -350,9 +351,21 @@ def allow_more(seconds: float) -> None:
     allow(_forks.seconds + seconds)
 
 
+def anew() -> None:
+    """Count the seconds of :func:`allow` from now on: another try of the same work begins."""
+    if _forks.pipe is not None:
+        _forks.before = _taken_s()
+        _set_timer()
+
+
 def left_s() -> float:
     """Return how many seconds of the processor are left of those of :func:`allow`."""
-    return math.inf if _forks.pipe is None else _forks.seconds - sum(os.times()[:4])
+    return math.inf if _forks.pipe is None else _forks.seconds - (_taken_s() - _forks.before)
+
+
+def _taken_s() -> float:
+    """Return the seconds of the processor that this process and those it waited for have taken."""
+    return sum(os.times()[:4])
 
 
 def _set_timer() -> None:
@@ -489,4 +502,5 @@ def _bound(limits: Limits) -> None:
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     if hard == resource.RLIM_INFINITY or most < hard:
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    _forks.before = 0.0
     allow(limits.seconds)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from eatss.forked import (
     ForkEndedError,
     Limits,
     allow,
+    anew,
     bounded,
     in_bounds,
     left_s,
@@ -279,12 +280,32 @@ def test_work_that_goes_on_is_allowed_more() -> None:
     assert run_forked(work, Limits(seconds=0.2)) == "done"
 
 
-def test_what_it_forks_counts_for_it() -> None:
-    def busy(seconds: float) -> None:
-        end = time.process_time() + seconds
-        while time.process_time() < end:
-            pass
+def busy(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
+
+def test_another_try_has_the_same_time_again() -> None:
+    def tries(begins: Callable[[], None]) -> None:
+        for _ in range(3):
+            begins()
+            allow(0.5)
+            run_forked(lambda: busy(0.3), AMPLE)
+
+    run_forked(lambda: tries(anew), Limits(seconds=0.5))
+    assert cause_of(lambda: tries(lambda: None), Limits(seconds=0.5)) is Cause.TIME
+
+
+def test_a_try_has_no_more_than_others() -> None:
+    def work() -> None:
+        anew()
+        busy(1.0)
+
+    assert cause_of(work, Limits(seconds=0.5)) is Cause.TIME
+
+
+def test_what_it_forks_counts_for_it() -> None:
     def work() -> None:
         for _ in range(5):
             run_forked(lambda: busy(0.2), AMPLE)

@@ -21,6 +21,7 @@ from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.structure import SharedSum
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.files import folder_named
+from eatss.forked import anew
 from eatss.frontend import (
     FrontendOptions,
     FrontendResult,
@@ -284,6 +285,7 @@ class Session:
 
         def select_with(arrays: Arrays) -> Selection | None:
             told(f"with {', '.join(one.array for one in arrays) or 'nothing'} computed anew")
+            anew()
             with suppress(EatssError, isl.Error):
                 other = self._with(arrays)
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
@@ -294,7 +296,9 @@ class Session:
                 )
             return None
 
-        return best_recomputed(self.recomputable, plain, select_with)
+        best = best_recomputed(self.recomputable, plain, select_with)
+        anew()
+        return best
 
     def _code_schedules(self) -> list[ScheduledScop]:
         """Return the schedules that code is made from."""
