@@ -160,7 +160,11 @@ def _forked_workers(
         yield
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from tests.sampled import make_others_long  # noqa: PLC0415 - needs the path above
+
+    make_others_long(items)
     reason = _why_no_gpu()
     if reason is None:
         return
