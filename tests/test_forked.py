@@ -180,6 +180,7 @@ def test_without_room_for_another_process_it_runs_in_this_one(
     assert run_forked(os.getpid, AMPLE) == os.getpid()
 
 
+@pytest.mark.long
 def test_threads_get_their_own_results() -> None:
     def one(number: int) -> int:
         def work() -> int:

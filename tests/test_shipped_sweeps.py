@@ -52,6 +52,7 @@ def test_a_name_does_wherever_a_store_is_read(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_sweep_by_its_name_and_by_its_file_is_one(tmp_path: Path) -> None:
     both = eatss.sweep_report(["@gemm", SWEEPS / "gemm.db"], output=tmp_path / "gemm.json")
     assert both == eatss.sweep_report("@gemm")

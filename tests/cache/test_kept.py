@@ -94,6 +94,7 @@ def keys(cache: Cache, kind: str) -> set[str]:
     return {one.key for one in cache.entries() if one.kind == kind}
 
 
+@pytest.mark.samples(7)
 @each_kernel
 def test_a_selection_of_before_is_printed_byte_for_byte(
     at: int, cache: Cache, idle: Callable[[], None]
@@ -108,6 +109,7 @@ def test_a_selection_of_before_is_printed_byte_for_byte(
         assert again.returncode == 0
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("shown", with_long(SHOWN, (*SHOWN[1:5], *SHOWN[6:])))
 def test_all_that_select_prints_is_the_same_again(
     shown: tuple[str, ...], cache: Cache, idle: Callable[[], None]
@@ -120,6 +122,7 @@ def test_all_that_select_prints_is_the_same_again(
     assert ("EATSS-P020" in first.stderr) == ("cuda" not in shown)
 
 
+@pytest.mark.samples(7)
 @each_kernel
 def test_a_program_of_before_is_equal_in_every_field(
     at: int, cache: Cache, idle: Callable[[], None], tmp_path: Path
@@ -140,6 +143,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("target", ["ppcg", "cuda"])
 @pytest.mark.parametrize("kernel", ["gemm", "adi", "lu"])
 def test_a_selection_of_before_is_equal_in_every_field(

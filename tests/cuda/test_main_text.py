@@ -159,6 +159,7 @@ def file_of(program: Program) -> str:
     return preamble(NEEDS) + body
 
 
+@pytest.mark.samples(1)
 @nvcc
 @pytest.mark.parametrize(
     "options",

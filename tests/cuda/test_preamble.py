@@ -66,6 +66,7 @@ extern "C" int run(double *A, cudaStream_t stream)
 nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
 
+@pytest.mark.samples(1)
 @nvcc
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_nvcc_takes_it_without_a_warning(tmp_path: Path, arch: str) -> None:

@@ -45,6 +45,7 @@ COMMANDS: list[tuple[str, ...]] = [
 ]
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
 def test_commands_take_the_card_of_this_machine_and_say_which(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

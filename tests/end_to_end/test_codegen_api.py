@@ -90,6 +90,7 @@ def test_a_region_that_is_not_c_is_refused_like_everywhere() -> None:
     assert caught.value.code.startswith("EATSS-F")
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("first", ["import eatss.cuda.generate", ""])
 def test_function_and_package_share_their_name_whatever_is_imported_first(first: str) -> None:
     script = (

@@ -143,6 +143,7 @@ def test_folders_are_variants_named_after_themselves(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["baseline"] == "ours"
 
 
+@pytest.mark.long
 def test_a_plot_is_drawn(tmp_path: Path) -> None:
     plot = tmp_path / "gemm.png"
     done = eatss("compare", GEMM, *H200, "--plot", plot, card=PATH)
@@ -159,6 +160,7 @@ def test_ctrl_c_keeps_the_windows_of_both() -> None:
     assert done.stderr.endswith("interrupted: what was measured until then is kept\n")
 
 
+@pytest.mark.long
 def test_ctrl_c_before_anything_was_measured_says_so() -> None:
     done = python("-m", "eatss", "compare", GEMM, *H200, "--card", AT_ONCE)
     assert (done.returncode, done.stdout) == (130, "")

@@ -204,6 +204,7 @@ def test_python_measures_a_folder(gemm: Path) -> None:
     assert dict(found.sizes)["NI"] == 64
 
 
+@pytest.mark.long
 def test_python_measures_c_text() -> None:
     text = GEMM.read_text()
     reading = package.SourceOptions(gpu="h200", defines={"NI": 128})

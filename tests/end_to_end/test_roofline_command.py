@@ -133,6 +133,7 @@ def test_a_folder_and_a_measurement_of_one_program_have_one_ceiling(tmp_path: Pa
     assert f"{100 * run['share_of_efficiency']:.1f} %" in done.stdout
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_a_plot_is_written(tmp_path: Path, suffix: str, begin: bytes) -> None:
     plot = tmp_path / f"h200{suffix}"

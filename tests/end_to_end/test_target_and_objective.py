@@ -124,6 +124,7 @@ def test_what_is_least_is_least_in_what_was_asked_for(objective: str) -> None:
         assert cost(best) <= cost(there) * 1.0001
 
 
+@pytest.mark.long
 def test_the_target_cuda_selects_what_codegen_selects(tmp_path: Path) -> None:
     selection = eatss.select(KERNELS / "gemm.c", gpu="h200", target="cuda")
     program = eatss.codegen(KERNELS / "gemm.c", gpu="h200")

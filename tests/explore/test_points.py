@@ -45,6 +45,7 @@ def job(name: str, folder: Path) -> MakerJob:
     )
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", with_long(NAMES, set(NAMES) - set(QUICK)))
 def test_a_point_comes_back_from_the_selection_it_decides(name: str, tmp_path: Path) -> None:
     made_of = job(name, tmp_path)
@@ -125,6 +126,7 @@ def chosen(decisions: dict[str, int | str], tmp_path: Path, role: Role = "") -> 
 MMA = "mma_f64_16x8x4"
 
 
+@pytest.mark.long
 def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> None:
     further: list[tuple[dict[str, int | str], int]] = [({}, 2), ({"stages": 3}, 3)]
     for more, stages in further:
@@ -137,6 +139,7 @@ def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> N
     assert chosen({"warps": "none"}, tmp_path).warps is None
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("decisions", "why"),
     [

@@ -112,6 +112,7 @@ def test_355_seconds_have_room_for_300_variants_and_two_contenders(tmp_path: Pat
     assert max(one.at_s for one in found.rows) <= 355
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("contenders", [1, 4])
 def test_what_is_kept_back_is_what_the_second_pass_takes(contenders: int, tmp_path: Path) -> None:
     found = swept(tmp_path / "s.db", options("900,250s", contenders=contenders))

@@ -144,6 +144,7 @@ def test_another_source_is_refused(whole: tuple[Path, Sweep], space: Path) -> No
     assert caught.value.code == "EATSS-D010"
 
 
+@pytest.mark.long
 def test_a_program_that_crashes_or_hangs_costs_itself_alone(
     space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +170,7 @@ def command(space: Path, store: Path) -> list[str]:
     return [sys.executable, "-m", "eatss", *words, *more]
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_it_goes_on(space: Path, tmp_path: Path) -> None:
     store = tmp_path / "gemm.db"
     given = tmp_path / "card.json"
@@ -218,6 +220,7 @@ def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -
     assert {row.strategy for row in points} == {"random"}  # not that of the session that measured
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("function", [sweep, prepare_sweep])
 def test_what_is_hardly_meant_so_is_told_before_anything_is_made(
     function: Callable[..., object], space: Path, tmp_path: Path

@@ -302,6 +302,7 @@ def test_no_such_program_ends_as_a_shell_does() -> None:
     assert "error: 'no-such-program' cannot be started" in done.stderr
 
 
+@pytest.mark.samples(2)
 @pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> None:
@@ -326,6 +327,7 @@ def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> Non
     assert b"exit code 9" in said
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("heeded_signals")
 def test_ctrl_c_before_the_program_begins_runs_nothing(tmp_path: Path) -> None:
     words = line("--idle", "30", "--", "touch", str(tmp_path / "ran"))
@@ -346,6 +348,7 @@ time.sleep(0.3)
 """
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGHUP])
 def test_a_signal_that_the_program_lives_through_ends_no_repetition(
     number: signal.Signals, tmp_path: Path
@@ -366,6 +369,7 @@ def test_a_signal_that_the_program_lives_through_ends_no_repetition(
     assert ready.read_text() == "..."
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("option", ["-o", "--trace"])
 def test_a_file_in_no_folder_is_told_before_the_program_runs(option: str, tmp_path: Path) -> None:
     for place in (tmp_path / "none" / "file", tmp_path):
@@ -384,6 +388,7 @@ def test_one_file_for_both_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("code", "status"), [(7, 7), (0, 2)])
 def test_a_file_that_fails_late_loses_no_results(code: int, status: int, tmp_path: Path) -> None:
     folder = tmp_path / "folder"

@@ -45,6 +45,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.samples(4)
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
 def test_absurd_nesting_is_a_finding(text: str) -> None:
     with pytest.raises(InputError) as caught:

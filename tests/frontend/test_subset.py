@@ -85,6 +85,7 @@ static double T[6];
 """
 
 
+@pytest.mark.samples(11)
 @pytest.mark.parametrize(("body", "domain"), DOMAINS)
 def test_domain(body: str, domain: str, region: Region, equal: Equal) -> None:
     assert equal(region(body, before=BEFORE).statements[0].domain, domain)

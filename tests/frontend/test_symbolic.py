@@ -58,6 +58,7 @@ def test_every_size_of_every_kernel_becomes_a_parameter(
     assert result.warnings == ()
 
 
+@pytest.mark.samples(11)
 @pytest.mark.parametrize("path", KERNELS, ids=NAMES)
 def test_at_its_own_and_two_other_sizes_it_is_the_program_with_those_sizes(
     path: Path, symbolic: dict[str, SymbolicResult]
@@ -74,6 +75,7 @@ def test_at_its_own_and_two_other_sizes_it_is_the_program_with_those_sizes(
         assert agrees_at(result, str(path), data, values)
 
 
+@pytest.mark.samples(11)
 @pytest.mark.parametrize("path", KERNELS, ids=NAMES)
 def test_spans_texts_and_file_are_those_of_the_file_as_it_is(
     path: Path, symbolic: dict[str, SymbolicResult]
@@ -98,6 +100,7 @@ def test_nothing_is_assumed_of_macro_sizes_and_at_zero_nothing_runs(
             assert fix_parameters(statement.domain.to_union_set().identity(), zero).is_empty()
 
 
+@pytest.mark.samples(7)
 @pytest.mark.parametrize(
     "path",
     with_long(KERNELS, [path for path in KERNELS if path.stem in SLOW_KERNELS]),

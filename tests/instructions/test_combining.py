@@ -98,6 +98,7 @@ def assigned(name: str, value: float, kind: ElementType) -> str:
     return f"{kind.value} {name} = {constant_text(value, kind)};"
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("rows", [COMBINES, ATOMICS], ids=["combine", "atomic"])
 def test_texts_for_a_cpu_combine_as_is_said(rows: dict[str, Instruction], tmp_path: Path) -> None:
     checks: list[str] = []

@@ -81,6 +81,7 @@ def run_on_cpu(
     return dict(zip(places, values.tolist(), strict=True))
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("instruction", EVERY, ids=lambda one: one.name)
 def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -> None:
     draw = random.Random(instruction.name)

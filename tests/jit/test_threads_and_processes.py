@@ -37,6 +37,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return jobs
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("on_card", [False, True])
 def test_threads_get_their_results_and_each_program_is_made_once(
     on_card: bool, made: list[tuple[Any, ...]], cupy: FakeCupy, made_before: Cache

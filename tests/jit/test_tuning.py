@@ -59,6 +59,7 @@ def test_what_is_surely_better_wins(tune: Tune) -> None:
     assert (model.label, model.time_ratio, model.energy_ratio) == ("model", 1, 1)
 
 
+@pytest.mark.long
 def test_within_the_error_of_measuring_the_model_stands(tune: Tune) -> None:
     winner = tune(
         "NobodyKnows", job=replace(JOB, choosing=SelectOptions(target="cuda", objective="time"))

@@ -45,6 +45,7 @@ def test_the_folder_holds_exactly_these_kernels(kernels_folder: Path) -> None:
     assert tuple(sorted(path.stem for path in kernels_folder.glob("*.c"))) == KERNEL_NAMES
 
 
+@pytest.mark.samples(21)
 @pytest.mark.parametrize("name", KERNEL_NAMES)
 def test_a_kernel_compiles_without_a_warning(
     cc: str, kernels_folder: Path, name: str, dtype: str
@@ -63,6 +64,7 @@ def test_a_file_is_one_function_around_one_region(kernels_folder: Path, name: st
     assert "#include" not in source
 
 
+@pytest.mark.samples(11)
 @pytest.mark.parametrize("name", KERNEL_NAMES)
 def test_the_header_states_the_operations_that_the_code_does(
     cxx: str, kernels_folder: Path, tmp_path: Path, name: str
@@ -75,6 +77,7 @@ def test_the_header_states_the_operations_that_the_code_does(
     assert _count(cxx, kernels_folder, name, sizes, tmp_path) == stated
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -107,6 +110,7 @@ def test_a_size_on_the_command_line_changes_that_size_only(cc: str, kernels_fold
     assert sizes == {"NI": 128, "NJ": 77, "NK": 128}
 
 
+@pytest.mark.samples(11)
 @pytest.mark.parametrize("name", KERNEL_NAMES)
 def test_the_readme_lists_the_default_sizes_and_the_flops(
     cc: str, kernels_folder: Path, name: str

@@ -86,6 +86,7 @@ def tiles_of(program: Program) -> set[str]:
     return {loop for kernel in program.kernels for loop, _ in kernel.tile_sizes}
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("which", with_long(CONTRACTIONS, set(CONTRACTIONS) - QUICK))
 def test_a_collapsed_contraction_equals_the_original(which: str, tmp_path: Path) -> None:
     program = verified_on_cpu(source(*CONTRACTIONS[which]), tmp_path, SIZES)
@@ -116,6 +117,7 @@ def test_indices_of_64_bits_multiply_sizes_in_64_bits(tmp_path: Path) -> None:
     assert "(long)NA" in launch
 
 
+@pytest.mark.long
 def test_a_product_of_sizes_is_held_to_32_bits() -> None:
     program = eatss.codegen(source(*CONTRACTIONS["two indices are summed over"]), gpu="h200")
     assert program.index_bits == 32

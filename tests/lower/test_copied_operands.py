@@ -128,6 +128,7 @@ def test_a_program_with_a_copy_equals_the_original(which: str, tmp_path: Path) -
     assert not any("runs on the host" in note for note in notes_of(program))
 
 
+@pytest.mark.long
 def test_trmm_is_a_product_on_tensor_cores_that_reads_from_a_copy(
     generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
 ) -> None:

@@ -66,6 +66,7 @@ def asked(program: Program) -> str:
     return f"{front.group(1) if front else ''} && {test}"
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("stages", [2, 3])
 def test_the_edges_of_a_block_are_no_test_of_a_turn(stages: int, tmp_path: Path) -> None:
     program = made(tmp_path, stages=stages)
@@ -73,6 +74,7 @@ def test_the_edges_of_a_block_are_no_test_of_a_turn(stages: int, tmp_path: Path)
     assert "], x0 < N);" in program.text
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_vectors_that_are_there_as_a_whole_or_not_at_all_are_one_copy(
     dtype: str, tmp_path: Path
@@ -81,6 +83,7 @@ def test_vectors_that_are_there_as_a_whole_or_not_at_all_are_one_copy(
     assert re.search(r"eatss_copy_wide_ahead_or_clear\(&sh\.B\[.*, x1(_1)? < M\);", text)
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (1, 0), (2, 2)])
 def test_vectors_that_an_edge_may_cut_are_copied_in_whole_tiles_only(
     first: int, last: int, tmp_path: Path
@@ -91,6 +94,7 @@ def test_vectors_that_an_edge_may_cut_are_copied_in_whole_tiles_only(
     assert "j0 + " in asked(program)
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     "value", ["A[i + 1][k] * B[k][j]", "A[i][k] * B[k + 2][j]", "A[i][k] * B[k][j + 1]"]
 )
@@ -98,6 +102,7 @@ def test_boxes_that_begin_elsewhere_are_right(value: str, tmp_path: Path) -> Non
     made(tmp_path, value, row=4)
 
 
+@pytest.mark.long
 def test_where_nothing_is_loaded_a_step_ahead_copies_are_as_they_were(tmp_path: Path) -> None:
     program = eatss.codegen(
         PRODUCT.replace("TYPE", "float")

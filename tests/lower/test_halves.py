@@ -85,6 +85,7 @@ def computed(program: Program) -> bool:
     return any(f"{MMA}: computes S0" in kernel.notes for kernel in program.kernels)
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("options", [ON_WARPS, ALONE], ids=["warps", "alone"])
 def test_sums_of_products_are_those_of_floats(
     options: CodegenOptions, verify_text: Callable[..., Verification]
@@ -134,6 +135,7 @@ def test_a_program_goes_to_json_and_back(tmp_path: Path) -> None:
     assert [one.element_type for one in entry.arguments] == ["int", *["_Float16"] * 3]
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("value", "element", "fits"),
     [

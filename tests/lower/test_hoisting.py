@@ -180,6 +180,7 @@ def test_rows_in_another_order_are_reported(tmp_path: Path) -> None:
     assert verify(tmp_path, device="cpu", sizes=[{"NI": 37}]).status == "wrong result"
 
 
+@pytest.mark.long
 def test_the_rest_of_a_row_is_launched_with_its_sum(tmp_path: Path) -> None:
     program, found = spread_and_verified(
         SOLVE, tmp_path, SplitK(lanes=1, tile=32, chunks=4), {"N": 1}, {"N": 37}, {"N": 130}
@@ -202,6 +203,7 @@ def test_many_parallel_iterations_leave_loops_where_they_are() -> None:
     assert set(launched_in_loops(program.entries[0].body).values()) == {0}
 
 
+@pytest.mark.samples(7)
 def test_no_kernel_of_the_collection_is_hoisted(
     any_kernel: str, generate: Callable[..., Program]
 ) -> None:
@@ -311,6 +313,7 @@ def test_a_hoisted_loop_around_one_thread_is_right(
 # Kernels parted --------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_mirrored_copy_leaves_the_sum_its_registers(generate: Callable[..., Program]) -> None:
     program = generate("covariance")
     sums, mirror = kernel_of(program, "S5"), kernel_of(program, "S7")
@@ -320,6 +323,7 @@ def test_a_mirrored_copy_leaves_the_sum_its_registers(generate: Callable[..., Pr
     assert order.index(sums.name) < order.index(mirror.name)
 
 
+@pytest.mark.long
 def test_parted_kernels_keep_the_order_of_each_operation(
     generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
 ) -> None:
@@ -330,6 +334,7 @@ def test_parted_kernels_keep_the_order_of_each_operation(
     assert found.bit_equal
 
 
+@pytest.mark.long
 def test_what_comes_before_a_sum_is_parted_too(tmp_path: Path) -> None:
     program = codegen(MIRROR_FIRST, gpu="h200")
     mirror, sums = kernel_of(program, "S0"), kernel_of(program, "S1")
@@ -339,6 +344,7 @@ def test_what_comes_before_a_sum_is_parted_too(tmp_path: Path) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
+@pytest.mark.long
 def test_a_copy_without_a_diagonal_stays_with_its_sum(generate: Callable[..., Program]) -> None:
     assert kernel_of(generate("correlation"), "S12").statements == ("S12", "S13")
 
@@ -362,6 +368,7 @@ def test_kernels_in_the_wrong_order_are_a_fault() -> None:
     assert caught.value.diagnostics[0].code == "EATSS-K901"
 
 
+@pytest.mark.long
 def test_verification_finds_a_copy_before_its_sum(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def check(folder: Path, sizes: Sequence[Mapping[str, int]]) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("first", A)
 @pytest.mark.parametrize("second", B)
 @pytest.mark.parametrize(
@@ -102,12 +103,14 @@ def test_boxes_are_read_as_they_lie(
     check(tmp_path, [whole, {"n": 33, "m": 47, "p": 71}])
 
 
+@pytest.mark.long
 def test_two_matrices_are_loaded_at_a_time_or_four(tmp_path: Path) -> None:
     for columns, count in ((32, 4), (24, 2)):
         program = eatss.codegen(gemm(A["rows"], B["rows"]), gpu="h200", **options(columns))
         assert loads_in(program) == {"": 4, "turned_": count}
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("text", [gemm(A["rows"], B["rows"]), BATCH], ids=["one", "batch"])
 def test_selected_tiles_are_loaded_so(text: str, tmp_path: Path) -> None:
     program = eatss.codegen(text, gpu="h200", output=tmp_path)
@@ -117,6 +120,7 @@ def test_selected_tiles_are_loaded_so(text: str, tmp_path: Path) -> None:
     check(tmp_path, [{**tiles, **more}, {"n": 130, "m": 47, "p": 71, **more}])
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("second", "places"),
     [(("B[k][2 * j]", "p][2 * m"), PLACES), (B["rows"], {"A": "shared", "B": "l1"})],
@@ -132,6 +136,7 @@ def test_what_is_in_no_rows_is_loaded_one_by_one(
     check(tmp_path, [{"n": 64, "m": 32, "p": 64}, {"n": 33, "m": 47, "p": 71}])
 
 
+@pytest.mark.long
 def test_rows_of_boxes_are_in_other_banks(tmp_path: Path) -> None:
     """Eight rows of a matrix, 16 bytes each, fill all banks: rows are an odd number of vectors."""
     for first in A.values():
@@ -141,6 +146,7 @@ def test_rows_of_boxes_are_in_other_banks(tmp_path: Path) -> None:
             assert [int(one) % 16 for one in rows] == [8, 8]
 
 
+@pytest.mark.long
 def test_tiles_that_an_edge_cuts_are_multiplied_so_too(tmp_path: Path) -> None:
     """Halves beside what is read are zero, converted, too."""
     program = eatss.codegen(gemm(A["rows"], B["rows"]), gpu="h200", output=tmp_path, **options())
@@ -148,6 +154,7 @@ def test_tiles_that_an_edge_cuts_are_multiplied_so_too(tmp_path: Path) -> None:
     check(tmp_path, [{"n": 1, "m": 1, "p": 1}, {"n": 31, "m": 33, "p": 63}])
 
 
+@pytest.mark.long
 def test_tiles_that_a_diagonal_cuts_are_where_factors_are_finite(tmp_path: Path) -> None:
     program = eatss.codegen(TRMM, gpu="h200", output=tmp_path, **options())
     assert "eatss_is_finite(sh.B" in program.text

@@ -52,6 +52,7 @@ def lines_in(program: eatss.Program) -> set[str]:
     return set(re.findall(r"eatss_half (\w+)_line\[\d+\];", program.text))
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("factors", FACTORS)
 @pytest.mark.parametrize(
     ("rows", "steps", "stages"),
@@ -73,6 +74,7 @@ def test_products_of_odd_sizes_are_right(
     assert (found.status, found.message) == ("ok", "")
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("stages", [2, 3])
 def test_vectors_of_another_factor_are_copied_without_registers(
     stages: int, tmp_path: Path
@@ -95,6 +97,7 @@ def test_loads_stand_in_front_of_a_turns_products_and_stores_behind() -> None:
     assert not re.search(r"A_line\[s\w*\]", text)
 
 
+@pytest.mark.long
 def test_vectors_of_rows_and_threads_alone_need_no_registers() -> None:
     for sizes in ((64, 64, 128), (65, 96, 136)):
         assert not lines_in(eatss.codegen(product(sizes), gpu="h200", **options()))

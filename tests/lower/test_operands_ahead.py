@@ -191,7 +191,7 @@ def sizes_of(program: Program) -> list[dict[str, int]]:
         ("gemm", options()),
         ("gemm", options(3, strict_fp=True)),
         pytest.param("gemm", options(4, k=16), marks=pytest.mark.long),
-        ("syr2k", options()),
+        pytest.param("syr2k", options(), marks=pytest.mark.long),
         pytest.param("syr2k", options(3, strict_fp=True), marks=pytest.mark.long),
         pytest.param("syrk", options(3), marks=pytest.mark.long),
         pytest.param("syrk", options(2, block=(32, 8)), marks=pytest.mark.long),
@@ -247,6 +247,7 @@ def refused() -> dict[str, tuple[str, CodegenOptions]]:
     }
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("case", refused())
 def test_where_nothing_is_loaded_ahead(case: str, generate: Generate) -> None:
     gpu, chosen = refused()[case]
@@ -272,6 +273,7 @@ BROKEN = {
 _SLOW = ("the other set", "the turn before", "the second step of a turn", "a step too far")
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("case", with_long(BROKEN, _SLOW))
 def test_what_is_loaded_wrongly_is_seen(case: str, generate: Generate, broken: Check) -> None:
     kernel, old, new = BROKEN[case]

@@ -32,6 +32,7 @@ def computed(program: Program, instruction: str) -> set[str]:
     return {name for one in found if one is not None for name in one[1].split(", ")}
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     "source",
     [
@@ -113,6 +114,7 @@ def products_offered(structures: Sequence[Structure]) -> list[Structure]:
     return alone
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "seed",
     [pytest.param(n, marks=() if n in (2, 9) else pytest.mark.long) for n in range(80)],

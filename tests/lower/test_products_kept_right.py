@@ -91,6 +91,7 @@ def test_tiles_that_are_never_full_are_not_selected_for_tensor_cores(
     assert eatss.select(source, gpu="h200", target="cuda").kernels[0].warps is None
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "scalar", with_long(["mi", "sum_C_r", "block", "stage"], ["block", "sum_C_r"])
 )
@@ -102,6 +103,7 @@ def test_a_scalar_keeps_its_name(scalar: str) -> None:
     assert f"double {scalar}[" not in text
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("array", with_long(["rows", "stage", "wide_B"], ["rows"]))
 def test_an_array_keeps_its_name(array: str) -> None:
     source = product(f"{array}[i][k] * B[k][j]", names=(array, "B"))

@@ -96,6 +96,7 @@ def test_a_chain_of_stencils_is_one_kernel(strict: bool, tmp_path: Path) -> None
     assert program.text.count("v0 = 4 * in") == 2  # each value once: in whole tiles, and in others
 
 
+@pytest.mark.long
 def test_arrays_that_others_see_are_stored_by_the_same_kernel(tmp_path: Path) -> None:
     program = verified(STORED, tmp_path, NK=3, NI=9, NJ=70)
     assert [kernel.statements for kernel in program.kernels] == [("S0", "S1", "S2", "S3")]
@@ -126,6 +127,7 @@ def test_the_prediction_says_what_is_computed_anew() -> None:
     assert Selection.from_dict(selection.to_dict()) == selection
 
 
+@pytest.mark.long
 def test_a_selection_and_a_recipe_say_what_is_computed_anew() -> None:
     program = eatss.codegen(LOCAL, gpu="h200")
     selection = eatss.select(LOCAL, gpu="h200", target="cuda")
@@ -188,6 +190,7 @@ def costing(plain: Selection, energy_j: float, arrays: Arrays) -> Selection:
     return replace(plain, kernels=(replace(kernel, predicted=predicted),), recomputed=arrays)
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("energies", "best"),
     [

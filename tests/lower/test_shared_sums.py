@@ -74,6 +74,7 @@ def checked(
     return program
 
 
+@pytest.mark.long
 def test_tensor_cores_share_the_loop_that_they_run_along(tmp_path: Path) -> None:
     source = TALL.replace("DATA_TYPE", "double")
     program = checked(
@@ -203,6 +204,7 @@ def test_what_is_no_sum_is_not_shared() -> None:
         eatss.codegen(source, gpu="h200", share={"k": 0})
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("dtype", ["double", "float"])
 @pytest.mark.parametrize(
     ("source", "sizes"),
@@ -240,6 +242,7 @@ def test_many_tiles_are_not_shared() -> None:
         assert kernel.shared_sum is None
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("share", "said"),
     [({"j": 1, "k": 3}, "over k is shared by up to 3"), ({"k": 3, "j": 1}, "up to 3")],

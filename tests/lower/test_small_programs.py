@@ -184,6 +184,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.samples(6)
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_it_computes_what_the_original_computes(title: str, tmp_path: Path) -> None:
     source = tmp_path / "program.c"
@@ -197,6 +198,7 @@ def test_it_computes_what_the_original_computes(title: str, tmp_path: Path) -> N
     assert verification.ok, verification.message
 
 
+@pytest.mark.long
 def test_a_counter_may_be_called_like_a_loop_that_runs_on_the_host(tmp_path: Path) -> None:
     text = """
         void f(int n, long A[99][99], long B[99][99], long x[99], long y[99]) {

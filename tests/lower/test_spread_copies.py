@@ -63,6 +63,7 @@ def copying(step: str) -> list[str]:
     return [f"{numbers}; if {test}" if test else numbers for numbers, test in found]
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("chosen", SPREAD)
 def test_the_first_steps_of_a_turn_copy_and_the_last_one_waits(
     chosen: tuple[int, int, int], generate: Generate
@@ -80,6 +81,7 @@ def test_the_first_steps_of_a_turn_copy_and_the_last_one_waits(
     assert f"eatss_wait_for_copies<{chosen[2] - 2}>" in last
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("chosen", SPREAD)
 def test_products_are_right_at_sizes_that_fit_and_at_others(
     chosen: tuple[int, int, int], generate: Generate, verify_kernel: Check
@@ -101,6 +103,7 @@ def test_kernels_of_several_products_are_right(
     assert (found.status, found.message) == ("ok", "")
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("old", "new", "kinds"),
     [

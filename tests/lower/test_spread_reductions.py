@@ -80,6 +80,7 @@ CASES = [
 ]
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(("kind", "shape", "spread"), CASES, ids=str)
 def test_every_operator_equals_the_original(
     kind: str, shape: str, spread: SplitK, tmp_path: Path
@@ -113,6 +114,7 @@ long f(int n, double a[n], double most[1], int b[n], unsigned long c[n], unsigne
 """
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("spread", [SPREADS[0], SPREADS[1]], ids=str)
 def test_scalars_without_a_parallel_loop_are_reduced_by_many_threads(
     spread: SplitK, tmp_path: Path
@@ -151,6 +153,7 @@ def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_reduction_is_reported(what: str, reduced: Path, tmp_path: Path) -> None:
     old, new = BROKEN[what]
@@ -202,6 +205,7 @@ def test_blocks_share_a_minimum(tmp_path: Path) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_the_maximum_of_softmax_is_spread_as_its_sum_is(dtype: Literal["float", "double"]) -> None:
     source = Path(__file__).parents[2] / "benchmarks" / "programs" / "softmax.c"

@@ -168,6 +168,7 @@ def test_blocks_take_shares_of_products_of_all_kinds(
     streamed(program, 7)
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("name", SOURCES)
 def test_blocks_are_said_to_take_shares_of_products_of_all_kinds(name: str) -> None:
     source = SOURCES[name].replace("DATA_TYPE", "float")
@@ -206,6 +207,7 @@ def results(
     return bytes(result.array.tobytes())
 
 
+@pytest.mark.long
 def test_results_are_the_same_in_whatever_order_blocks_come(tmp_path: Path) -> None:
     """One tile has ten steps: its last block is the first one, the second, one between or last."""
     source = product("C[i][j] += A[i][k] * B[k][j];").replace("DATA_TYPE", "float")
@@ -270,6 +272,7 @@ void least(float C[500], float A[500][500])
 """
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize(
     ("source", "loop"),
     [
@@ -319,6 +322,7 @@ def test_one_block_takes_no_share() -> None:
     assert not any("equal shares" in note for one in program.kernels for note in one.notes)
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("blocks", [0, -3, True, 2.5, 65536])
 def test_no_number_of_blocks_is_refused(blocks: object) -> None:
     with pytest.raises(eatss.InputError, match="EATSS-C004"):
@@ -333,6 +337,7 @@ def test_a_loop_that_is_not_there_is_refused() -> None:
         eatss.codegen(source, gpu="h200", stream={"k": 6}, share={"k": 3})
 
 
+@pytest.mark.long
 def test_selected_streams_go_with_selected_sizes() -> None:
     source, said = ADDED.replace("DATA_TYPE", "float"), "132 blocks take equal shares of the turns"
     chosen = eatss.codegen(source, gpu="h200")

@@ -121,6 +121,7 @@ def test_factors_that_wait_for_the_sum_are_right_where_there_is_none(
     assert verify_kernel(program, sizes).ok
 
 
+@pytest.mark.long
 def test_without_boxes_of_lanes_nothing_changes() -> None:
     source = data_directory("kernels") / "gemm.c"
     tiles = {"i": 30, "j": 32, "k": 16}
@@ -141,6 +142,7 @@ def test_copies_run_ahead_only_where_a_card_can() -> None:
     assert "eatss_copy_ahead(" in new.text
 
 
+@pytest.mark.long
 def test_stages_of_the_user_stand_above_the_selected_ones() -> None:
     source = data_directory("kernels") / "gemm.c"
     selected, plain = (eatss.codegen(source, gpu="h200", stages=own) for own in (None, 1))
@@ -152,6 +154,7 @@ def test_stages_of_the_user_stand_above_the_selected_ones() -> None:
     assert raised.value.code == "EATSS-C004"
 
 
+@pytest.mark.long
 def test_fewer_stages_where_shared_memory_ends() -> None:
     source = data_directory("kernels") / "gemm.c"
     sizes = {"i": 128, "j": 128, "k": 32}

@@ -41,6 +41,7 @@ def only(program: Program) -> KernelCode:
     return kernel
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("choice", INSTRUCTIONS)
 def test_a_product_is_within_its_bound(
     choice: Tf32, generate: Generate, verify_kernel: Check
@@ -70,6 +71,7 @@ BROKEN: dict[str, tuple[Tf32, str, str, list[dict[str, int]]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_fault_is_beyond_the_bound(name: str, generate: Generate, broken: Check) -> None:
     choice, before, after, sizes = BROKEN[name]
@@ -102,6 +104,7 @@ def test_only_a_request_makes_tensor_cores_multiply_floats() -> None:
     assert halves.name == "mma_f16_16x8x16"
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("choice", INSTRUCTIONS)
 @pytest.mark.parametrize("gpu", ["h200", "a100"])
 def test_the_model_chooses_sizes_for_it(choice: Tf32, gpu: str) -> None:
@@ -118,6 +121,7 @@ def test_the_model_chooses_sizes_for_it(choice: Tf32, gpu: str) -> None:
     assert f"{INSTRUCTIONS[choice]}: computes S1" in only(program).notes
 
 
+@pytest.mark.long
 def test_doubles_stay_as_they_are() -> None:
     plain, asked = (eatss.codegen(GEMM, gpu="h200", tf32=choice) for choice in ("off", "on"))
     assert plain.text == asked.text

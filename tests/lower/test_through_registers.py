@@ -54,6 +54,7 @@ LOAD = "eatss_load_wide"
 STORE = re.compile(r"sh\.\w+\[.*\] = \w+_line(_\d+)?\[e\]\[q\];")
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("stages", with_long([2, 3], [2]))
 @pytest.mark.parametrize("value", ["A[i][k] * A[j][k]", "A[i][k] * B[j][k]"])
 def test_loads_stand_in_front_of_products_and_stores_behind(
@@ -70,6 +71,7 @@ def test_loads_stand_in_front_of_products_and_stores_behind(
     assert LOAD not in before  # the first boxes are copied as always
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("value", "options"),
     [

@@ -64,6 +64,7 @@ def loops_of(text: str) -> set[str]:
     return {loop.name for kernel in region.scheduled.kernels for loop in kernel.loops}
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("what", with_long(JOINED, ("subtracted", "added", "three loops")))
 def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     text = HEAD + JOINED[what] + TAIL
@@ -75,6 +76,7 @@ def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     assert not found.bit_equal
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("what", LEFT)
 def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
     text = HEAD + LEFT[what] + TAIL
@@ -83,6 +85,7 @@ def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("what", with_long(["from zero", "added", "triangular"], ["added"]))
 def test_strict_sums_keep_their_order(what: str, tmp_path: Path) -> None:
     text = HEAD + JOINED[what] + TAIL
@@ -98,6 +101,7 @@ def test_tiles_that_reorder_are_refused_beside_strict_fp() -> None:
     assert "give e=1" in str(raised.value)
 
 
+@pytest.mark.long
 def test_a_saved_schedule_with_tiled_sums_is_loaded(tmp_path: Path) -> None:
     text = HEAD + JOINED["from zero"] + TAIL
     saved = save_schedules([one.scheduled for one in Session(text, code=True).symbolic.regions])
@@ -145,6 +149,7 @@ def random_sum(seed: int) -> tuple[str, dict[str, int]]:
     return text, tiles
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("seed", with_long(range(40), range(2, 40)))
 def test_random_sums_are_right_in_any_tiles(seed: int, tmp_path: Path) -> None:
     text, tiles = random_sum(seed)

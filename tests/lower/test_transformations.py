@@ -20,6 +20,7 @@ Verify = Callable[..., Verification]
 SIZES = {"NI": 70, "NJ": 37, "NK": 45}
 
 
+@pytest.mark.long
 def test_swizzled_boxes_need_no_padding(generate: Generate, verify_kernel: Verify) -> None:
     padded = generate("gemm", options=CodegenOptions(placements=(("A", "shared"),)))
     program = generate(
@@ -32,6 +33,7 @@ def test_swizzled_boxes_need_no_padding(generate: Generate, verify_kernel: Verif
     assert found.ok, found.message
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_an_instruction_takes_the_place_of_what_it_computes(
     dtype: str, generate: Generate, verify_kernel: Verify

@@ -119,6 +119,7 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
     assert sorted(found) == list(product(range(rows), range(columns)))
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -140,6 +141,7 @@ def test_factors_that_lie_along_the_sum_are_turned(
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("tiles", "block", "row"),
     [
@@ -170,6 +172,7 @@ def test_factors_are_turned_where_sums_leave_few_registers(tmp_path: Path) -> No
     assert "wide_A" not in program.text
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("first", ["0", "i"])
 def test_doubles_and_triangles_are_turned_too(first: str, tmp_path: Path) -> None:
     program = made(tmp_path, "A[i][k] * A[j][k]", dtype="double", first=first, stages=3)
@@ -178,6 +181,7 @@ def test_doubles_and_triangles_are_turned_too(first: str, tmp_path: Path) -> Non
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("row", [ODD, EVEN])
 def test_the_prediction_knows_the_boxes(row: int, tmp_path: Path) -> None:
     """Shared memory of the code is what is predicted, whichever boxes are turned."""

@@ -47,6 +47,7 @@ def made(
     return program
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("dtype", "threads", "rows"),
     [("float", 8, (12, 36)), ("double", 8, (10, 34))],
@@ -62,6 +63,7 @@ def test_points_are_in_rows_of_vectors(
     assert "__shared__ __align__(16)" in program.text
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("value", "shared"),
     [
@@ -78,6 +80,7 @@ def test_points_are_as_far_apart_as_threads_elsewhere(
     assert "j0 + tj + 8 * rj" in program.text
 
 
+@pytest.mark.long
 def test_rows_are_odd_where_many_threads_read_one_column(tmp_path: Path) -> None:
     few = made(tmp_path / "few", "A[i][k] * A[j][k] * v[j]", shared="A", threads=8)
     many = made(tmp_path / "many", "A[i][k] * A[j][k] * v[j]", shared="A", threads=16)
@@ -103,6 +106,7 @@ def wide(folder: Path, stages: int, sizes: list[dict[str, int]], dtype: str = "f
     return program.text
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
@@ -114,6 +118,7 @@ def test_vectors_of_a_thread_lie_apart(dtype: str, value: str, tmp_path: Path) -
     assert value in wide(tmp_path, 1, [{"N": 1}, {"N": 65}, {"N": 96}], dtype)
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None:
     """It is done where rows begin at multiples of them: sizes that are, and others."""
@@ -123,6 +128,7 @@ def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None
     assert f"wide_A && {ahead} % 4 == 0" in text
 
 
+@pytest.mark.long
 def test_bounds_of_a_triangle_stay_and_others_go(tmp_path: Path) -> None:
     """Columns beside the array need no test; steps that a row does not have stay out."""
     source = """
@@ -166,6 +172,7 @@ def test_rows_and_columns_beside_the_array_run_without_tests(tmp_path: Path) -> 
     assert "if (" not in sums
 
 
+@pytest.mark.long
 def test_what_runs_once_a_tile_does_not_part_points(tmp_path: Path) -> None:
     """Behind its sums symm reads matrices that are in no box, once a tile."""
     program = eatss.codegen(

@@ -186,6 +186,7 @@ def test_the_least_of_a_row_counts_elements() -> None:
     assert copy_loop((rows, 24), threads, "thread", NameTable()).unrolled
 
 
+@pytest.mark.long
 def test_even_and_odd_rows_are_right(generate: Generate, verify_kernel: Check) -> None:
     program = generate("gemm", options=OPTIONS)
     assert "const bool wide_A = eatss_is_aligned(A) && NK % 2 == 0;" in program.text
@@ -198,6 +199,7 @@ def test_a_copy_that_begins_elsewhere_is_seen(generate: Generate, broken: Check)
     assert not found.ok
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("columns", "wide"), [(4000, True), (4001, False)])
 def test_rows_of_known_length_decide_by_themselves(columns: int, wide: bool) -> None:
     program = eatss.codegen(

@@ -236,6 +236,7 @@ def nest(seed: int) -> tuple[str, list[str]]:
     return f"{head}\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n", parallel + serial
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("seed", [3, 8])
 def test_a_nest_of_many_parallel_loops_computes_the_same(seed: int, tmp_path: Path) -> None:
     check_nest(seed, tmp_path)
@@ -315,6 +316,7 @@ def test_a_convolution_layer_has_all_four_loops_in_its_grid(tmp_path: Path) -> N
     assert re.search(r"const int y0 = \d+ \* \(block / eatss_floordiv\(W", text)
 
 
+@pytest.mark.long
 def test_two_sweeps_in_four_dimensions_take_seconds(tmp_path: Path) -> None:
     began = time.process_time()
     program, found = verified(TWO_SWEEPS, tmp_path, [{"N": 5}, {"N": 9}])
@@ -347,6 +349,7 @@ def test_the_contiguous_loop_is_along_x_where_it_is_not_the_last(tmp_path: Path)
     assert "const int td = threadIdx.y;" in text
 
 
+@pytest.mark.long
 def test_a_parallel_loop_behind_a_serial_one_is_mapped(tmp_path: Path) -> None:
     symbolic = Session(BEHIND_A_SERIAL_LOOP).symbolic
     saved = json.loads(save_schedules([region.scheduled for region in symbolic.regions]))
@@ -415,6 +418,7 @@ def test_a_copy_of_a_size_the_code_does_not_know_is_not_selected(tmp_path: Path)
     assert kernel.block[0] >= 4  # what is not staged is read by whole sectors of neighbours
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -446,6 +450,7 @@ def test_digits_that_miss_a_tile_are_a_fault_of_ours(monkeypatch: pytest.MonkeyP
     assert caught.value.diagnostics[0].code == "EATSS-K901"
 
 
+@pytest.mark.long
 def test_a_sum_over_few_points_of_four_loops_is_split_over_blocks(tmp_path: Path) -> None:
     text = LAYER.replace("[3][3]", "[1][1]").replace("< 3;", "< 1;").replace("C 32", "C 4096")
     text = text.replace("H 28", "H 3").replace("W 28", "W 3").replace("K 64", "K 2")
@@ -470,6 +475,7 @@ def test_several_loops_share_the_threads_along_z(tmp_path: Path) -> None:
     assert "const int tb = threadIdx.z % 3;" in text
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("block", "expected"),
     [((2, 4), (4, 2, 1)), ((3, 2, 4), (4, 2, 3)), ({"d": 8}, (8, 1, 1)),
@@ -483,6 +489,7 @@ def test_a_block_is_given_in_the_order_of_the_loops_or_by_name(
     assert program.kernels[0].block == expected
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize(
     ("block", "code"),
     [({"z": 2}, "EATSS-K001"), ({"e": 2}, "EATSS-K004"), ({"a": 0}, "EATSS-K003"),

@@ -118,6 +118,7 @@ def test_what_is_not_in_order_has_a_remedy() -> None:
         assert bool(check.remedy) == (check.ok is not True)
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize(
     ("name", "module"),
     [

@@ -22,6 +22,7 @@ pytestmark = [
 CARD = "tests.measurement.compiling_card:CompilingCard"
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("how", "code"), [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
 )

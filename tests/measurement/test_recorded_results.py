@@ -56,6 +56,7 @@ def test_the_meter_and_an_independent_log_agree_within_five_percent() -> None:
         assert row["energy_j"] == pytest.approx(row["smi_energy_j"], rel=0.05)
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("name", "draws"),
     [

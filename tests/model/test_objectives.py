@@ -45,6 +45,7 @@ def register() -> Iterator[Register]:
     OBJECTIVES.remove("mine")
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("target", ["ppcg", "cuda"])
 def test_a_package_adds_an_objective_to_the_command_line(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -66,6 +66,7 @@ def least_cost(name: str, objective: ObjectiveName, profile: GpuProfile) -> tupl
     return min(found, default=usual[0]), usual[0]
 
 
+@pytest.mark.samples(4)
 @pytest.mark.parametrize("objective", ["energy", "time", "edp"])
 @pytest.mark.parametrize("name", ["gemm", "matmul", "conv-2d", "seidel-2d"])
 def test_the_selected_sizes_are_the_best_of_all(name: str, objective: ObjectiveName) -> None:
@@ -78,6 +79,7 @@ def test_the_selected_sizes_are_the_best_of_all(name: str, objective: ObjectiveN
     assert kernel.keeps_default == (usual < 1.25 * least)
 
 
+@pytest.mark.samples(7)
 @pytest.mark.parametrize(
     "name", with_long(sorted(path.stem for path in KERNELS.glob("*.c")), SLOW_KERNELS)
 )
@@ -101,6 +103,7 @@ def test_a_choice_beats_the_default_by_its_margin(name: str) -> None:
             assert 1.1 * found.registers * found.threads <= H200.registers_per_block
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("name", sorted(TRIANGLES))
 def test_blocks_over_triangles_are_large(name: str) -> None:
     facts = {fact.name: fact for fact in analysed(name).facts}

@@ -225,6 +225,7 @@ def test_threads_solve_side_by_side(ga100: GpuProfile, nests: dict[str, MakeFact
     assert together == alone
 
 
+@pytest.mark.samples(4)
 @pytest.mark.parametrize("name", ["matmul", "mvt", "heat", "conv", "mttkrp", "tensor5"])
 @pytest.mark.parametrize("fraction", [0.125, 0.5])
 def test_every_depth_is_proven_and_agrees_with_the_enumeration(

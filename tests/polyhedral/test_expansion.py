@@ -41,6 +41,7 @@ def region(loops: str, arguments: str) -> Scop:
     return scop
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("style", PRODUCTS)
 def test_a_sum_in_a_scalar_is_tiled_as_one_in_an_array(style: str) -> None:
     (facts,) = inspect(source(*PRODUCTS[style]), cut="eatss").facts
@@ -69,6 +70,7 @@ def test_it_takes_the_layout_of_the_sum_in_the_array() -> None:
     assert layouts[0] == layouts[1]
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("style", PRODUCTS)
 def test_it_computes_what_the_original_does(style: str, tmp_path: Path) -> None:
     path = tmp_path / "f.c"

@@ -57,6 +57,7 @@ def test_every_kernel_of_the_repository_is_recorded() -> None:
     assert {path.name for path in KERNELS.glob("*.c")} == RECORDED.keys()
 
 
+@pytest.mark.samples(11)
 @pytest.mark.parametrize("file", sorted(RECORDED))
 def test_a_file_is_cut_into_the_kernels_that_ppcg_makes_of_it(file: str) -> None:
     program = eatss.inspect(KERNELS / file)
@@ -81,6 +82,7 @@ def test_the_two_products_of_mvt_have_the_numbers_that_ppcg_gives_them() -> None
     assert program.warnings == ()
 
 
+@pytest.mark.samples(13)
 @pytest.mark.parametrize(("nests", "bound"), ORDERS)
 def test_independent_nests_run_in_the_order_in_which_ppcg_runs_them(nests: str, bound: str) -> None:
     check = _check()

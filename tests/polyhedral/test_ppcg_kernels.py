@@ -59,6 +59,7 @@ def _scheduled(program: str) -> tuple[Kernel, ...]:
     return schedule_scop(scop).kernels
 
 
+@pytest.mark.samples(10)
 @pytest.mark.parametrize("program", sorted(EXPECTED.keys() - OTHER_CUT.keys()))
 def test_a_program_is_cut_into_the_kernels_ppcg_makes(program: str) -> None:
     found, expected = _cut(_scheduled(program)), EXPECTED[program]

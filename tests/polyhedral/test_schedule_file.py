@@ -46,6 +46,7 @@ def outline(scheduled: ScheduledScop) -> list[list[tuple[str, bool]]]:
     return [[(loop.name, loop.parallel) for loop in k.loops] for k in scheduled.kernels]
 
 
+@pytest.mark.samples(7)
 @pytest.mark.parametrize(
     "path",
     with_long(KERNELS, [path for path in KERNELS if path.stem in SLOW_KERNELS]),
@@ -166,6 +167,7 @@ def test_loops_that_may_not_change_places_may_not_be_marked_permutable() -> None
     assert caught.value.code == "EATSS-P016"
 
 
+@pytest.mark.samples(8)
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("down", [-2, -1, 0, 1])
 @pytest.mark.parametrize("right", [-1, 0, 3])
@@ -307,6 +309,7 @@ def test_a_band_that_loads_as_permutable_may_be_tiled(
     check_legality(scop, loaded.dependences, _tiled(root.child(0)).get_schedule())
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     "name", with_long(["adi", "correlation", "fdtd-2d", "lu", "seidel-2d", "gemver"], ["adi"])
 )

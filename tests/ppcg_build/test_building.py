@@ -32,6 +32,7 @@ def there(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()) or ["."]
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("selects", [True, False])
 @pytest.mark.parametrize("name", cases.NAMES)
 def test_what_ppcg_generates_computes_what_the_source_does(
@@ -127,6 +128,7 @@ def test_several_regions_are_compared_with_the_kernels_that_eatss_expects(
     assert verify(tmp_path / "out", device="cpu").status == "ok"
 
 
+@pytest.mark.long
 def test_many_builds_into_one_folder_do_not_meet(recorded: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
 
@@ -258,6 +260,7 @@ def test_a_real_ppcg_that_drops_sizes_is_noticed_where_its_code_is_not_understoo
     assert there(tmp_path / "out") == []
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("code", "unchecked"),
     [
@@ -395,6 +398,7 @@ def test_a_folder_that_cannot_be_written_is_told(recorded: Path, tmp_path: Path)
     assert caught.value.code == "EATSS-R005"
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("option", ["--depfile", "--selection"])
 def test_a_file_in_no_folder_is_told_before_ppcg_runs(
     option: str, script: Callable[[str], Path], tmp_path: Path
@@ -409,6 +413,7 @@ def test_a_file_in_no_folder_is_told_before_ppcg_runs(
     assert there(tmp_path) == ["scripted-ppcg"]
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("before", [True, False])
 def test_a_file_that_fails_late_leaves_everything_as_it_was(
     before: bool, script: Callable[[str], Path], recorded: Path, tmp_path: Path
@@ -463,6 +468,7 @@ def command(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_command_prints_nothing_where_all_is_well(recorded: Path, tmp_path: Path) -> None:
     done = command("--ppcg", recorded, "--", GEMM, cases.SMALL, "-o", "out", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

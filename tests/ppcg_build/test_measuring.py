@@ -54,6 +54,7 @@ def test_builds_are_compared_by_turns(builds: Path) -> None:
     assert json.loads(done.stdout)["baseline"] == "default"
 
 
+@pytest.mark.long
 def test_in_python_too(builds: Path) -> None:
     found = eatss.measure(builds / "default", card=CARD)
     assert found.status == "ok"
@@ -70,6 +71,7 @@ def test_several_programs_in_a_folder_have_to_be_named(builds: Path, recorded: P
     assert eatss.measure(builds / "selected" / "gemm.eatss", card=CARD).status == "ok"
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     "words",
     [

@@ -78,6 +78,7 @@ def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run("make", flags, *words, cwd=folder)
 
 
+@pytest.mark.long
 def test_make_builds_all_at_once_and_nothing_twice(project: Path) -> None:
     done = make(project, "-j4", f"DEFINES={cases.SMALL}")
     assert done.returncode == 0, done.stderr
@@ -105,6 +106,7 @@ def test_make_builds_again_where_a_header_changes(project: Path) -> None:
     assert all(first[name] != stamp for name, stamp in stamps(folder / "build").items())
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("broken", ["source", "ppcg"])
 def test_make_stops_and_leaves_no_target_where_something_fails(broken: str, project: Path) -> None:
     if broken == "source":

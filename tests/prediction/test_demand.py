@@ -64,6 +64,7 @@ def test_a_stencil_of_one_step_stages_nothing_under_the_default_limit() -> None:
         assert staged(model.kernel, default_vector(model.kernel), 8192) == ([], 0)
 
 
+@pytest.mark.long
 def test_a_block_that_asks_for_more_than_the_limit_gets_nothing() -> None:
     for file in ("2mm", "heat-3d", "syrk"):
         for model in models(file):
@@ -128,6 +129,7 @@ def random_vectors(kernel: PpcgKernel, random: np.random.Generator, count: int) 
     return found
 
 
+@pytest.mark.samples(7)
 @pytest.mark.parametrize(
     ("file", "gpu"),
     [

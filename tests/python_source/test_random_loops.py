@@ -89,6 +89,7 @@ def test_more_generated_code_leaves_what_python_leaves(seed: int) -> None:
         check_on_cpu(seed, Path(folder))
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

@@ -56,6 +56,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize(
     "kernel",
@@ -150,6 +151,7 @@ def test_a_recipe_is_read_as_it_was_written(recipe: Recipe) -> None:
     assert recipe_from_dict(json.loads(recipe_text(recipe))) == recipe
 
 
+@pytest.mark.samples(4)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -207,6 +209,7 @@ def changed(**changes: Any) -> Recipe:
     return replace(recipe, kernels=(replace(kernel, **changes),))
 
 
+@pytest.mark.samples(7)
 @pytest.mark.parametrize(
     ("recipe", "why"),
     [
@@ -239,6 +242,7 @@ def test_a_recipe_for_another_program_is_refused(recipe: Any, why: str) -> None:
     assert caught.value.code == "EATSS-K018"
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("recipe", "code"),
     [

@@ -46,6 +46,7 @@ def structures_of(name: str, card: str) -> dict[str, tuple[Structure, ...]]:
     return structures_for(session_of(name).analysed, load_profile(card))
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in NAMES]
 )
@@ -69,6 +70,7 @@ def test_the_selection_is_a_point(name: str) -> None:
             assert bound.allows(changed) is None, changed
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "name",
     [
@@ -150,6 +152,7 @@ def test_all_kernels_of_gemm_s_space_are_counted() -> None:
     assert all(bound.decisions(point) == point for point in bound.sample(5, 0))
 
 
+@pytest.mark.long
 def test_blocks_take_equal_shares_of_what_is_staged_and_would_leave_the_card_idle() -> None:
     sizes = dict.fromkeys(("NI", "NJ", "NK"), "1111")
     session = Session(KERNELS / "gemm.c", Reading(defines={"DATA_TYPE": "float", **sizes}))

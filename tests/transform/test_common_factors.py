@@ -59,6 +59,7 @@ def test_a_scalar_of_all_products_is_multiplied_behind_the_loop() -> None:
     assert rest.index("*= beta") < rest.index("+= alpha * sum_C_r") < rest.rindex("= C_r")
 
 
+@pytest.mark.long
 def test_boxes_of_what_moves_behind_the_loop_are_filled_there() -> None:
     first = "C[i][j] = beta * C[i][j] + A[i][i] * B[i][j];"
     text = body(products("C[i][j] += alpha * A[i][k] * B[k][j];", before=first))
@@ -67,6 +68,7 @@ def test_boxes_of_what_moves_behind_the_loop_are_filled_there() -> None:
     assert {*re.findall(r"sh\.\w+", rest)} == {"sh.A", "sh.B"}
 
 
+@pytest.mark.long
 def test_boxes_that_others_need_before_the_loop_keep_what_needs_them_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,11 +102,13 @@ def test_boxes_that_others_need_before_the_loop_keep_what_needs_them_there(
     assert with_factors_last(replace(used, overlaid=()), set()).body != used.body
 
 
+@pytest.mark.long
 def test_factors_of_both_sides_and_several_of_them() -> None:
     text = body(products("C[i][j] += alpha * A[i][k] * gamma * B[k][j];"))
     assert "+= alpha * gamma * sum_C_r" in text
 
 
+@pytest.mark.long
 def test_what_products_do_not_share_stays() -> None:
     both = ("C[i][j] += alpha * A[i][k] * B[k][j];", "C[i][j] += gamma * B[i][k] * A[k][j];")
     text = body(products(*both))
@@ -112,6 +116,7 @@ def test_what_products_do_not_share_stays() -> None:
     assert "eatss_mma_16x8x16(C_r" in text
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("factor", ["", "2.0 * "])
 def test_sums_of_warps_begin_at_zero_where_they_would_begin_with_loaded_values(factor: str) -> None:
     text = body(products(f"C[i][j] += {factor}A[i][k] * B[k][j];"))
@@ -122,6 +127,7 @@ def test_sums_of_warps_begin_at_zero_where_they_would_begin_with_loaded_values(f
     )
 
 
+@pytest.mark.long
 def test_sums_that_begin_at_zero_are_the_own_ones() -> None:
     text = body(products("C[i][j] += A[i][k] * B[k][j];", before="C[i][j] = 0;"))
     assert "sum_C_r" not in text
@@ -188,6 +194,7 @@ void f(int NI, int NJ, int NK, double alpha, double C[NI][NJ], double U[NI][NJ],
 """
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     "statements",
     [

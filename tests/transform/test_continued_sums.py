@@ -71,6 +71,7 @@ def test_one_set_of_registers_for_two_sums_is_right(
     assert found.ok, found.message
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("why", with_long(APART, ["other factors", "at fewer points"]))
 def test_two_sets_where_the_other_sum_is_something_else_too(why: str, tmp_path: Path) -> None:
     assert "sum_C_r" in made(tmp_path, APART[why], stages=1).text
@@ -78,6 +79,7 @@ def test_two_sets_where_the_other_sum_is_something_else_too(why: str, tmp_path: 
     assert verify(tmp_path / "made", device="cpu", sizes=sizes).ok
 
 
+@pytest.mark.long
 def test_what_else_the_first_sum_is_needed_for_comes_before_the_second_goes_on(
     tmp_path: Path,
 ) -> None:
@@ -90,6 +92,7 @@ def test_rounding_is_that_of_the_source_where_it_is_asked_for(tmp_path: Path) ->
     assert "C_r[rj][rk] += alpha * sh.A" in text
 
 
+@pytest.mark.long
 def test_two_sums_beside_each_other_that_copy_ahead_name_their_tests_apart(tmp_path: Path) -> None:
     source = tmp_path / "product.c"
     text = SYMMETRIC.replace("k < i", "k < N").replace("C[k][j] += alpha * A[i][k] * B[i][j];", "")

@@ -340,6 +340,7 @@ def test_nothing_without_a_value_is_read(loads: list[Node], stores: list[Node]) 
         assert (found != body) == (missed(body) > 0)
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("kernel_name", "last_tile", "sums", "first"),
     [

@@ -68,6 +68,7 @@ def generated(source: str, block: tuple[int, int], *, gpu: str = "h200", columns
     return program.text
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("gpu", ["a100", "h200"])
 @pytest.mark.parametrize("block", with_long([(16, 8), (16, 16), (8, 8)], [(8, 8)]))
 @pytest.mark.parametrize("source", [PLAIN, TRANSPOSED])
@@ -79,6 +80,7 @@ def test_threads_share_out_all_points(gpu: str, block: tuple[int, int], source: 
         assert sorted(one["value"] for one in found) == list(range(64))
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("block", [(16, 8), (16, 16), (8, 8)])
 def test_columns_of_two_matrices_follow_each_other(block: tuple[int, int]) -> None:
     found = points(value_of(generated(PLAIN, block), "j"), "j", block[1], 64 // block[1])
@@ -94,6 +96,7 @@ def test_columns_of_two_matrices_follow_each_other(block: tuple[int, int]) -> No
             assert columns[warp, matrix + 1, column] == value + 1
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(("columns", "turns"), [(128, 4), (64, 4), (32, 2), (16, 1)])
 def test_of_floats_up_to_four_matrices_take_turns(columns: int, turns: int) -> None:
     program = eatss.codegen(
@@ -113,12 +116,14 @@ def test_of_floats_up_to_four_matrices_take_turns(columns: int, turns: int) -> N
         assert one["value"] == start + one["rj"] % vector
 
 
+@pytest.mark.long
 def test_where_rows_run_along_the_sum_columns_of_a_matrix_follow_each_other() -> None:
     assert value_of(generated(TRANSPOSED, (16, 8)), "j") == "2 * tj + 16 * (rj // 2) + rj % 2"
     assert value_of(generated(TRANSPOSED, (16, 8)), "i") == "ti + 16 * ri"
     assert value_of(generated(PLAIN, (16, 8)), "i") == "ti + 16 * ri"
 
 
+@pytest.mark.long
 def test_of_an_odd_number_of_matrices_none_take_turns() -> None:
     value = "2 * tj + 16 * (rj // 2) + rj % 2"
     assert value_of(generated(PLAIN, (16, 8), columns=48), "j") == value

@@ -30,6 +30,7 @@ def parts(producer: str, reader: str) -> list[str]:
     return re.findall(r"(\w+) v\d+;", first)
 
 
+@pytest.mark.samples(3)
 @pytest.mark.parametrize(
     ("producer", "reader", "named"),
     [

@@ -39,6 +39,7 @@ def call(command: list[str], *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("command", [EATSS, MODULE], ids=["eatss", "module"])
 def test_a_right_program_exits_with_0(
     command: list[str], matmul: Program, folder: Callable[..., Path]
@@ -49,6 +50,7 @@ def test_a_right_program_exits_with_0(
     assert "ok" in done.stdout
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("command", [EATSS, MODULE], ids=["eatss", "module"])
 def test_a_wrong_program_exits_with_1_and_says_where(
     command: list[str], matmul: Program, folder: Callable[..., Path]
@@ -68,6 +70,7 @@ def test_a_folder_without_a_program_exits_with_2(command: list[str], tmp_path: P
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("command", "option"), [(EATSS, ["--format", "json"]), (MODULE, ["--json"])]
 )

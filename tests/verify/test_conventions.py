@@ -115,6 +115,7 @@ def test_a_split_sum_that_is_said_to_keep_its_order_is_wrong(folder: Folder) -> 
     assert run(folder(program(SUM_CU, SUM_ARGUMENTS), SUM_C)).status == "wrong result"
 
 
+@pytest.mark.long
 def test_an_error_beyond_rounding_is_wrong_where_sums_are_split(folder: Folder) -> None:
     place = folder(
         program(SUM_CU, SUM_ARGUMENTS, reassociates=True),
@@ -171,6 +172,7 @@ def test_floats_are_bounded_as_floats(folder: Folder) -> None:
     assert 1e-3 < result.bound < 1
 
 
+@pytest.mark.long
 def test_integers_have_to_be_equal_where_sums_are_split(folder: Folder) -> None:
     arguments = tuple(replace(a, element_type="long") for a in SUM_ARGUMENTS)
     text = SUM_CU.replace("double", "long").replace("0.0", "0l")

@@ -30,6 +30,7 @@ def run(folder: Path, *, timeout_s: float = 30.0) -> Verification:
     return verify(folder, device="cpu", sizes=SIZES, timeout_s=timeout_s)
 
 
+@pytest.mark.long
 def test_a_right_program_with_partial_tiles_is_ok_at_all_sizes(
     matmul: Program, folder: Folder
 ) -> None:
@@ -108,6 +109,7 @@ def test_unwritten_shared_memory_that_is_read_is_a_shared_memory_error(
     assert "that no thread of the block wrote" in short.message
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("which", "said"), [(0, "no thread of the block wrote"), (1, "since the last barrier")]
 )

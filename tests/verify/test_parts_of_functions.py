@@ -72,6 +72,7 @@ def test_a_region_is_compared_whatever_its_function_does_around_it(tmp_path: Pat
     assert found.results[0].compared > 37 * 37
 
 
+@pytest.mark.long
 def test_a_size_that_is_given_leaves_the_others_of_its_data_set(tmp_path: Path) -> None:
     text = "#ifndef N\n#error give N\n#endif\n" + PART
     assert verified(generated(PART, tmp_path / "default", N=48)).status == "ok"
@@ -79,6 +80,7 @@ def test_a_size_that_is_given_leaves_the_others_of_its_data_set(tmp_path: Path) 
         verified(generated(text, tmp_path / "none", N=48))
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [("x[i][j] += a[i][j]", "x[i][j] += a[j][i]"), ("sum += mean[i]", "sum += 2 * mean[i]")],
@@ -104,6 +106,7 @@ void sums(float first, int n, float x[n], short count, float unused, double sum)
 """
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("wrong", ["", "sum += 2 * first", "count -= i", "x[i] = 0"])
 def test_a_parameter_by_value_that_a_region_writes_is_compared(wrong: str, tmp_path: Path) -> None:
     folder = generated(BY_VALUE, tmp_path)

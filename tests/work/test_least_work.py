@@ -112,6 +112,7 @@ def executed(
     return dict(zip(keys, lines, strict=True))
 
 
+@pytest.mark.samples(7)
 @pytest.mark.parametrize("kernel", with_long(SOURCES, SLOW_KERNELS))
 def test_counts_equal_those_of_running_the_c(
     kernel: str, executed: Mapping[tuple[str, str], tuple[int, ...]]
@@ -125,6 +126,7 @@ def test_counts_equal_those_of_running_the_c(
         assert value(work(kernel).written_bytes, sizes) == written, sizes
 
 
+@pytest.mark.samples(11)
 @pytest.mark.parametrize("kernel", SOURCES)
 def test_the_sum_of_all_kinds_is_the_formula_in_the_source(kernel: str) -> None:
     text = SOURCES[kernel].read_text(encoding="utf-8")
