@@ -144,7 +144,6 @@ def test_another_source_is_refused(whole: tuple[Path, Sweep], space: Path) -> No
     assert caught.value.code == "EATSS-D010"
 
 
-@pytest.mark.long
 def test_a_program_that_crashes_or_hangs_costs_itself_alone(
     space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
