@@ -36,6 +36,7 @@ from benchmarks.library_workloads import (
     other_shapes,
     reductions,
     unseen,
+    unseen_bound,
     unseen_edges,
     unseen_last,
     unseen_later,
@@ -102,6 +103,7 @@ _GROUPS = {
     "unseen-parts": unseen_parts,
     "unseen-shares": unseen_shares,
     "unseen-streams": unseen_streams,
+    "unseen-bound": unseen_bound,
 }
 """Products of halves; shapes that nobody looked at before the code was done, by when that was."""
 

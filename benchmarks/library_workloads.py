@@ -98,6 +98,14 @@ def _scores(torch: Any, S: Any, Q: Any, K: Any, b: Any, scale: float) -> None:
     torch.baddbmm(b[:, None, :], Q, K.mT, alpha=scale, out=S)
 
 
+def _trailing_update(torch: Any, C: Any, A: Any, B: Any) -> None:
+    torch.addmm(C, A, B, alpha=-1, out=C)
+
+
+def _cost_volume(torch: Any, V: Any, X: Any, Y: Any) -> None:
+    torch.bmm(X.mT, Y, out=V)
+
+
 def _weighted_product(torch: Any, C: Any, A: Any, B: Any, w: Any, beta: float) -> None:
     torch.addmm(C, A * w, B.T, beta=beta, out=C)
 
@@ -372,7 +380,7 @@ def half_products() -> dict[str, Workload]:
 def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
     chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
-    chosen_when_done |= unseen_parts() | unseen_shares() | unseen_streams()
+    chosen_when_done |= unseen_parts() | unseen_shares() | unseen_streams() | unseen_bound()
     return workloads() | other_shapes() | reductions() | half_products() | chosen_when_done
 
 
@@ -504,6 +512,43 @@ def unseen_streams() -> dict[str, Workload]:
     )
     further = {"streams-squared-distances": distances, "streams-scores": scores}
     return {**_resized("streams", sizes), **further, "streams-trmm": _trmm_of(2140)}
+
+
+def unseen_bound() -> dict[str, Workload]:
+    """Return further shapes, chosen when registers were bound by what sums leave.
+
+    Two are programs of their own.
+    """
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 2470, "NJ": 2890, "NK": 1530},
+        "syrk": {"NI": 2080, "NJ": 1690},
+        "syr2k": {"NI": 1740, "NJ": 1860},
+        "symm": {"NI": 2240, "NJ": 1610},
+        "3mm": {"NI": 1430, "NJ": 1870, "NK": 1290, "NL": 2050, "NM": 1160},
+        "product-tt": {"NI": 2750, "NJ": 1950, "NK": 1550},
+    }
+    update = Workload(
+        source=PROGRAMS / "trailing-update.c",
+        sizes={"NI": 2330, "NJ": 1790, "NK": 1610},
+        shapes={"C": ("NI", "NJ"), "A": ("NI", "NK"), "B": ("NK", "NJ")},
+        result="C",
+        call=_trailing_update,
+    )
+    volume = Workload(
+        source=PROGRAMS / "cost-volume.c",
+        sizes={"NN": 12, "NC": 160, "NI": 1240, "NJ": 1060},
+        shapes={"V": ("NN", "NI", "NJ"), "X": ("NN", "NC", "NI"), "Y": ("NN", "NC", "NJ")},
+        result="V",
+        call=_cost_volume,
+    )
+    other_symm = replace(workloads()["symm"], sizes={"NI": 1570, "NJ": 2390})
+    return {
+        **_resized("bound", sizes),
+        "bound-symm-wide": other_symm,
+        "bound-trmm": _trmm_of(2380),
+        "bound-trailing-update": update,
+        "bound-cost-volume": volume,
+    }
 
 
 def unseen_shares() -> dict[str, Workload]:

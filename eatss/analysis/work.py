@@ -213,7 +213,11 @@ def _in_sum(
 
     parallel = frozenset(loop.name for loop in kernel.parallel_loops)
     target = statement.write
-    added = added_to(statement.value, is_target)
+    added = added_to(
+        statement.value,
+        is_target,
+        lambda access: scop.array(statement.accesses[access].array).element_type,
+    )
     every = [] if added is None else list(factors(added))
     left = [one for one in every if not is_scalar(one)]
     if added is None or not left:

@@ -77,7 +77,11 @@ class _Finding:
 
     def _factors_of_sum(self, statement: Statement) -> tuple[str, ...]:
         """Return the scalars by which a statement multiplies what it adds; none if it adds none."""
-        value = added_to(statement.value, lambda one: self._is_target(statement, one))
+        value = added_to(
+            statement.value,
+            lambda one: self._is_target(statement, one),
+            lambda access: self._scop.array(statement.accesses[access].array).element_type,
+        )
         parts = [] if value is None else list(factors(value))
         scalars = [name for one in parts if (name := self._scalar(statement, one)) is not None]
         return tuple(sorted(scalars)) if len(scalars) < len(parts) else ()

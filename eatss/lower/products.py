@@ -143,6 +143,7 @@ def products_of(
     cut: LaunchFacts,
     loops: tuple[str, str],
     element_bytes: int,
+    types: Types[str, ElementType],
     narrow: NarrowFactors | None = None,
 ) -> tuple[ProductFacts, ...]:
     """Return the products of a part over rows and columns; none if a statement of it is none.
@@ -154,6 +155,7 @@ def products_of(
         cut: the launch, for what registers keep and what may be staged.
         loops: rows and columns.
         element_bytes: of the elements that products are added to.
+        types: of arrays, by name.
         narrow: what the factors have to be, where they are of another type.
     """
     sources = {loop.name: loop.source_name for loop in piece.band}
@@ -161,7 +163,7 @@ def products_of(
         return ()
     sum_loop = sources[part.serial[-1]]
     found = [
-        _product(piece, facts, name, cut, loops, sum_loop, element_bytes, narrow)
+        _product(piece, facts, name, cut, loops, sum_loop, element_bytes, types, narrow)
         for name in part.statements
     ]
     targets = {piece.statement(name).write.text for name in part.statements}
@@ -178,6 +180,7 @@ def _product(
     loops: tuple[str, str],
     sum_loop: str,
     element_bytes: int,
+    types: Types[str, ElementType],
     narrow: NarrowFactors | None,
 ) -> ProductFacts | None:
     statement = piece.statement(name)
@@ -190,7 +193,11 @@ def _product(
         return None
     held = {at for own in cut.held for at in own.references}
     known = tuple(one for one in piece.kernel.references if one.subscripts)
-    value = added_to(statement.value, lambda one: _is_target(statement, one))
+    value = added_to(
+        statement.value,
+        lambda one: _is_target(statement, one),
+        lambda access: types[statement.accesses[access].array],
+    )
     if value is None or _reference(known, statement, 0) not in held:
         return None
     references = _factors_of(piece, statement, work, cut, known, value, loops, sum_loop, narrow)

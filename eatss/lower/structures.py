@@ -214,7 +214,9 @@ class Describing:
         return tuple(
             product
             for part in unit.parts
-            for product in products_of(unit.piece, self._kernel, part, cut, loops, width, narrow)
+            for product in products_of(
+                unit.piece, self._kernel, part, cut, loops, width, types, narrow
+            )
         )
 
     def launch(self, unit: Unit) -> LaunchFacts:

@@ -5,17 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 from eatss.scops.array import ElementType
-from eatss.scops.expression import Binary, Cast, Expression, Read
+from eatss.scops.expression import Binary, Cast, Expression, Literal, Read, Unary
 
 
-def added_to(value: Expression, is_target: Callable[[Expression], bool]) -> Expression | None:
-    """Return what a value adds to a target, ``None`` if it is no sum of it and something else."""
-    if not isinstance(value, Binary) or value.operator != "+":
+def added_to(
+    value: Expression,
+    is_target: Callable[[Expression], bool],
+    type_of: Callable[[int], ElementType],
+) -> Expression | None:
+    """Return what a value adds to a target, ``None`` if it is no sum of it and something else.
+
+    ``t - a * b`` adds ``a * -b``, which is the same in every bit, where ``b`` is a floating-point
+    number: of others conversions on the way may depend on the sign.
+
+    Args:
+        value: of a statement.
+        is_target: tells whether a part of it reads what the statement writes.
+        type_of: the type of what an access reads, by its number.
+    """
+    if not isinstance(value, Binary):
+        return None
+    if value.operator == "-" and is_target(value.left):
+        *others, last = factors(value.right)
+        negated = Unary(operator="-", operand=last)
+        return product_of([*others, negated]) if _is_floating(last, type_of) else None
+    if value.operator != "+":
         return None
     for one, other in ((value.left, value.right), (value.right, value.left)):
         if is_target(one):
             return other
     return None
+
+
+def _is_floating(factor: Expression, type_of: Callable[[int], ElementType]) -> bool:
+    if isinstance(factor, Read):
+        return type_of(factor.access).is_floating
+    return isinstance(factor, Cast | Literal) and factor.element_type.is_floating
 
 
 def factors(value: Expression) -> Iterator[Expression]:

@@ -41,7 +41,7 @@ from eatss.program import Name, names_in
 from eatss.scops import Binary, Expression, Read, preorder
 from eatss.scops.factors import factors, product_of
 from eatss.transform.register_places import over_places
-from eatss.transform.use_instruction import added_to_target
+from eatss.transform.use_instruction import added_to_target, own_part
 
 
 def with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) -> Kernel:
@@ -287,11 +287,8 @@ def _scalar(node: Compute, factor: Expression) -> str | None:
 
 def _value_without(node: Compute, shared: Sequence[Expression]) -> Expression:
     """Return the value of a statement without the factors that are multiplied later."""
-    value = node.statement.value
-    added = added_to_target(node, value)
-    assert isinstance(value, Binary)
+    added = added_to_target(node, node.statement.value)
     assert added is not None
     names = {_scalar(node, one) for one in shared}
     left = [one for one in factors(added) if _scalar(node, one) not in names]
-    own = value.left if value.right is added else value.right
-    return Binary(operator="+", left=own, right=product_of(left))
+    return Binary(operator="+", left=own_part(node), right=product_of(left))

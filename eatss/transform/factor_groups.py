@@ -18,7 +18,7 @@ from eatss.kernel.nodes import Compute, Element, For, If, Kernel, Let, Node, Sco
 from eatss.program import names_in
 from eatss.scops import Binary, Expression, Read
 from eatss.scops.factors import factors, regrouped
-from eatss.transform.use_instruction import added_to_target
+from eatss.transform.use_instruction import added_to_target, own_part
 
 Names = Mapping[str, frozenset[str]]
 """Which points of a thread a name depends on, by their counters."""
@@ -62,7 +62,7 @@ def _grouped(node: Node, known: Names) -> Node:
     assert isinstance(node, Compute)
     value = node.statement.value
     added = added_to_target(node, value)
-    if added is None or node.target.buffer.space != "register" or not isinstance(value, Binary):
+    if added is None or node.target.buffer.space != "register":
         return node
     parts = list(factors(added))
     if len(parts) < 3 or not all(isinstance(one, Read) for one in parts):
@@ -73,8 +73,8 @@ def _grouped(node: Node, known: Names) -> Node:
         return _of_element(node.reads[part.access], known)
 
     product = regrouped(parts, depends)
-    own = value.left if value.right is added else value.right
-    statement = replace(node.statement, value=Binary(operator="+", left=own, right=product))
+    summed = Binary(operator="+", left=own_part(node), right=product)
+    statement = replace(node.statement, value=summed)
     return node if product == added else replace(node, statement=statement)
 
 

@@ -60,7 +60,20 @@ def _is_target(node: Compute, part: Expression) -> bool:
 
 def added_to_target(node: Compute, value: Expression) -> Expression | None:
     """Return what a statement adds to its target, ``None`` if it does something else."""
-    return added_to(value, lambda one: _is_target(node, one))
+    return added_to(
+        value,
+        lambda one: _is_target(node, one),
+        lambda access: node.reads[access].buffer.element_type,
+    )
+
+
+def own_part(node: Compute) -> Read:
+    """Return the part of a sum that reads the statement's own target."""
+    value = node.statement.value
+    assert isinstance(value, Binary)
+    own = value.left if _is_target(node, value.left) else value.right
+    assert isinstance(own, Read)
+    return own
 
 
 def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:

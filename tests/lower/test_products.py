@@ -84,7 +84,7 @@ def contraction(dice: Random) -> str:
 void f(double C{"[N]" * len(free)}, {declared}, double alpha) {{
 #pragma scop
   {loops}
-    {target} += {value};
+    {target} {dice.choice(("+=", "+=", "-="))} {value};
 #pragma endscop
 }}
 """
@@ -167,7 +167,8 @@ void f(double C[N][N], double A[N][N], double B[N][N], double d[N]) {{
         ("C[i][j] += A[i][k] * B[k][j];", True),
         ("C[i][j] = A[i][k] * B[k][j] + C[i][j];", True),
         ("C[i][j] += d[k] * A[i][k] * B[k][j];", True),
-        ("C[i][j] -= A[i][k] * B[k][j];", False),  # a difference
+        ("C[i][j] -= A[i][k] * B[k][j];", True),  # the sum of negated products
+        ("C[i][j] = A[i][k] * B[k][j] - C[i][j];", False),  # the sign changes from step to step
         ("C[i][j] += A[i][k] + B[k][j];", False),  # a sum
         ("C[i][j] += A[i][k] * B[i][j];", False),  # a factor moves along both
         ("C[i][j] += A[i][k] * A[i][k];", False),  # nothing moves along j

@@ -51,6 +51,7 @@ def product(statement: str, first: str = "NI][NK", second: str = "NK][NJ", befor
 
 ADDED = product("C[i][j] += A[i][k] * B[k][j];")
 FROM_ZERO = product("C[i][j] += A[i][k] * B[k][j];", before="C[i][j] = 0;")
+SUBTRACTED = product("C[i][j] -= alpha * A[i][k] * B[k][j];")
 TURNED = product("C[i][j] += alpha * A[k][i] * B[k][j];", first="NK][NI", before="C[i][j] *= beta;")
 BATCHED = f"""{SHAPES}
 #ifndef NB
@@ -149,7 +150,13 @@ def test_blocks_with_tensor_cores_take_shares(stages: int, blocks: int, tmp_path
     assert f"{MMA}: computes S1" in streamed(program, blocks).notes
 
 
-SOURCES = {"added": ADDED, "from zero": FROM_ZERO, "turned": TURNED, "batched": BATCHED}
+SOURCES = {
+    "added": ADDED,
+    "from zero": FROM_ZERO,
+    "subtracted": SUBTRACTED,
+    "turned": TURNED,
+    "batched": BATCHED,
+}
 
 
 @pytest.mark.long
@@ -177,7 +184,7 @@ def test_blocks_are_said_to_take_shares_of_products_of_all_kinds(name: str) -> N
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["added", "from zero", "turned"])
+@pytest.mark.parametrize("name", ["added", "from zero", "subtracted", "turned"])
 def test_tensor_cores_take_shares_of_products_of_all_kinds(name: str, tmp_path: Path) -> None:
     program = checked(
         SOURCES[name].replace("DATA_TYPE", "double"), tmp_path, SIZES, **IN_WARPS,
