@@ -331,6 +331,7 @@ class PlainSizes:
 class ProductFacts:
     """Sums of products of a statement that an instruction of warps computes.
 
+    A statement that adds several products has one for each of them.
     ``rows`` and ``columns`` are the mapped loops along which the first and the second factor move,
     ``sum_loop`` is the serial one of the sums. ``references`` are those of both, by index.
     """

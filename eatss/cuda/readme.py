@@ -42,7 +42,8 @@ def _head(program: Program) -> str:
     )
     if any(kernel.regroups for kernel in program.kernels):
         order += (
-            " Factors of some products are multiplied in another order, or when a sum is there."
+            " Factors of some products are multiplied in another order, or when a sum is there,"
+            " or products are added one by one."
         )
     inexact = sorted({one for kernel in program.kernels for one in kernel.inexact_instructions})
     if inexact:

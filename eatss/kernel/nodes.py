@@ -380,7 +380,7 @@ class Kernel:
 
     ``warps`` are the loops, rows first, whose threads are boxes of lanes; mostly none. Compilers
     are to keep registers so few that ``resident`` blocks fit an SM. ``regroups`` says that
-    factors of its products are multiplied in another order than in the source.
+    factors of its products are multiplied, or products added, in another order than in the source.
 
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
     at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Boxes of a

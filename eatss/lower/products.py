@@ -28,7 +28,7 @@ from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
 from eatss.scops import AffineValue, ElementType, Expression, Read, Statement, preorder
-from eatss.scops.factors import added_to, factors, narrow_factor
+from eatss.scops.factors import added_to, factors, narrow_factor, terms
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
 """Numbers in TF32 that a float may become."""
@@ -163,16 +163,14 @@ def products_of(
         return ()
     sum_loop = sources[part.serial[-1]]
     found = [
-        _product(piece, facts, name, cut, loops, sum_loop, element_bytes, types, narrow)
+        _products(piece, facts, name, cut, loops, sum_loop, element_bytes, types, narrow)
         for name in part.statements
     ]
     targets = {piece.statement(name).write.text for name in part.statements}
-    if len(targets) > 1 or any(one is None for one in found):
-        return ()
-    return tuple(one for one in found if one is not None)
+    return tuple(one for own in found for one in own) if len(targets) == 1 and all(found) else ()
 
 
-def _product(
+def _products(
     piece: Piece,
     facts: KernelFacts,
     name: str,
@@ -182,31 +180,37 @@ def _product(
     element_bytes: int,
     types: Types[str, ElementType],
     narrow: NarrowFactors | None,
-) -> ProductFacts | None:
+) -> tuple[ProductFacts, ...]:
+    """Return the products that a statement adds; none if it adds something else, too."""
     statement = piece.statement(name)
     work = next(one for one in facts.work.statements if one.name == name)
     if work.element_bytes != element_bytes or not {*loops, sum_loop} <= set(work.loops):
-        return None
+        return ()
     if any(loop.name in work.loops for loop in facts.inner_loops) or not _has_whole_tiles(
         statement, work, {*loops, sum_loop}
     ):
-        return None
+        return ()
     held = {at for own in cut.held for at in own.references}
     known = tuple(one for one in piece.kernel.references if one.subscripts)
-    value = added_to(
-        statement.value,
-        lambda one: _is_target(statement, one),
-        lambda access: types[statement.accesses[access].array],
-    )
+
+    def type_of(access: int) -> ElementType:
+        return types[statement.accesses[access].array]
+
+    value = added_to(statement.value, lambda one: _is_target(statement, one), type_of)
     if value is None or _reference(known, statement, 0) not in held:
-        return None
-    references = _factors_of(piece, statement, work, cut, known, value, loops, sum_loop, narrow)
-    if references is None:
-        return None
+        return ()
     rows, columns = loops
-    return ProductFacts(
-        statement=name, rows=rows, columns=columns, sum_loop=sum_loop, references=references
-    )
+    found = []
+    for term in terms(value, type_of):
+        references = _factors_of(piece, statement, work, cut, known, term, loops, sum_loop, narrow)
+        if references is None:
+            return ()
+        found.append(
+            ProductFacts(
+                statement=name, rows=rows, columns=columns, sum_loop=sum_loop, references=references
+            )
+        )
+    return tuple(found)
 
 
 def _factors_of(

@@ -31,6 +31,7 @@ from eatss.lower.thread_ast import Phase, tile_set
 from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.pieces import Piece
 from eatss.scops import Binary, Cast, ElementType, Expression, Literal, Read, Statement, Unary
+from eatss.scops.factors import added_to, terms
 
 Types: TypeAlias = Mapping[str, ElementType]
 """The types of arrays, by name."""
@@ -73,7 +74,7 @@ def over_whole_tiles(
         if whole is None:
             return None
         statement = piece.statement(instance.get_tuple_name())
-        factors = _staged_factors(statement, tiles, held, values, types) or ()
+        products = _staged_factors(statement, tiles, held, values, types) or ()
         box = tile_set(instance.get_ctx(), [*phase.mapped, *phase.serial]).intersect(known)
         own = without_parameters(instance.intersect_params(box), serial)
 
@@ -81,13 +82,14 @@ def over_whole_tiles(
             points: isl.Set,
             instance: isl.Set = instance,
             statement: Statement = statement,
-            factors: Sequence[int] = factors,
+            products: Sequence[Sequence[int]] = products,
             own: isl.Set = own,
         ) -> bool:
             extra = coalesced(points.subtract(instance).intersect_params(live))
             if extra.is_empty() or not zeros:
                 return bool(extra.is_empty())
-            return _adds_zeros(without_parameters(extra, serial), own, statement, factors, tiles)
+            points = without_parameters(extra, serial)
+            return all(_adds_zeros(points, own, statement, one, tiles) for one in products)
 
         more = whole if is_harmless(whole) else _with_fewer_bounds(instance, whole, is_harmless)
         if more is None:
@@ -130,19 +132,20 @@ def whole_if_finite(
     places: dict[Place, None] = {}
     for instance in phase.instances:
         whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known, types)
-        if whole is None:
-            return None
         statement = piece.statement(instance.get_tuple_name())
+        products = _all_factors(statement, held, types)
+        if whole is None or len(products) > 1:
+            return None
+        (factors,) = products
         extra = coalesced(whole.subtract(instance).intersect_params(live))
         needed = factors_beside_zeros(statement, extra, {
             number: tiles[statement.name, number].footprint
-            for number in _staged_factors(statement, tiles, held, values, types) or ()
+            for number in dict.fromkeys(factors)
+            if (statement.name, number) in tiles
         })  # fmt: skip
         if needed is None:
             return None
-        passed = [
-            at for at in _all_factors(statement, held, types) if (statement.name, at) in values
-        ]
+        passed = [at for at in factors if (statement.name, at) in values]
         places |= dict.fromkeys((statement.name, at) for at in (*passed, *needed) if needed)
         instances.append(whole)
     return WholeIfFinite(phase=replace(phase, instances=tuple(instances)), places=tuple(places))
@@ -167,12 +170,12 @@ def runs_whole_if_finite(
         types: those of arrays.
     """
     statement, instance = piece.statement(name), piece.domain_of(name)
-    scalars = frozenset(
-        (name, at) for at in _all_factors(statement, held, types) if (name, at) not in staged
-    )
-    factors = _staged_factors(statement, staged, held, scalars, types)
-    if factors is None:
+    products = _all_factors(statement, held, types)
+    scalars = frozenset((name, at) for own in products for at in own if (name, at) not in staged)
+    found = _staged_factors(statement, staged, held, scalars, types)
+    if found is None or len(found) > 1:
         return False
+    (factors,) = found
     bound = [loop.name for loop in piece.band]
     live = without_parameters(instance.params(), [one for one in bound if one not in mapped])
     everywhere = isl.Set.from_basic_set(instance.affine_hull())
@@ -274,7 +277,8 @@ def _over_whole_tile(
     inside = {one.name for one in loops}
     if not set(phase.bound) <= inside or not box.is_subset(everywhere.params()):
         return None
-    numbers = _staged_factors(statement, tiles, held, values, types) or ()
+    products = _staged_factors(statement, tiles, held, values, types) or ()
+    numbers = dict.fromkeys(number for own in products for number in own)
     places = [(number, tiles[statement.name, number]) for number in numbers]
     return everywhere if all(_is_in_box(everywhere, statement, *one) for one in places) else None
 
@@ -334,34 +338,42 @@ def _staged_factors(
     held: Collection[Place],
     values: Collection[Place],
     types: Types,
-) -> Sequence[int] | None:
-    """Return the staged factors of a product that is added to a register.
+) -> Sequence[Sequence[int]] | None:
+    """Return the staged factors of each product that is added to a register.
 
-    ``None`` where the statement does something else.
+    ``None`` where the statement does something else, or adds a product of which nothing is staged.
     """
-    found = _all_factors(statement, held, types)
-    places = {number: (statement.name, number) for number in found}
-    staged = [number for number, place in places.items() if place in tiles]
-    rest = [place for number, place in places.items() if number not in staged]
-    return staged if staged and all(place in values for place in rest) else None
+    found: list[list[int]] = []
+    for own in _all_factors(statement, held, types):
+        places = {number: (statement.name, number) for number in own}
+        staged = [number for number, place in places.items() if place in tiles]
+        rest = [place for number, place in places.items() if number not in staged]
+        if not staged or not all(place in values for place in rest):
+            return None
+        found.append(staged)
+    return found or None
 
 
-def _all_factors(statement: Statement, held: Collection[Place], types: Types) -> Sequence[int]:
-    """Return the factors of a product that is added to a register; none of anything else."""
-    value = statement.value
-    if not isinstance(value, Binary) or value.operator not in ("+", "-"):
-        return ()
-    sides = [(value.left, value.right)]
-    if value.operator == "+":
-        sides.append((value.right, value.left))
-    for own, added in sides:
-        if not isinstance(own, Read) or (statement.name, own.access) not in held:
-            continue
-        if statement.accesses[own.access].array != statement.write.array:
-            continue
-        own_types = [types[one.array] for one in statement.accesses]
-        return _factors(added, own_types) or ()
-    return ()
+def _all_factors(
+    statement: Statement, held: Collection[Place], types: Types
+) -> Sequence[Sequence[int]]:
+    """Return the factors of products that are added to a register; none of anything else."""
+    own_types = [types[one.array] for one in statement.accesses]
+
+    def is_target(one: Expression) -> bool:
+        if not isinstance(one, Read) or (statement.name, one.access) not in held:
+            return False
+        return statement.accesses[one.access].array == statement.write.array
+
+    added = added_to(statement.value, is_target, lambda access: own_types[access])
+    if added is None:
+        value = statement.value
+        whole = isinstance(value, Binary) and value.operator == "-" and is_target(value.left)
+        every = [value.right] if whole and isinstance(value, Binary) else []
+    else:
+        every = terms(added, lambda access: own_types[access])
+    found = [_factors(one, own_types) for one in every]
+    return [] if any(not one for one in found) else [one for one in found if one]
 
 
 def _factors(value: Expression, types: Sequence[ElementType]) -> list[int] | None:

@@ -41,7 +41,8 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     _add_plain(of, demand, statement, plain)
     _add_votes(of, demand, product, cut - plain)
     steps = steps * of.steps_beside(statement) - plain
-    groups = steps / instruction.steps
+    terms = _terms(of, statement)
+    groups = terms * steps / instruction.steps
     matrices = _matrices(of, instruction, product)
     elements = groups * loads_of(of, instruction, product)
     loads = elements * _requests(instruction)
@@ -51,7 +52,8 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     demand.add_instructions(elements * instruction.conversions)
     first, _ = instruction.elements
     along = of.shape.points[product.rows] / instruction.points[0]
-    extra = instructions_of(statement.with_factors_last(), of.constants) - _FUSED
+    each = instructions_of(statement.with_factors_last(), of.constants)
+    extra = each / terms - _FUSED
     demand.add_arithmetic(statement, groups * along * first * max(0.0, extra))
     width = instruction.factor_bytes * of.card.warp
     demand.add_shared(elements, of.ones * (width / LINE_BYTES))
@@ -83,6 +85,7 @@ def _add_plain(
     _, product = _used(of, statement)
     points = of.points()
     loads = of.shape.points[product.rows] + of.shape.points[product.columns]
+    loads = loads * _terms(of, statement)
     each = instructions_of(statement.with_factors_last(), of.constants)
     demand.add_arithmetic(statement, steps * points * each)
     wave = statement.element_bytes * of.card.warp / LINE_BYTES
@@ -102,14 +105,18 @@ def is_product(of: CudaLaunch, statement: StatementFacts) -> bool:
 
 
 def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
-    """Return what a warp takes by itself for the steps of one instruction, in cycles."""
+    """Return what a warp takes by itself for the steps of one instruction, in cycles.
+
+    Of each product that a statement adds one.
+    """
     instruction, product = _used(of, statement)
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
     done = instruction.multiply_adds * instruction.products
     issue = _matrices(of, instruction, product) * done / rate
     waves = loads_of(of, instruction, product) * min(1.0, instruction.factor_words)
     wait = of.card.shared_cycles + waves
-    return np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
+    each = np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
+    return _terms(of, statement) * each
 
 
 def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
@@ -128,7 +135,8 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     )
     held = of.points() * instruction.words + _part_words(instruction)
     words = held + STEPS_LOADED * _step_words(of) + line_words(of) + FRAGMENT_PLACES
-    ahead = (of.candidates.stages > 1) & (even | (len(products) > 1))
+    several = sum(_terms(of, one) for one in products) > 1
+    ahead = (of.candidates.stages > 1) & (even | several)
     return np.asarray(ahead & (words <= registers))
 
 
@@ -194,6 +202,11 @@ def _matrices(of: CudaLaunch, instruction: WarpInstruction, product: ProductFact
     own = of.shape.points[product.rows] * of.shape.points[product.columns]
     rows, columns = instruction.points
     return np.asarray(own / (rows * columns))
+
+
+def _terms(of: CudaLaunch, statement: StatementFacts) -> int:
+    """Return how many products a statement adds."""
+    return sum(one.statement == statement.name for one in of.cut.products)
 
 
 def _used(of: CudaLaunch, statement: StatementFacts) -> tuple[WarpInstruction, ProductFacts]:

@@ -105,8 +105,8 @@ class KernelCode:
     reductions, of it are taken in another order, so that results may differ from the original's by
     rounding, those of maxima by the sign of a zero; so they may by the ``inexact_instructions``
     that it uses in the place of C's operations, and where it ``regroups`` factors: those of
-    products in another order, scalars when a sum is there. ``rounded_sums`` are those of which
-    instructions round factors, with bounds.
+    products in another order, scalars when a sum is there, or adds products one by one.
+    ``rounded_sums`` are those of which instructions round factors, with bounds.
     ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
     any number of blocks takes all tiles.
     """

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from eatss.scops.array import ElementType
 from eatss.scops.expression import Binary, Cast, Expression, Literal, Read, Unary
+
+_SUMS = ("+", "-")
 
 
 def added_to(
@@ -16,31 +19,43 @@ def added_to(
     """Return what a value adds to a target, ``None`` if it is no sum of it and something else.
 
     ``t - a * b`` adds ``a * -b``, which is the same in every bit, where ``b`` is a floating-point
-    number: of others conversions on the way may depend on the sign.
+    number: of others conversions on the way may depend on the sign. ``t + a - b`` adds ``a - b``:
+    that is another order.
 
     Args:
         value: of a statement.
         is_target: tells whether a part of it reads what the statement writes.
         type_of: the type of what an access reads, by its number.
     """
-    if not isinstance(value, Binary):
+    if not isinstance(value, Binary) or value.operator not in _SUMS:
         return None
-    if value.operator == "-" and is_target(value.left):
-        *others, last = factors(value.right)
-        negated = Unary(operator="-", operand=last)
-        return product_of([*others, negated]) if _is_floating(last, type_of) else None
-    if value.operator != "+":
-        return None
-    for one, other in ((value.left, value.right), (value.right, value.left)):
-        if is_target(one):
-            return other
-    return None
+    if is_target(value.left):
+        return value.right if value.operator == "+" else _negated(value.right, type_of)
+    if value.operator == "+" and is_target(value.right):
+        return value.left
+    first = added_to(value.left, is_target, type_of)
+    return None if first is None else replace(value, left=first)
 
 
-def _is_floating(factor: Expression, type_of: Callable[[int], ElementType]) -> bool:
-    if isinstance(factor, Read):
-        return type_of(factor.access).is_floating
-    return isinstance(factor, Cast | Literal) and factor.element_type.is_floating
+def terms(value: Expression, type_of: Callable[[int], ElementType]) -> list[Expression]:
+    """Return what a value is the sum of; what is subtracted is negated, where that is exact."""
+    if not isinstance(value, Binary) or value.operator not in _SUMS:
+        return [value]
+    other = value.right if value.operator == "+" else _negated(value.right, type_of)
+    return [value] if other is None else [*terms(value.left, type_of), *terms(other, type_of)]
+
+
+def _negated(value: Expression, type_of: Callable[[int], ElementType]) -> Expression | None:
+    """Return a floating-point value with its sign changed, ``None`` of any other."""
+    if isinstance(value, Binary) and value.operator in _SUMS:
+        left, right = _negated(value.left, type_of), _negated(value.right, type_of)
+        return None if left is None or right is None else replace(value, left=left, right=right)
+    *others, last = factors(value)
+    if isinstance(last, Read):
+        floating = type_of(last.access).is_floating
+    else:
+        floating = isinstance(last, Cast | Literal) and last.element_type.is_floating
+    return product_of([*others, Unary(operator="-", operand=last)]) if floating else None
 
 
 def factors(value: Expression) -> Iterator[Expression]:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, Kernel, Node
 from eatss.kernel.uses import mapped
-from eatss.scops import Binary, Expression, Literal, Read, preorder
-from eatss.scops.factors import added_to
+from eatss.scops import Binary, ElementType, Expression, Literal, Read, preorder
+from eatss.scops.factors import added_to, terms
 
 _SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -60,20 +60,26 @@ def _is_target(node: Compute, part: Expression) -> bool:
 
 def added_to_target(node: Compute, value: Expression) -> Expression | None:
     """Return what a statement adds to its target, ``None`` if it does something else."""
-    return added_to(
-        value,
-        lambda one: _is_target(node, one),
-        lambda access: node.reads[access].buffer.element_type,
-    )
+    return added_to(value, lambda one: _is_target(node, one), lambda n: _type_of(node, n))
+
+
+def added_terms(node: Compute) -> list[Expression]:
+    """Return what a statement adds to its target, term by term; none if it does something else."""
+    added = added_to_target(node, node.statement.value)
+    return [] if added is None else terms(added, lambda n: _type_of(node, n))
 
 
 def own_part(node: Compute) -> Read:
     """Return the part of a sum that reads the statement's own target."""
     value = node.statement.value
-    assert isinstance(value, Binary)
-    own = value.left if _is_target(node, value.left) else value.right
-    assert isinstance(own, Read)
-    return own
+    while isinstance(value, Binary):
+        value = value.right if _is_target(node, value.right) else value.left
+    assert isinstance(value, Read)
+    return value
+
+
+def _type_of(node: Compute, access: int) -> ElementType:
+    return node.reads[access].buffer.element_type
 
 
 def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:

@@ -52,10 +52,10 @@ from eatss.program import (
     total,
 )
 from eatss.program.linear import Linear, linear
-from eatss.scops import AffineValue, Expression, Read, preorder
+from eatss.scops import AffineValue, Binary, Expression, Read, preorder
 from eatss.scops.factors import factors, narrow_factor, product_of
 from eatss.transform.index_sums import in_order
-from eatss.transform.use_instruction import added_to_target
+from eatss.transform.use_instruction import added_terms, added_to_target, own_part
 
 _AXES = 2
 """Loops of a target: its rows and its columns."""
@@ -89,7 +89,8 @@ def use_warp_instruction(kernel: Kernel, instruction: Instruction, taken: set[st
     if not kernel.warps or not instruction.lanes:
         return kernel
     user = _User(kernel, instruction, taken)
-    return replace(kernel, body=mapped(kernel.body, user.changed))
+    body = mapped(kernel.body, user.changed)
+    return replace(kernel, body=body, regroups=kernel.regroups or user.regroups)
 
 
 class _User:
@@ -99,15 +100,19 @@ class _User:
         self._target, *_ = (one for one in instruction.operands if one.role == "inout")
         self._lets = {node.name: node.value for node in every(kernel.body) if isinstance(node, Let)}
         self._taken = taken
+        self.regroups = False
+        """Whether products of one statement are added one after the other."""
 
     def changed(self, node: Node) -> tuple[Node, ...]:
         """Return what takes the place of a node."""
-        nests = _nests(node) if isinstance(node, For) else ()
+        found = _nests(node) if isinstance(node, For) else ()
+        nests = [own for one in found for own in _terms_apart(one)]
         if not nests or len({nest.compute.target for nest in nests}) > 1:
             return (node,)
         made = [self._with(nest) for nest in nests]
         if any(one is None for one in made):
             return (node,)
+        self.regroups = self.regroups or len(nests) > len(found)
         return tuple(node for one in made if one is not None for node in one)
 
     def _with(self, nest: _Nest) -> tuple[Node, ...] | None:
@@ -350,6 +355,17 @@ class _User:
                 return Constant(form.constant // stride % one.extent)
         found = index if stride == 1 else Apply(Operator.QUOTIENT, (index, Constant(stride)))
         return Apply(Operator.REMAINDER, (found, Constant(one.extent)))
+
+
+def _terms_apart(nest: _Nest) -> list[_Nest]:
+    """Return a nest for each product that a statement adds, as if each were a statement."""
+    terms = added_terms(nest.compute)
+    if len(terms) < len(("one", "another")):
+        return [nest]
+    statement, own = nest.compute.statement, own_part(nest.compute)
+    values = [Binary(operator="+", left=own, right=term) for term in terms]
+    apart = [replace(nest.compute, statement=replace(statement, value=one)) for one in values]
+    return [replace(nest, compute=one) for one in apart]
 
 
 def _nests(node: For) -> tuple[_Nest, ...]:

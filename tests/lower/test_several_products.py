@@ -1,0 +1,162 @@
+"""Statements that add several products: warps compute each, as if each were a statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eatss
+from eatss.gpu import load_profile
+from eatss.lower.structures import structures_for
+from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_shape import CudaCandidates
+from eatss.session.session import Session
+from eatss.verify import verify
+from tests.lower.test_products import computed
+from tests.lower.test_shared_sums import MMA, checked
+
+CARD = load_profile("h200")
+SOURCE = """
+#ifndef NI
+#define NI 1000
+#endif
+#ifndef NJ
+#define NJ 1200
+#endif
+#ifndef NK
+#define NK 900
+#endif
+void products(double alpha, double C[NI][NJ], double D[NI][NJ], double A[NI][NK], double B[NK][NJ],
+              double E[NI][NK], double F[NK][NJ])
+{
+#pragma scop
+  for (int i = 0; i < NI; i++)
+    for (int j = 0; j < NJ; j++)
+      for (int k = 0; k < NK; k++) {
+        STATEMENT
+      }
+#pragma endscop
+}
+"""
+TRIANGLE = """
+#ifndef N
+#define N 1000
+#endif
+#ifndef M
+#define M 900
+#endif
+void syr2k(double alpha, double beta, double C[N][N], double A[N][M], double B[N][M])
+{
+#pragma scop
+  for (int i = 0; i < N; i++) {
+    for (int j = 0; j <= i; j++)
+      C[i][j] *= beta;
+    for (int k = 0; k < M; k++)
+      for (int j = 0; j <= i; j++)
+        C[i][j] += A[j][k] * alpha * B[i][k] + B[j][k] * alpha * A[i][k];
+  }
+#pragma endscop
+}
+"""
+IN_TILES: dict[str, Any] = {"tiles": {"i": 32, "j": 32, "k": 16}, "block": {"i": 16, "j": 8}}
+SIZES = [
+    {"NI": 41, "NJ": 38, "NK": 45},  # tiles at edges, whole but for zeros
+    {"NI": 64, "NJ": 32, "NK": 48},
+    {"NI": 5, "NJ": 3, "NK": 1},
+    {"NI": 33, "NJ": 34, "NK": 0},
+]
+FORMS = {
+    "in brackets": "C[i][j] += A[i][k] * B[k][j] + E[i][k] * F[k][j];",
+    "one after the other": "C[i][j] = C[i][j] + A[i][k] * B[k][j] + E[i][k] * F[k][j];",
+    "subtracted": "C[i][j] -= A[i][k] * B[k][j] + alpha * E[i][k] * F[k][j];",
+    "of complex numbers": """
+        C[i][j] += A[i][k] * B[k][j] - E[i][k] * F[k][j];
+        D[i][j] += A[i][k] * F[k][j] + E[i][k] * B[k][j];""",
+    "of one factor": "C[i][j] = C[i][j] - A[i][k] * B[k][j] + A[i][k] * F[k][j];",
+}
+
+
+def source_of(form: str) -> str:
+    return SOURCE.replace("STATEMENT", form)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_product_is_right_at_all_sizes(name: str, tmp_path: Path) -> None:
+    stages = Random(name).choice([1, 2, 3])
+    source = source_of(FORMS[name])
+    program = checked(source, tmp_path, SIZES, instructions=[MMA], stages=stages, **IN_TILES)
+    statements = {"S0", "S1"} if "D[i][j]" in FORMS[name] else {"S0"}
+    assert computed(program, MMA) == statements
+    assert all(kernel.regroups for kernel in program.kernels)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "C[i][j] += A[i][k] * B[k][j] + E[i][k];",  # the second is no product of two matrices
+        "C[i][j] += A[i][k] * B[k][j] + E[i][k] * F[i][j];",
+        "C[i][j] += (A[i][k] * B[k][j] + 1) * F[k][j];",
+        "C[i][j] = A[i][k] * B[k][j] - C[i][j];",
+    ],
+)
+def test_what_adds_something_else_has_no_products(statement: str) -> None:
+    source = source_of(statement).replace("F[NK][NJ]", "F[NK > NI ? NK : NI][NJ]")
+    program = eatss.inspect(source, cut="eatss")
+    found = structures_for(program, CARD)
+    assert all(one.instruction is None for own in found.values() for one in own)
+
+
+def expected_of(statements: str) -> tuple[float, float]:
+    """Return time and energy that are expected of one layout in which warps multiply."""
+    program = Session(source_of(statements)).symbolic.program
+    (facts,) = program.facts
+    structure = next(
+        one
+        for one in structures_for(program, CARD)[facts.name]
+        if one.instruction is not None and one.shared_loop is None
+    )
+
+    def column(value: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return np.array([float(value)])
+
+    layout = CudaCandidates(
+        tiles={"i": column(128), "j": column(96), "k": column(16)},
+        threads={"i": column(32), "j": column(8)},
+        staged={one: column(1) for cut in structure.launches for one in cut.stageable},
+        lanes=column(1),
+        sum_tile=column(1),
+        chunks=column(1),
+        stages=column(3),
+        streams=column(0),
+    )
+    found = CudaModel.of(facts, CARD).columns(structure, layout).total
+    return float(found.time_s[0]), float(found.energy_j[0])
+
+
+def test_they_are_expected_to_take_what_two_statements_take() -> None:
+    apart = "C[i][j] += A[i][k] * B[k][j]; C[i][j] += E[i][k] * F[k][j];"
+    one = expected_of("C[i][j] += A[i][k] * B[k][j];")
+    together = expected_of(FORMS["in brackets"])
+    assert together == pytest.approx(expected_of(apart), rel=0.005)
+    assert together[0] > 1.8 * one[0]
+
+
+@pytest.mark.parametrize("name", ["in brackets", "subtracted"])
+def test_blocks_take_shares_of_them(name: str, tmp_path: Path) -> None:
+    program = checked(
+        source_of(FORMS[name]), tmp_path, SIZES, instructions=[MMA], stages=2, stream={"k": 6},
+        **IN_TILES,
+    )  # fmt: skip
+    assert any("equal shares of the turns over k" in one for one in program.kernels[0].notes)
+    assert computed(program, MMA) == {"S0"}
+
+
+def test_triangles_of_several_products_are_right(tmp_path: Path) -> None:
+    program = eatss.codegen(TRIANGLE, gpu="h200", output=tmp_path, instructions=[MMA], **IN_TILES)
+    assert computed(program, MMA) == {"S1"}
+    sizes = [{"N": 77, "M": 45}, {"N": 64, "M": 32}, {"N": 33, "M": 17}]
+    assert verify(tmp_path, sizes=sizes).ok
