@@ -43,6 +43,7 @@ from benchmarks.library_workloads import (
     unseen_parts,
     unseen_shares,
     unseen_streams,
+    unseen_terms,
     workloads,
 )
 from benchmarks.recorded import RESULTS, geometric_mean
@@ -104,6 +105,7 @@ _GROUPS = {
     "unseen-shares": unseen_shares,
     "unseen-streams": unseen_streams,
     "unseen-bound": unseen_bound,
+    "unseen-terms": unseen_terms,
 }
 """Products of halves; shapes that nobody looked at before the code was done, by when that was."""
 

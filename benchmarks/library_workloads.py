@@ -102,6 +102,22 @@ def _trailing_update(torch: Any, C: Any, A: Any, B: Any) -> None:
     torch.addmm(C, A, B, alpha=-1, out=C)
 
 
+def _complex_product(torch: Any, Cr: Any, Ci: Any, Ar: Any, Ai: Any, Br: Any, Bi: Any) -> None:
+    torch.mm(Ar, Br, out=Cr)
+    torch.addmm(Cr, Ai, Bi, alpha=-1, out=Cr)
+    torch.mm(Ar, Bi, out=Ci)
+    torch.addmm(Ci, Ai, Br, out=Ci)
+
+
+def _scatter_matrix(torch: Any, S: Any, X: Any, m: Any) -> None:
+    centred = X - m
+    torch.mm(centred.T, centred, out=S)
+
+
+def _mixed_values(torch: Any, O: Any, P: Any, V: Any) -> None:  # noqa: E741 - its name in the program
+    torch.bmm(P, V, out=O)
+
+
 def _cost_volume(torch: Any, V: Any, X: Any, Y: Any) -> None:
     torch.bmm(X.mT, Y, out=V)
 
@@ -381,6 +397,7 @@ def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
     chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
     chosen_when_done |= unseen_parts() | unseen_shares() | unseen_streams() | unseen_bound()
+    chosen_when_done |= unseen_terms()
     return workloads() | other_shapes() | reductions() | half_products() | chosen_when_done
 
 
@@ -548,6 +565,51 @@ def unseen_bound() -> dict[str, Workload]:
         "bound-trmm": _trmm_of(2380),
         "bound-trailing-update": update,
         "bound-cost-volume": volume,
+    }
+
+
+def unseen_terms() -> dict[str, Workload]:
+    """Return further shapes, chosen when statements could add and subtract several products.
+
+    Three are programs of their own.
+    """
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 2130, "NJ": 1970, "NK": 2690},
+        "syrk": {"NI": 2270, "NJ": 1830},
+        "syr2k": {"NI": 1610, "NJ": 2050},
+        "symm": {"NI": 1730, "NJ": 1950},
+        "2mm": {"NI": 1540, "NJ": 2210, "NK": 1370, "NL": 1690},
+        "product-tt": {"NI": 1890, "NJ": 2370, "NK": 2150},
+    }
+    parts = ("Cr", "Ci"), ("Ar", "Ai"), ("Br", "Bi")
+    along = ("NI", "NJ"), ("NI", "NK"), ("NK", "NJ")
+    complex_product = Workload(
+        source=PROGRAMS / "complex-product.c",
+        sizes={"NI": 1310, "NJ": 1670, "NK": 1430},
+        shapes={one: own for names, own in zip(parts, along, strict=True) for one in names},
+        result="Ci",
+        call=_complex_product,
+    )
+    scatter = Workload(
+        source=PROGRAMS / "scatter-matrix.c",
+        sizes={"NI": 1750, "NK": 2350},
+        shapes={"S": ("NI", "NI"), "X": ("NK", "NI"), "m": ("NI",)},
+        result="S",
+        call=_scatter_matrix,
+    )
+    values = Workload(
+        source=PROGRAMS / "mixed-values.c",
+        sizes={"NH": 20, "NI": 1130, "NJ": 970, "ND": 80},
+        shapes={"O": ("NH", "NI", "ND"), "P": ("NH", "NI", "NJ"), "V": ("NH", "NJ", "ND")},
+        result="O",
+        call=_mixed_values,
+    )
+    return {
+        **_resized("terms", sizes),
+        "terms-trmm": _trmm_of(2540),
+        "terms-complex-product": complex_product,
+        "terms-scatter-matrix": scatter,
+        "terms-mixed-values": values,
     }
 
 
