@@ -333,7 +333,8 @@ class ProductFacts:
 
     A statement that adds several products has one for each of them.
     ``rows`` and ``columns`` are the mapped loops along which the first and the second factor move,
-    ``sum_loop`` is the serial one of the sums. ``references`` are those of both, by index.
+    ``sum_loop`` is the serial one of the sums. ``references`` are those of both, by index. The last
+    turn ``ends_whole`` where zeros stand beside boxes: a factor is what is read, and no difference.
     """
 
     statement: str
@@ -341,6 +342,7 @@ class ProductFacts:
     columns: str
     sum_loop: str
     references: tuple[int, ...]
+    ends_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

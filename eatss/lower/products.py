@@ -27,7 +27,16 @@ from eatss.polyhedral.kernel import Reference
 from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
-from eatss.scops import AffineValue, ElementType, Expression, Read, Statement, preorder
+from eatss.scops import (
+    AffineValue,
+    Cast,
+    ElementType,
+    Expression,
+    Read,
+    Statement,
+    Unary,
+    preorder,
+)
 from eatss.scops.factors import added_to, factors, narrow_factor, terms
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
@@ -207,10 +216,29 @@ def _products(
             return ()
         found.append(
             ProductFacts(
-                statement=name, rows=rows, columns=columns, sum_loop=sum_loop, references=references
+                statement=name,
+                rows=rows,
+                columns=columns,
+                sum_loop=sum_loop,
+                references=references,
+                ends_whole=any(
+                    sum_loop in _moving(work, at)
+                    for at in _read_alone(statement, known, term)
+                    if at is not None
+                ),
             )
         )
     return tuple(found)
+
+
+def _read_alone(
+    statement: Statement, known: tuple[Reference, ...], product: Expression
+) -> Iterator[int | None]:
+    """Yield the references that are factors, with another sign or type at most."""
+    for factor in factors(product):
+        inner = factor.operand if isinstance(factor, Unary | Cast) else factor
+        if isinstance(inner, Read):
+            yield _reference(known, statement, inner.access)
 
 
 def _factors_of(

@@ -30,8 +30,18 @@ from eatss.lower.storage import Place
 from eatss.lower.thread_ast import Phase, tile_set
 from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.pieces import Piece
-from eatss.scops import Binary, Cast, ElementType, Expression, Literal, Read, Statement, Unary
-from eatss.scops.factors import added_to, terms
+from eatss.scops import (
+    Binary,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Statement,
+    Unary,
+    preorder,
+)
+from eatss.scops.factors import added_to, factors, terms
 
 Types: TypeAlias = Mapping[str, ElementType]
 """The types of arrays, by name."""
@@ -74,7 +84,7 @@ def over_whole_tiles(
         if whole is None:
             return None
         statement = piece.statement(instance.get_tuple_name())
-        products = _staged_factors(statement, tiles, held, values, types) or ()
+        products = _staged_products(statement, tiles, held, values, types) or ()
         box = tile_set(instance.get_ctx(), [*phase.mapped, *phase.serial]).intersect(known)
         own = without_parameters(instance.intersect_params(box), serial)
 
@@ -82,7 +92,7 @@ def over_whole_tiles(
             points: isl.Set,
             instance: isl.Set = instance,
             statement: Statement = statement,
-            products: Sequence[Sequence[int]] = products,
+            products: Sequence[_Product] = products,
             own: isl.Set = own,
         ) -> bool:
             extra = coalesced(points.subtract(instance).intersect_params(live))
@@ -133,10 +143,10 @@ def whole_if_finite(
     for instance in phase.instances:
         whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known, types)
         statement = piece.statement(instance.get_tuple_name())
-        products = _all_factors(statement, held, types)
-        if whole is None or len(products) > 1:
+        products = _products(statement, held, types)
+        if whole is None or len(products) > 1 or products[0].inside:
             return None
-        (factors,) = products
+        factors = products[0].factors
         extra = coalesced(whole.subtract(instance).intersect_params(live))
         needed = factors_beside_zeros(statement, extra, {
             number: tiles[statement.name, number].footprint
@@ -170,18 +180,18 @@ def runs_whole_if_finite(
         types: those of arrays.
     """
     statement, instance = piece.statement(name), piece.domain_of(name)
-    products = _all_factors(statement, held, types)
-    scalars = frozenset((name, at) for own in products for at in own if (name, at) not in staged)
-    found = _staged_factors(statement, staged, held, scalars, types)
-    if found is None or len(found) > 1:
+    products = _products(statement, held, types)
+    every = {(name, at) for own in products for at in own.every}
+    found = _staged_products(statement, staged, held, every - {*staged}, types)
+    if found is None or len(found) > 1 or found[0].inside:
         return False
-    (factors,) = found
+    (only,) = found
     bound = [loop.name for loop in piece.band]
     live = without_parameters(instance.params(), [one for one in bound if one not in mapped])
     everywhere = isl.Set.from_basic_set(instance.affine_hull())
     extra = coalesced(everywhere.subtract(instance).intersect_params(live))
-    every = without_parameters(instance, bound)
-    read = {at: every.apply(statement.accesses[at].relation) for at in factors}
+    points = without_parameters(instance, bound)
+    read = {at: points.apply(statement.accesses[at].relation) for at in only.factors}
     return factors_beside_zeros(statement, extra, read) is not None
 
 
@@ -254,7 +264,7 @@ def is_product(
     types: Types,
 ) -> bool:
     """Tell whether a statement adds a product of what is staged to a register."""
-    return _staged_factors(statement, staged, held, values, types) is not None
+    return _staged_products(statement, staged, held, values, types) is not None
 
 
 def _over_whole_tile(
@@ -269,7 +279,8 @@ def _over_whole_tile(
 ) -> isl.Set | None:
     """Return all points of a tile as instances of a statement that adds a product to a register."""
     statement = piece.statement(instance.get_tuple_name())
-    if _staged_factors(statement, tiles, held, values, types) is None:
+    products = _staged_products(statement, tiles, held, values, types)
+    if products is None:
         return None
     loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
     box = tile_set(instance.get_ctx(), loops).intersect(known)
@@ -277,8 +288,7 @@ def _over_whole_tile(
     inside = {one.name for one in loops}
     if not set(phase.bound) <= inside or not box.is_subset(everywhere.params()):
         return None
-    products = _staged_factors(statement, tiles, held, values, types) or ()
-    numbers = dict.fromkeys(number for own in products for number in own)
+    numbers = dict.fromkeys(number for own in products for number in own.every)
     places = [(number, tiles[statement.name, number]) for number in numbers]
     return everywhere if all(_is_in_box(everywhere, statement, *one) for one in places) else None
 
@@ -302,7 +312,7 @@ def _adds_zeros(
     extra: isl.Set,
     own: isl.Set,
     statement: Statement,
-    factors: Sequence[int],
+    product: _Product,
     tiles: Mapping[Place, SharedTile],
 ) -> bool:
     """Tell whether instances that are too much add zero: some factor of each of them is.
@@ -315,11 +325,11 @@ def _adds_zeros(
         extra: the instances, by the mapped loops.
         own: those of the program in the tile, likewise.
         statement: what they compute.
-        factors: its staged factors.
+        product: one that it adds, what is staged of it.
         tiles: where references are staged.
     """
     left = extra
-    for number in factors:
+    for number in product.every:
         # the relation holds in the domain only: which element it is elsewhere, its hull says
         element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
         if not element.is_single_valued():
@@ -328,36 +338,57 @@ def _adds_zeros(
         read = extra.intersect(element.intersect_range(footprint).domain())
         if not read.apply(element).is_subset(own.apply(element)):
             return False
-        left = left.intersect(read)
+        if number in product.factors:
+            left = left.intersect(read)
     return bool(left.is_empty())
 
 
-def _staged_factors(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Product:
+    """A product that is added to a register, by the accesses that it reads.
+
+    ``factors`` are factors themselves, which are zero where their boxes are. Those ``inside`` are
+    read by other factors, as in ``(A[k][i] - m[i]) * B[k][j]``.
+    """
+
+    factors: tuple[int, ...]
+    inside: tuple[int, ...]
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        """All accesses."""
+        return tuple(dict.fromkeys((*self.factors, *self.inside)))
+
+
+def _staged_products(
     statement: Statement,
     tiles: Collection[Place],
     held: Collection[Place],
     values: Collection[Place],
     types: Types,
-) -> Sequence[Sequence[int]] | None:
-    """Return the staged factors of each product that is added to a register.
+) -> Sequence[_Product] | None:
+    """Return the products that are added to a register, what is staged of each.
 
     ``None`` where the statement does something else, or adds a product of which nothing is staged.
     """
-    found: list[list[int]] = []
-    for own in _all_factors(statement, held, types):
-        places = {number: (statement.name, number) for number in own}
-        staged = [number for number, place in places.items() if place in tiles]
+    found: list[_Product] = []
+    for own in _products(statement, held, types):
+        places = {number: (statement.name, number) for number in own.every}
+        staged = {number for number, place in places.items() if place in tiles}
         rest = [place for number, place in places.items() if number not in staged]
         if not staged or not all(place in values for place in rest):
             return None
-        found.append(staged)
+        found.append(
+            _Product(
+                factors=tuple(one for one in own.factors if one in staged),
+                inside=tuple(one for one in own.inside if one in staged),
+            )
+        )
     return found or None
 
 
-def _all_factors(
-    statement: Statement, held: Collection[Place], types: Types
-) -> Sequence[Sequence[int]]:
-    """Return the factors of products that are added to a register; none of anything else."""
+def _products(statement: Statement, held: Collection[Place], types: Types) -> Sequence[_Product]:
+    """Return the products that are added to a register; none of anything else."""
     own_types = [types[one.array] for one in statement.accesses]
 
     def is_target(one: Expression) -> bool:
@@ -372,8 +403,38 @@ def _all_factors(
         every = [value.right] if whole and isinstance(value, Binary) else []
     else:
         every = terms(added, lambda access: own_types[access])
-    found = [_factors(one, own_types) for one in every]
-    return [] if any(not one for one in found) else [one for one in found if one]
+    found = [_product(one, own_types) for one in every]
+    known = [one for one in found if one is not None and one.every]
+    return known if len(known) == len(found) else []
+
+
+def _product(value: Expression, types: Sequence[ElementType]) -> _Product | None:
+    """Return what a product reads, ``None`` where it is none."""
+    plain: list[int] = []
+    inside: list[int] = []
+    for factor in factors(value):
+        own = _factors(factor, types)
+        if own is not None:
+            plain += own
+            continue
+        if not _stays_finite(factor, types):
+            return None
+        inside += [one.access for one in preorder(factor) if isinstance(one, Read)]
+    return _Product(factors=tuple(plain), inside=tuple(inside))
+
+
+def _stays_finite(value: Expression, types: Sequence[ElementType]) -> bool:
+    """Tell whether sums, differences and products of floating-point numbers are all that is done.
+
+    With zeros in the place of what is read they are numbers, too.
+    """
+    return all(
+        (isinstance(one, Binary) and one.operator in ("+", "-", "*"))
+        or (isinstance(one, Unary) and one.operator == "-")
+        or (isinstance(one, Literal) and one.element_type.is_floating)
+        or (isinstance(one, Read) and types[one.access].is_floating)
+        for one in preorder(value)
+    )
 
 
 def _factors(value: Expression, types: Sequence[ElementType]) -> list[int] | None:

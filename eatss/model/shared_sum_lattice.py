@@ -65,6 +65,10 @@ def _streaming(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) ->
     along = (np.ceil(trips[one.name] / lattice.tiles[one.name]) for one in mapped_loops(facts))
     tiles = prod(along, start=np.ones(len(lattice)))
     staged = sum((lattice.staged.values()), start=np.zeros(len(lattice))) > 0
+    still = sum(
+        (on for group, on in lattice.staged.items() if not _moves(facts, lattice, group)),
+        start=np.zeros(len(lattice)),
+    )
     spread = lattice.structure.spreads or lattice.structure.host_loop is not None
     rows, blocks = [], []
     for each in STREAMS_PER_SM:
@@ -72,11 +76,21 @@ def _streaming(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) ->
         rounds = tiles / count
         idle = 1.0 - rounds / np.ceil(rounds)
         wanted = staged & (idle > LEAST_IDLE) & (lattice.structure.stream_loop is not None)
+        wanted = wanted & (still == 0)
         kept = np.flatnonzero(wanted & (not spread))
         rows.append(kept)
         blocks.append(np.full(len(kept), count, dtype=np.int64))
     every = lattice.rows(np.concatenate(rows))
     return replace(every, streams=np.concatenate(blocks))
+
+
+def _moves(facts: KernelFacts, lattice: CudaLattice, group: tuple[int, ...]) -> bool:
+    """Tell whether a box is another one in each step: others are copied once for a tile."""
+    return any(
+        access.reference in group and lattice.structure.stream_loop in dict(access.strides)
+        for statement in facts.work.statements
+        for access in statement.accesses
+    )
 
 
 def sharing_lattices(

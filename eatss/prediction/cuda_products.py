@@ -37,9 +37,10 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     instruction, product = _used(of, statement)
     steps = of.share(statement) * of.steps(of.serial(statement))
     cut = steps * of.cut_share(statement)
-    plain = cut * (1.0 - of.runs_whole(statement))
+    alone = cut * (1.0 - of.runs_whole(statement))
+    plain = alone + (steps - alone) * _in_last_turns(of, statement)
     _add_plain(of, demand, statement, plain)
-    _add_votes(of, demand, product, cut - plain)
+    _add_votes(of, demand, product, cut - alone)
     steps = steps * of.steps_beside(statement) - plain
     terms = _terms(of, statement)
     groups = terms * steps / instruction.steps
@@ -97,6 +98,19 @@ def _add_plain(
     waits = steps * (of.card.shared_cycles + loads * wave)
     demand.chain_cycles += waits + steps * issue
     demand.edge_cycles += (of.candidates.stages > 1) * waits
+
+
+def _in_last_turns(of: CudaLaunch, statement: StatementFacts) -> Column:
+    """Return the share of steps in turns that the end of the sum cuts off and that are not whole.
+
+    Warps multiply in whole turns only.
+    """
+    products = [one for one in of.cut.products if one.statement == statement.name]
+    if all(one.ends_whole for one in products):
+        return of.zeros
+    name = products[0].sum_loop
+    steps = of.trips[name]
+    return np.asarray(np.mod(steps, of.shape.tile[name]) / max(1.0, steps))
 
 
 def is_product(of: CudaLaunch, statement: StatementFacts) -> bool:

@@ -6,7 +6,9 @@ becomes
 
     for (ri…) for (rr…) A_r[ri][rr] += T[i][j][k] * (B[j][r] * C[k][r]);
 
-The compiler then multiplies ``B * C`` once for all ``ri``. Results are rounded otherwise.
+The compiler then multiplies ``B * C`` once for all ``ri``. Several products are added one by one:
+``C_r += a * b + d * e`` becomes ``C_r = C_r + a * b + d * e``, two operations instead of three.
+Results are rounded otherwise.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from eatss.kernel.nodes import Compute, Element, For, If, Kernel, Let, Node, Sco
 from eatss.program import names_in
 from eatss.scops import Binary, Expression, Read
 from eatss.scops.factors import factors, regrouped
-from eatss.transform.use_instruction import added_to_target, own_part
+from eatss.transform.use_instruction import added_terms, added_to_target, own_part
+
+_SUMS = ("+", "-")
 
 Names = Mapping[str, frozenset[str]]
 """Which points of a thread a name depends on, by their counters."""
@@ -27,7 +31,8 @@ Names = Mapping[str, frozenset[str]]
 def with_factors_grouped(kernel: Kernel) -> Kernel:
     """Return a kernel whose sums multiply factors first that depend on the same points.
 
-    Factors are what is read, of products that are added to a register in a loop.
+    Factors are what is read, of products that are added to a register in a loop. Of several
+    products each is added by itself.
     """
     body = _changed(kernel.body, {}, repeats=False)
     return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
@@ -60,9 +65,13 @@ def _changed(nodes: Sequence[Node], names: Names, *, repeats: bool) -> tuple[Nod
 
 def _grouped(node: Node, known: Names) -> Node:
     assert isinstance(node, Compute)
-    value = node.statement.value
-    added = added_to_target(node, value)
-    if added is None or node.target.buffer.space != "register":
+    if node.target.buffer.space != "register":
+        return node
+    terms = added_terms(node)
+    if len(terms) > 1:
+        return _one_by_one(node, terms)
+    added = added_to_target(node, node.statement.value)
+    if added is None:
         return node
     parts = list(factors(added))
     if len(parts) < 3 or not all(isinstance(one, Read) for one in parts):
@@ -76,6 +85,27 @@ def _grouped(node: Node, known: Names) -> Node:
     summed = Binary(operator="+", left=own_part(node), right=product)
     statement = replace(node.statement, value=summed)
     return node if product == added else replace(node, statement=statement)
+
+
+def _one_by_one(node: Compute, terms: Sequence[Expression]) -> Compute:
+    """Return a statement that adds products to its target one after the other."""
+    products = all(len(list(factors(one))) > 1 for one in terms)
+    if not products or not node.target.buffer.element_type.is_floating or _is_in_turn(node):
+        return node
+    value: Expression = own_part(node)
+    for term in terms:
+        value = Binary(operator="+", left=value, right=term)
+    return replace(node, statement=replace(node.statement, value=value))
+
+
+def _is_in_turn(node: Compute) -> bool:
+    """Tell whether terms are added to the target one after the other already."""
+    value = node.statement.value
+    while isinstance(value, Binary) and value.operator in _SUMS:
+        if isinstance(value.right, Binary) and value.right.operator in _SUMS:
+            return False
+        value = value.left
+    return value == own_part(node)
 
 
 def _of_element(element: Element, known: Names) -> frozenset[str]:

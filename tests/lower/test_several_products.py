@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -153,6 +154,22 @@ def test_blocks_take_shares_of_them(name: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert any("equal shares of the turns over k" in one for one in program.kernels[0].notes)
     assert computed(program, MMA) == {"S0"}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_threads_add_them_one_by_one(name: str, tmp_path: Path) -> None:
+    source = source_of(FORMS[name]).replace("double", "float")
+    program = checked(source, tmp_path, SIZES[:3], stages=2, **IN_TILES)
+    body = program.text.partition("__global__")[2]
+    assert re.search(r"C_r\[ri\]\[rj\] = C_r\[ri\]\[rj\] [+-] sh\.A", body)
+    assert not re.search(r"C_r\[ri\]\[rj\] [+-]?= sh", body)
+
+
+def test_their_order_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+    source = source_of(FORMS["in brackets"])
+    program = checked(source, tmp_path, SIZES[:2], strict_fp=True, **IN_TILES)
+    assert program.kernels[0].bit_exact
+    assert "C_r[ri][rj] += sh.A" in program.text
 
 
 def test_triangles_of_several_products_are_right(tmp_path: Path) -> None:
