@@ -38,6 +38,7 @@ from benchmarks.library_workloads import (
     unseen,
     unseen_bound,
     unseen_edges,
+    unseen_factors,
     unseen_last,
     unseen_later,
     unseen_parts,
@@ -106,6 +107,7 @@ _GROUPS = {
     "unseen-streams": unseen_streams,
     "unseen-bound": unseen_bound,
     "unseen-terms": unseen_terms,
+    "unseen-factors": unseen_factors,
 }
 """Products of halves; shapes that nobody looked at before the code was done, by when that was."""
 

@@ -118,6 +118,16 @@ def _mixed_values(torch: Any, O: Any, P: Any, V: Any) -> None:  # noqa: E741 - i
     torch.bmm(P, V, out=O)
 
 
+def _dense_layer(torch: Any, Y: Any, X: Any, W: Any, b: Any) -> None:
+    torch.addmm(b, X, W.T, out=Y)
+    torch.relu_(Y)
+
+
+def _congruence(torch: Any, M: Any, T: Any, W: Any, A: Any) -> None:
+    torch.mm(W, A, out=T)
+    torch.mm(A.T, T, out=M)
+
+
 def _cost_volume(torch: Any, V: Any, X: Any, Y: Any) -> None:
     torch.bmm(X.mT, Y, out=V)
 
@@ -397,7 +407,7 @@ def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
     chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
     chosen_when_done |= unseen_parts() | unseen_shares() | unseen_streams() | unseen_bound()
-    chosen_when_done |= unseen_terms()
+    chosen_when_done |= unseen_terms() | unseen_factors()
     return workloads() | other_shapes() | reductions() | half_products() | chosen_when_done
 
 
@@ -610,6 +620,41 @@ def unseen_terms() -> dict[str, Workload]:
         "terms-complex-product": complex_product,
         "terms-scatter-matrix": scatter,
         "terms-mixed-values": values,
+    }
+
+
+def unseen_factors() -> dict[str, Workload]:
+    """Return further shapes, chosen when factors could be differences at edges, too.
+
+    Two are programs of their own.
+    """
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 3210, "NJ": 1490, "NK": 1870},
+        "syrk": {"NI": 1660, "NJ": 2420},
+        "syr2k": {"NI": 2090, "NJ": 1310},
+        "symm": {"NI": 2010, "NJ": 1780},
+        "3mm": {"NI": 1270, "NJ": 1690, "NK": 2030, "NL": 1450, "NM": 1110},
+        "product-tt": {"NI": 2210, "NJ": 1810, "NK": 2610},
+    }
+    layer = Workload(
+        source=PROGRAMS / "dense-layer.c",
+        sizes={"NN": 2650, "NO": 1370, "NI": 1810},
+        shapes={"Y": ("NN", "NO"), "X": ("NN", "NI"), "W": ("NO", "NI"), "b": ("NO",)},
+        result="Y",
+        call=_dense_layer,
+    )
+    congruence = Workload(
+        source=PROGRAMS / "congruence.c",
+        sizes={"NI": 1930, "NJ": 1410},
+        shapes={"M": ("NJ", "NJ"), "T": ("NI", "NJ"), "W": ("NI", "NI"), "A": ("NI", "NJ")},
+        result="M",
+        call=_congruence,
+    )
+    return {
+        **_resized("factors", sizes),
+        "factors-trmm": _trmm_of(2260),
+        "factors-dense-layer": layer,
+        "factors-congruence": congruence,
     }
 
 

@@ -15,7 +15,7 @@ import islpy as isl
 from eatss.isl_names import affine_form, constant_value, coupled_dims, maps_of, output_affs
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.program import Constant
-from eatss.scops import Array, Binary, ElementType, Expression, Read, Scop, Statement
+from eatss.scops import Array, Binary, ElementType, Expression, Read, Scop, Statement, Unary
 from eatss.scops.factors import added_to, factors, product_of, regrouped
 from eatss.work.count import count
 from eatss.work.operations import Operations, operations_of
@@ -203,6 +203,8 @@ def _in_sum(
         return isinstance(value, Read) and statement.accesses[value.access].text == target.text
 
     def is_scalar(value: Expression) -> bool:
+        if isinstance(value, Unary) and value.operator == "-":
+            return is_scalar(value.operand)
         if not isinstance(value, Read):
             return False
         array = statement.accesses[value.access].array

@@ -144,7 +144,7 @@ def whole_if_finite(
         whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known, types)
         statement = piece.statement(instance.get_tuple_name())
         products = _products(statement, held, types)
-        if whole is None or len(products) > 1 or products[0].inside:
+        if whole is None or len(products) != 1 or products[0].inside:
             return None
         factors = products[0].factors
         extra = coalesced(whole.subtract(instance).intersect_params(live))

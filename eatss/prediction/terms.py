@@ -153,7 +153,8 @@ def _fetched(demand: Demand, card: Card, resident: Column) -> Column:
     """
     lost = (resident > 1) & (demand.apart_code > _INSTRUCTIONS_KEPT)
     warps = demand.blocks * np.ceil(demand.threads / card.warp)
-    most = np.ceil(demand.blocks / card.sms)
+    tiles = np.ceil(demand.blocks / card.sms)
+    most = np.where(demand.streams > 0, demand.stream_tiles, tiles)
     each = demand.instructions / warps * most * demand.apart_again
     return np.asarray(lost * _APART * _FETCH_CYCLES * each)
 

@@ -50,12 +50,14 @@ def _negated(value: Expression, type_of: Callable[[int], ElementType]) -> Expres
     if isinstance(value, Binary) and value.operator in _SUMS:
         left, right = _negated(value.left, type_of), _negated(value.right, type_of)
         return None if left is None or right is None else replace(value, left=left, right=right)
-    *others, last = factors(value)
-    if isinstance(last, Read):
-        floating = type_of(last.access).is_floating
+    if isinstance(value, Binary) and value.operator == "*":
+        right = _negated(value.right, type_of)
+        return None if right is None else replace(value, right=right)
+    if isinstance(value, Read):
+        floating = type_of(value.access).is_floating
     else:
-        floating = isinstance(last, Cast | Literal) and last.element_type.is_floating
-    return product_of([*others, Unary(operator="-", operand=last)]) if floating else None
+        floating = isinstance(value, Cast | Literal) and value.element_type.is_floating
+    return Unary(operator="-", operand=value) if floating else None
 
 
 def factors(value: Expression) -> Iterator[Expression]:

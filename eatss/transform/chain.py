@@ -76,7 +76,7 @@ def transformed(
         kernel = _changed(kernel, name, sizes, most_shared_bytes)
     for name in instructions:
         instruction = INSTRUCTIONS.get(name)
-        kernel = _with_instruction(kernel, instruction, sizes)
+        kernel = _with_instruction(kernel, instruction, sizes, apart=stream is not None)
     if kernel.warps:
         kernel = padded_for_lanes(kernel, most_shared_bytes)
         kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
@@ -140,16 +140,19 @@ def _with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) 
     return kernel if found.body == kernel.body else with_rows_one_by_one(found)
 
 
-def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collection[str]) -> Kernel:
+def _with_instruction(
+    kernel: Kernel, instruction: Instruction, sizes: Collection[str], *, apart: bool
+) -> Kernel:
     """Return a kernel that uses an instruction where it fits.
 
-    One of warps makes sums of whole tiles, so factors that all products share can wait.
+    One of warps makes sums of whole tiles, so factors that all products share can wait, and so can
+    what sums begin with if they are to be ``apart``.
     """
     if not instruction.lanes:
         return use_instruction(kernel, instruction)
     in_turn = with_matrices_in_turn(kernel, instruction) if kernel.warps else kernel
     taken = taken_names(kernel, sizes)
-    sums = with_sums_continued(with_factors_last(in_turn, taken))
+    sums = with_sums_continued(with_factors_last(in_turn, taken, apart=apart))
     found = use_warp_instruction(sums, instruction, taken)
     if _performs(found, instruction):
         return with_rows_one_by_one(with_matrices_loaded(found, instruction))

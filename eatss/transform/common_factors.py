@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from eatss.free_names import free_name
 from eatss.kernel.nodes import (
@@ -38,9 +39,10 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.uses import accesses, buffers_of, elements, every, with_elements
 from eatss.program import Name, names_in
-from eatss.scops import Binary, Expression, Read, preorder
+from eatss.scops import Binary, Expression, Read, Unary, preorder
 from eatss.scops.factors import factors, product_of
 from eatss.transform.register_places import over_places
+from eatss.transform.tiles_of_steps import is_zero
 from eatss.transform.use_instruction import added_to_target, own_part
 
 
@@ -54,15 +56,16 @@ def with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) -
 
     Where warps compute products, sums without such factors that would begin with loaded values are
     parted from them, too: NVRTC 13.0 finds registers for them then, and otherwise takes stack. So
-    are all that are to be ``apart``.
+    are all that are to be ``apart``, whatever they begin with but zero.
     """
     overlaid = frozenset(name for group in kernel.overlaid for name in group)
-    body = _changed(kernel.body, taken, overlaid, apart=apart or bool(kernel.warps))
+    parted: _Parted = "all" if apart else "loaded" if kernel.warps else "none"
+    body = _changed(kernel.body, taken, overlaid, apart=parted)
     return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
 
 
 def _changed(
-    nodes: Sequence[Node], taken: set[str], overlaid: frozenset[str], *, apart: bool
+    nodes: Sequence[Node], taken: set[str], overlaid: frozenset[str], *, apart: _Parted
 ) -> tuple[Node, ...]:
     for at, node in enumerate(nodes):
         sum_ = _Sum.of(nodes[:at], node, apart=apart) if isinstance(node, For | If) else None
@@ -82,6 +85,10 @@ def _changed(
     return tuple(found)
 
 
+_Parted = Literal["none", "loaded", "all"]
+"""Which sums are parted from what they begin with."""
+
+
 class _Sum:
     """A loop that adds products to registers, what stands before it, and the shared factors."""
 
@@ -93,10 +100,10 @@ class _Sum:
         self._computes = [one for one in every((loop,)) if isinstance(one, Compute)]
 
     @classmethod
-    def of(cls, before: Sequence[Node], loop: For | If, *, apart: bool) -> _Sum | None:
+    def of(cls, before: Sequence[Node], loop: For | If, *, apart: _Parted) -> _Sum | None:
         """Return the sum of a loop, which may stand behind a test, if it has shared factors.
 
-        ``apart`` ones need no factors if they begin with loaded values.
+        ``apart`` ones need no factors if they begin with such values.
         """
         computes = [one for one in every((loop,)) if isinstance(one, Compute)]
         orelse = isinstance(loop, If) and loop.orelse
@@ -114,7 +121,10 @@ class _Sum:
         if buffer in used or not _alone(before, buffer, loop):
             return None
         shared = _factors_of_all(computes)
-        if shared is None or not (shared or (apart and _is_loaded(before, buffer))):
+        parted = (apart != "none" and _is_loaded(before, buffer)) or (
+            apart == "all" and _is_computed(before, buffer)
+        )
+        if shared is None or not (shared or parted):
             return None
         return cls(before, loop, buffer, [expression for _, expression in shared])
 
@@ -235,6 +245,14 @@ def _is_loaded(nodes: Sequence[Node], buffer: Buffer) -> bool:
     )
 
 
+def _is_computed(nodes: Sequence[Node], buffer: Buffer) -> bool:
+    """Tell whether registers get other values than zero."""
+    return any(
+        isinstance(node, Compute) and node.target.buffer == buffer and not is_zero(node)
+        for node in every(nodes)
+    )
+
+
 def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:
     """Tell whether what stands before a loop and has to do with a buffer may stand behind it."""
     changed = {one.buffer for node in every((loop,)) for one in accesses(node)[0]}
@@ -278,7 +296,10 @@ def _scalar_factors(node: Compute) -> list[tuple[str, Expression]] | None:
 
 
 def _scalar(node: Compute, factor: Expression) -> str | None:
-    """Return the name of a factor that is a scalar which is passed to the kernel."""
+    """Return the name of a factor that is a scalar which is passed to the kernel, with its sign."""
+    if isinstance(factor, Unary) and factor.operator == "-":
+        inner = _scalar(node, factor.operand)
+        return None if inner is None else f"-{inner}"
     if not isinstance(factor, Read):
         return None
     buffer = node.reads[factor.access].buffer

@@ -166,10 +166,11 @@ def bound_of(loop: For) -> IntExpr | None:
 def _begins_with_zero(nodes: Sequence[Node], buffer: Buffer) -> bool:
     """Tell whether registers get zeros, and nothing else; no place of them gets another value."""
     uses = [one for one in nodes if any(element.buffer == buffer for element in _all(one))]
-    return bool(uses) and all(_is_zero(one) for one in uses)
+    return bool(uses) and all(is_zero(one) for one in uses)
 
 
-def _is_zero(node: Node) -> bool:
+def is_zero(node: Node) -> bool:
+    """Tell whether a node gives its target the value zero."""
     if isinstance(node, Compute):
         value = node.statement.value
         while isinstance(value, Cast):

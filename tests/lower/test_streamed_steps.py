@@ -52,6 +52,7 @@ def product(statement: str, first: str = "NI][NK", second: str = "NK][NJ", befor
 ADDED = product("C[i][j] += A[i][k] * B[k][j];")
 FROM_ZERO = product("C[i][j] += A[i][k] * B[k][j];", before="C[i][j] = 0;")
 SUBTRACTED = product("C[i][j] -= alpha * A[i][k] * B[k][j];")
+COMPUTED = product("C[i][j] += A[i][k] * B[k][j];", before="C[i][j] = 3 * beta + alpha;")
 TURNED = product("C[i][j] += alpha * A[k][i] * B[k][j];", first="NK][NI", before="C[i][j] *= beta;")
 BATCHED = f"""{SHAPES}
 #ifndef NB
@@ -154,6 +155,7 @@ SOURCES = {
     "added": ADDED,
     "from zero": FROM_ZERO,
     "subtracted": SUBTRACTED,
+    "from a value": COMPUTED,
     "turned": TURNED,
     "batched": BATCHED,
 }
@@ -184,7 +186,7 @@ def test_blocks_are_said_to_take_shares_of_products_of_all_kinds(name: str) -> N
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["added", "from zero", "subtracted", "turned"])
+@pytest.mark.parametrize("name", ["added", "from zero", "subtracted", "from a value", "turned"])
 def test_tensor_cores_take_shares_of_products_of_all_kinds(name: str, tmp_path: Path) -> None:
     program = checked(
         SOURCES[name].replace("DATA_TYPE", "double"), tmp_path, SIZES, **IN_WARPS,

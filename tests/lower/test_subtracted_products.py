@@ -46,9 +46,16 @@ def value_of(value: Expression, numbers: Sequence[float]) -> float:
     return {"*": left * right, "-": left - right, "+": left + right}[value.operator]
 
 
-@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=5))
-def test_what_is_added_is_what_was_subtracted_in_every_bit(numbers: list[float]) -> None:
-    subtracted = times(*(Read(access=at) for at in range(1, len(numbers))))
+@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=5), st.booleans())
+def test_what_is_added_is_what_was_subtracted_in_every_bit(
+    numbers: list[float], turned: bool
+) -> None:
+    reads = [Read(access=at) for at in range(1, len(numbers))]
+    subtracted = times(*reads)
+    if turned:  # a * (b * c)
+        subtracted = reads[-1]
+        for one in reads[:-1]:
+            subtracted = Binary(operator="*", left=one, right=subtracted)
     found = added(minus(subtracted), [ElementType.DOUBLE] * len(numbers))
     assert found is not None
     wanted = value_of(minus(subtracted), numbers)
@@ -89,13 +96,16 @@ SIZES = [
 
 
 @pytest.mark.parametrize("stages", [1, 3])
-@pytest.mark.parametrize("value", ["A[i][k] * B[k][j]", "alpha * A[i][k] * B[k][j]"])
+@pytest.mark.parametrize(
+    "value", ["A[i][k] * B[k][j]", "alpha * A[i][k] * B[k][j]", "A[i][k] * B[k][j] * alpha"]
+)
 def test_tensor_cores_compute_them(value: str, stages: int, tmp_path: Path) -> None:
     source = product(f"C[i][j] -= {value};").replace("DATA_TYPE", "double")
     program = checked(source, tmp_path, SIZES, instructions=[MMA], stages=stages, **IN_TILES)
     (kernel,) = program.kernels
     assert f"{MMA}: computes S0" in kernel.notes
-    assert "= -sh.B[" in program.text
+    signed = "alpha" if value.endswith("alpha") else "sh.B["
+    assert f"= -{signed}" in program.text or f"+= -{signed}" in program.text
     assert ("alpha * sum_C_r" in program.text) == ("alpha" in value)  # once, behind the sum
 
 
