@@ -43,6 +43,7 @@ from benchmarks.library_workloads import (
     unseen_later,
     unseen_parts,
     unseen_shares,
+    unseen_signs,
     unseen_streams,
     unseen_terms,
     workloads,
@@ -108,6 +109,7 @@ _GROUPS = {
     "unseen-bound": unseen_bound,
     "unseen-terms": unseen_terms,
     "unseen-factors": unseen_factors,
+    "unseen-signs": unseen_signs,
 }
 """Products of halves; shapes that nobody looked at before the code was done, by when that was."""
 

@@ -128,6 +128,15 @@ def _congruence(torch: Any, M: Any, T: Any, W: Any, A: Any) -> None:
     torch.mm(A.T, T, out=M)
 
 
+def _embedded_projection(torch: Any, Y: Any, X: Any, P: Any, W: Any) -> None:
+    torch.matmul(X + P, W, out=Y)
+
+
+def _weighted_scores(torch: Any, S: Any, A: Any, B: Any, w: Any, u: Any, v: Any) -> None:
+    torch.outer(u, v, out=S)
+    torch.addmm(S, A * w, B.T, out=S)
+
+
 def _cost_volume(torch: Any, V: Any, X: Any, Y: Any) -> None:
     torch.bmm(X.mT, Y, out=V)
 
@@ -407,7 +416,7 @@ def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
     chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
     chosen_when_done |= unseen_parts() | unseen_shares() | unseen_streams() | unseen_bound()
-    chosen_when_done |= unseen_terms() | unseen_factors()
+    chosen_when_done |= unseen_terms() | unseen_factors() | unseen_signs()
     return workloads() | other_shapes() | reductions() | half_products() | chosen_when_done
 
 
@@ -655,6 +664,53 @@ def unseen_factors() -> dict[str, Workload]:
         "factors-trmm": _trmm_of(2260),
         "factors-dense-layer": layer,
         "factors-congruence": congruence,
+    }
+
+
+def unseen_signs() -> dict[str, Workload]:
+    """Return further shapes, chosen when sums could begin with any value.
+
+    Two are programs of their own.
+    """
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 2330, "NJ": 2610, "NK": 1230},
+        "syrk": {"NI": 2370, "NJ": 1510},
+        "syr2k": {"NI": 1570, "NJ": 2290},
+        "symm": {"NI": 2170, "NJ": 1490},
+        "2mm": {"NI": 1870, "NJ": 1330, "NK": 2090, "NL": 1450},
+        "product-tt": {"NI": 2090, "NJ": 2510, "NK": 1310},
+    }
+    projection = Workload(
+        source=PROGRAMS / "embedded-projection.c",
+        sizes={"NB": 14, "NI": 370, "NJ": 530, "NK": 610},
+        shapes={
+            "Y": ("NB", "NI", "NJ"),
+            "X": ("NB", "NI", "NK"),
+            "P": ("NI", "NK"),
+            "W": ("NK", "NJ"),
+        },
+        result="Y",
+        call=_embedded_projection,
+    )
+    scores = Workload(
+        source=PROGRAMS / "weighted-scores.c",
+        sizes={"NI": 1850, "NJ": 2270, "NK": 1430},
+        shapes={
+            "S": ("NI", "NJ"),
+            "A": ("NI", "NK"),
+            "B": ("NJ", "NK"),
+            "w": ("NK",),
+            "u": ("NI",),
+            "v": ("NJ",),
+        },
+        result="S",
+        call=_weighted_scores,
+    )
+    return {
+        **_resized("signs", sizes),
+        "signs-trmm": _trmm_of(1990),
+        "signs-embedded-projection": projection,
+        "signs-weighted-scores": scores,
     }
 
 
