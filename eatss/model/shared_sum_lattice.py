@@ -59,16 +59,17 @@ def _streaming(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) ->
     """Return the layouts of a structure whose blocks take shares of steps.
 
     There are some where as many blocks as the card runs at a time would leave much of it idle in
-    the last round of tiles, and only with boxes in shared memory.
+    the last round of tiles, and only with boxes in shared memory. Boxes that would be filled once
+    for a tile are left out.
     """
+    moving = {
+        group: on if _moves(facts, lattice, group) else 0 * on
+        for group, on in lattice.staged.items()
+    }
     trips = trips_of(facts)
     along = (np.ceil(trips[one.name] / lattice.tiles[one.name]) for one in mapped_loops(facts))
     tiles = prod(along, start=np.ones(len(lattice)))
-    staged = sum((lattice.staged.values()), start=np.zeros(len(lattice))) > 0
-    still = sum(
-        (on for group, on in lattice.staged.items() if not _moves(facts, lattice, group)),
-        start=np.zeros(len(lattice)),
-    )
+    staged = sum(moving.values(), start=np.zeros(len(lattice))) > 0
     spread = lattice.structure.spreads or lattice.structure.host_loop is not None
     rows, blocks = [], []
     for each in STREAMS_PER_SM:
@@ -76,11 +77,10 @@ def _streaming(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) ->
         rounds = tiles / count
         idle = 1.0 - rounds / np.ceil(rounds)
         wanted = staged & (idle > LEAST_IDLE) & (lattice.structure.stream_loop is not None)
-        wanted = wanted & (still == 0)
         kept = np.flatnonzero(wanted & (not spread))
         rows.append(kept)
         blocks.append(np.full(len(kept), count, dtype=np.int64))
-    every = lattice.rows(np.concatenate(rows))
+    every = replace(lattice, staged=moving).rows(np.concatenate(rows))
     return replace(every, streams=np.concatenate(blocks))
 
 
