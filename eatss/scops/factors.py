@@ -27,37 +27,58 @@ def added_to(
         is_target: tells whether a part of it reads what the statement writes.
         type_of: the type of what an access reads, by its number.
     """
-    if not isinstance(value, Binary) or value.operator not in _SUMS:
-        return None
-    if is_target(value.left):
-        return value.right if value.operator == "+" else _negated(value.right, type_of)
-    if value.operator == "+" and is_target(value.right):
-        return value.left
-    first = added_to(value.left, is_target, type_of)
-    return None if first is None else replace(value, left=first)
+    chain: list[Binary] = []  # sums of thousands of terms nest to the left
+    while isinstance(value, Binary) and value.operator in _SUMS:
+        if is_target(value.left):
+            first = value.right if value.operator == "+" else _negated(value.right, type_of)
+            return None if first is None else _with_left(chain, first)
+        if value.operator == "+" and is_target(value.right):
+            return _with_left(chain, value.left)
+        chain.append(value)
+        value = value.left
+    return None
 
 
 def terms(value: Expression, type_of: Callable[[int], ElementType]) -> list[Expression]:
     """Return what a value is the sum of; what is subtracted is negated, where that is exact."""
-    if not isinstance(value, Binary) or value.operator not in _SUMS:
-        return [value]
-    other = value.right if value.operator == "+" else _negated(value.right, type_of)
-    return [value] if other is None else [*terms(value.left, type_of), *terms(other, type_of)]
+    found, todo = [], [value]
+    while todo:
+        one = todo.pop()
+        if not isinstance(one, Binary) or one.operator not in _SUMS:
+            found.append(one)
+            continue
+        other = one.right if one.operator == "+" else _negated(one.right, type_of)
+        if other is None:
+            found.append(one)
+        else:
+            todo += [other, one.left]
+    return found
 
 
 def _negated(value: Expression, type_of: Callable[[int], ElementType]) -> Expression | None:
     """Return a floating-point value with its sign changed, ``None`` of any other."""
-    if isinstance(value, Binary) and value.operator in _SUMS:
-        left, right = _negated(value.left, type_of), _negated(value.right, type_of)
-        return None if left is None or right is None else replace(value, left=left, right=right)
+    chain: list[Binary] = []
+    while isinstance(value, Binary) and value.operator in _SUMS:
+        right = _negated(value.right, type_of)
+        if right is None:
+            return None
+        chain.append(replace(value, right=right))
+        value = value.left
     if isinstance(value, Binary) and value.operator == "*":
         right = _negated(value.right, type_of)
-        return None if right is None else replace(value, right=right)
+        return None if right is None else _with_left(chain, replace(value, right=right))
     if isinstance(value, Read):
         floating = type_of(value.access).is_floating
     else:
         floating = isinstance(value, Cast | Literal) and value.element_type.is_floating
-    return Unary(operator="-", operand=value) if floating else None
+    return _with_left(chain, Unary(operator="-", operand=value)) if floating else None
+
+
+def _with_left(chain: Sequence[Binary], value: Expression) -> Expression:
+    """Return sums, outermost first, with a value at their left end."""
+    for one in reversed(chain):
+        value = replace(one, left=value)
+    return value
 
 
 def factors(value: Expression) -> Iterator[Expression]:
