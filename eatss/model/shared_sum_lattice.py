@@ -59,13 +59,17 @@ def _streaming(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) ->
     """Return the layouts of a structure whose blocks take shares of steps.
 
     There are some where as many blocks as the card runs at a time would leave much of it idle in
-    the last round of tiles, and only with boxes in shared memory. Boxes that would be filled once
-    for a tile are left out.
+    the last round of tiles, and only with boxes in shared memory, another one for each step. Boxes
+    that are filled once for a tile are left out, where the sum does not need them.
     """
     moving = {
-        group: on if _moves(facts, lattice, group) else 0 * on
+        group: on if _is_in_sum(facts, lattice, group) else 0 * on
         for group, on in lattice.staged.items()
     }
+    once = sum(
+        (on for group, on in moving.items() if not _moves(facts, lattice, group)),
+        start=np.zeros(len(lattice)),
+    )
     trips = trips_of(facts)
     along = (np.ceil(trips[one.name] / lattice.tiles[one.name]) for one in mapped_loops(facts))
     tiles = prod(along, start=np.ones(len(lattice)))
@@ -77,6 +81,7 @@ def _streaming(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) ->
         rounds = tiles / count
         idle = 1.0 - rounds / np.ceil(rounds)
         wanted = staged & (idle > LEAST_IDLE) & (lattice.structure.stream_loop is not None)
+        wanted = wanted & (once == 0)
         kept = np.flatnonzero(wanted & (not spread))
         rows.append(kept)
         blocks.append(np.full(len(kept), count, dtype=np.int64))
@@ -84,8 +89,18 @@ def _streaming(facts: KernelFacts, lattice: CudaLattice, profile: GpuProfile) ->
     return replace(every, streams=np.concatenate(blocks))
 
 
+def _is_in_sum(facts: KernelFacts, lattice: CudaLattice, group: tuple[int, ...]) -> bool:
+    """Tell whether a step of the sum reads a box."""
+    return any(
+        access.reference in group
+        for statement in facts.work.statements
+        for access in statement.accesses
+        if lattice.structure.stream_loop in statement.loops
+    )
+
+
 def _moves(facts: KernelFacts, lattice: CudaLattice, group: tuple[int, ...]) -> bool:
-    """Tell whether a box is another one in each step: others are copied once for a tile."""
+    """Tell whether a box is another one in each step."""
     return any(
         access.reference in group and lattice.structure.stream_loop in dict(access.strides)
         for statement in facts.work.statements
