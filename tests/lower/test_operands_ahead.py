@@ -273,7 +273,7 @@ BROKEN = {
 _SLOW = ("the other set", "the turn before", "the second step of a turn", "a step too far")
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("case", with_long(BROKEN, _SLOW))
 def test_what_is_loaded_wrongly_is_seen(case: str, generate: Generate, broken: Check) -> None:
     kernel, old, new = BROKEN[case]

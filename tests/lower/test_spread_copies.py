@@ -81,7 +81,7 @@ def test_the_first_steps_of_a_turn_copy_and_the_last_one_waits(
     assert f"eatss_wait_for_copies<{chosen[2] - 2}>" in last
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("chosen", SPREAD)
 def test_products_are_right_at_sizes_that_fit_and_at_others(
     chosen: tuple[int, int, int], generate: Generate, verify_kernel: Check

@@ -104,7 +104,7 @@ def test_only_a_request_makes_tensor_cores_multiply_floats() -> None:
     assert halves.name == "mma_f16_16x8x16"
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("choice", INSTRUCTIONS)
 @pytest.mark.parametrize("gpu", ["h200", "a100"])
 def test_the_model_chooses_sizes_for_it(choice: Tf32, gpu: str) -> None:

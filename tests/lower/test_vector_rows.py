@@ -63,7 +63,7 @@ def test_points_are_in_rows_of_vectors(
     assert "__shared__ __align__(16)" in program.text
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("value", "shared"),
     [
@@ -118,7 +118,7 @@ def test_vectors_of_a_thread_lie_apart(dtype: str, value: str, tmp_path: Path) -
     assert value in wide(tmp_path, 1, [{"N": 1}, {"N": 65}, {"N": 96}], dtype)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None:
     """It is done where rows begin at multiples of them: sizes that are, and others."""
