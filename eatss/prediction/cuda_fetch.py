@@ -24,7 +24,7 @@ from eatss.prediction.demand import Column
 
 _INSTRUCTIONS_OF_A_PRODUCT = 1.25
 """Instructions of the code for each product that is unrolled, loads and copies among them. Counted
-in machine code of symm and gemm for sm_90: 1280 to 1500 for 1024 products."""
+in machine code of symm and gemm for sm_90: 1270 to 1320 for 1024 products."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from eatss.scops.array import ElementType
 from eatss.scops.expression import Binary, Cast, Expression, Literal, Read, Unary
 
-_SUMS = ("+", "-")
+SUMS = ("+", "-")
+"""Operators of sums: what is subtracted is added with the other sign."""
 
 
 def added_to(
@@ -28,7 +29,7 @@ def added_to(
         type_of: the type of what an access reads, by its number.
     """
     chain: list[Binary] = []  # sums of thousands of terms nest to the left
-    while isinstance(value, Binary) and value.operator in _SUMS:
+    while isinstance(value, Binary) and value.operator in SUMS:
         if is_target(value.left):
             first = value.right if value.operator == "+" else _negated(value.right, type_of)
             return None if first is None else _with_left(chain, first)
@@ -44,7 +45,7 @@ def terms(value: Expression, type_of: Callable[[int], ElementType]) -> list[Expr
     found, todo = [], [value]
     while todo:
         one = todo.pop()
-        if not isinstance(one, Binary) or one.operator not in _SUMS:
+        if not isinstance(one, Binary) or one.operator not in SUMS:
             found.append(one)
             continue
         other = one.right if one.operator == "+" else _negated(one.right, type_of)
@@ -58,7 +59,7 @@ def terms(value: Expression, type_of: Callable[[int], ElementType]) -> list[Expr
 def _negated(value: Expression, type_of: Callable[[int], ElementType]) -> Expression | None:
     """Return a floating-point value with its sign changed, ``None`` of any other."""
     chain: list[Binary] = []
-    while isinstance(value, Binary) and value.operator in _SUMS:
+    while isinstance(value, Binary) and value.operator in SUMS:
         right = _negated(value.right, type_of)
         if right is None:
             return None

@@ -19,10 +19,8 @@ from dataclasses import replace
 from eatss.kernel.nodes import Compute, Element, For, If, Kernel, Let, Node, Scope
 from eatss.program import names_in
 from eatss.scops import Binary, Expression, Read
-from eatss.scops.factors import factors, regrouped
+from eatss.scops.factors import SUMS, factors, regrouped
 from eatss.transform.use_instruction import added_terms, added_to_target, own_part
-
-_SUMS = ("+", "-")
 
 Names = Mapping[str, frozenset[str]]
 """Which points of a thread a name depends on, by their counters."""
@@ -101,8 +99,8 @@ def _one_by_one(node: Compute, terms: Sequence[Expression]) -> Compute:
 def _is_in_turn(node: Compute) -> bool:
     """Tell whether terms are added to the target one after the other already."""
     value = node.statement.value
-    while isinstance(value, Binary) and value.operator in _SUMS:
-        if isinstance(value.right, Binary) and value.right.operator in _SUMS:
+    while isinstance(value, Binary) and value.operator in SUMS:
+        if isinstance(value.right, Binary) and value.right.operator in SUMS:
             return False
         value = value.left
     return value == own_part(node)
