@@ -29,12 +29,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.library_workloads import (
-    Workload,
+from benchmarks.library_unseen import (
     every_workload,
-    half_products,
-    other_shapes,
-    reductions,
     unseen,
     unseen_bound,
     unseen_edges,
@@ -46,6 +42,12 @@ from benchmarks.library_workloads import (
     unseen_signs,
     unseen_streams,
     unseen_terms,
+)
+from benchmarks.library_workloads import (
+    Workload,
+    half_products,
+    other_shapes,
+    reductions,
     workloads,
 )
 from benchmarks.recorded import RESULTS, geometric_mean

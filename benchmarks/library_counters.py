@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.library import fresh_arrays, our_call
-from benchmarks.library_workloads import every_workload
+from benchmarks.library_unseen import every_workload
 from benchmarks.recorded import RESULTS
 from eatss.measurement.counters import find_ncu
 

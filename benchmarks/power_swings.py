@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.library import fresh_arrays, our_call
-from benchmarks.library_workloads import every_workload
+from benchmarks.library_unseen import every_workload
 
 PHASE_S = 1.5
 BIN_MS = 50.0
