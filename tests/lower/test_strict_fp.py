@@ -57,7 +57,7 @@ def test_no_kernel_combines_threads_when_strict(
     assert other_order == (any_kernel in (*SPREAD, *REORDERED))
 
 
-@pytest.mark.samples(4)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [

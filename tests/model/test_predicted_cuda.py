@@ -107,7 +107,7 @@ def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[in
     return taken
 
 
-@pytest.mark.samples(6)
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "jacobi-2d", "mttkrp", "gemver"])
 def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> None:
@@ -380,7 +380,7 @@ def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
         assert {r.array for r in kernel.references if r.placement == "shared"} == {"A", "B"}
 
 
-@pytest.mark.samples(4)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("name", with_long(KERNELS[::3], SLOW))
 def test_the_command_for_sizes_selects_what_codegen_selects(name: str) -> None:
     """Sizes of the source alone lead to what sizes of any value lead to."""

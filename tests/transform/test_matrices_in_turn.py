@@ -68,7 +68,7 @@ def generated(source: str, block: tuple[int, int], *, gpu: str = "h200", columns
     return program.text
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("gpu", ["a100", "h200"])
 @pytest.mark.parametrize("block", with_long([(16, 8), (16, 16), (8, 8)], [(8, 8)]))
 @pytest.mark.parametrize("source", [PLAIN, TRANSPOSED])
