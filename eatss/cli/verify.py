@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from eatss.cli.messages import report_error
 from eatss.cli.options import Debug, Diagnostics, Format, Nvcc, named_gcc, named_nvcc
 from eatss.cli.progress import working
-from eatss.diagnostics import ExitCode
+from eatss.cli.talk import current
+from eatss.diagnostics import EatssError
 
 if TYPE_CHECKING:
+    from eatss.verify import Verification
     from eatss.verify.progress import Progress
 
 EXAMPLES = """
@@ -70,11 +73,12 @@ def verify(
 ) -> None:
     """Run generated programs against the original C and compare the results.
 
-    Exits with 0 if all agree and with 1 if one does not.
+    Exits with 0 if all agree, with 1 if one does not, and with 2 if a folder is refused.
     """
     from eatss import verify as package  # noqa: PLC0415 - keeps --help fast
     from eatss.report.verification import render_verifications  # noqa: PLC0415
     from eatss.verify.job import Compilers  # noqa: PLC0415
+    from eatss.verify.result import exit_code, refused  # noqa: PLC0415
 
     sizes = package.parse_sizes(size or ())
     compilers = Compilers(
@@ -82,11 +86,12 @@ def verify(
         cxx=named_gcc("--cxx", cxx),
         nvcc=named_nvcc(nvcc if device != "cpu" else None) or "nvcc",
     )
-    found = []
+    found: list[Verification] = []
+    errors: list[EatssError] = []
     for directory in directories:
         with working(f"verifying {directory}") as step:
-            found.append(
-                package.verify(
+            try:
+                one = package.verify(
                     directory,
                     device=device,
                     sizes=sizes,
@@ -95,10 +100,15 @@ def verify(
                     compilers=compilers,
                     progress=lambda now: step.at(doing(now), now.done, now.total),
                 )
-            )
+            except EatssError as error:
+                errors.append(error)
+                one = refused(directory, "cpu" if device == "auto" else device, error)
+        found.append(one)
     typer.echo(render_verifications(found, output), nl=False)
-    if not all(verification.ok for verification in found):
-        raise typer.Exit(ExitCode.NO_SOLUTION)
+    for each in errors:
+        report_error(each, current.get())
+    if code := exit_code(found, errors):
+        raise typer.Exit(code)
 
 
 def doing(progress: Progress) -> str:

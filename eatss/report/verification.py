@@ -12,7 +12,7 @@ from eatss.documents import json_text
 from eatss.report.render import render
 from eatss.verify import SizeResult, Verification
 from eatss.verify.plain_text import coverage_text, error_text, remarks, size_text
-from eatss.verify.result import Verifications
+from eatss.verify.result import OF_THE_WHOLE, Verifications
 
 
 def render_verifications(verifications: Sequence[Verification], output: str) -> str:
@@ -32,8 +32,10 @@ def verification_parts(verification: Verification) -> list[RenderableType]:
         f"  on {'this CPU' if verification.device == 'cpu' else 'the GPU'}: ", style="not bold"
     )
     head.append(verification.status, style="green" if verification.ok else "red")
-    if verification.status == "nothing compared":
+    if verification.status in OF_THE_WHOLE:
         head.append(f": {verification.message}", style="not bold")
+    if verification.status == "refused":
+        return [head]
     rule = "every bit equal" if verification.bit_equal else "equal within the bound of rounding"
     foot = Text(
         f"  demanded: {rule}; {verification.compile_time_s:.2f} s compiling, "

@@ -6,40 +6,52 @@ import argparse
 import sys
 from pathlib import Path
 
-from eatss.diagnostics import EatssError, ExitCode
+from eatss.diagnostics import EatssError
 from eatss.documents import json_text
 from eatss.verify.plain_text import parse_sizes, verification_text
-from eatss.verify.result import Verifications
+from eatss.verify.result import Verification, Verifications, exit_code, refused
 from eatss.verify.run import verify
 
 
 def main() -> int:
     """Verify the programs in the folders given; 0 if all are right, 1 if one is not."""
     options = _parser().parse_args()
-    right = True
-    found = []
+    found: list[Verification] = []
+    errors: list[EatssError] = []
     try:
-        for directory in options.directories:
+        sizes = parse_sizes(options.size)
+    except EatssError as error:
+        return _told(error)
+    for directory in options.directories:
+        try:
             verification = verify(
                 directory,
                 device=options.device,
-                sizes=parse_sizes(options.size),
+                sizes=sizes,
                 seed=options.seed,
                 timeout_s=options.timeout,
             )
-            right = right and verification.ok
-            found.append(verification)
-            if not options.json:
-                sys.stdout.write(verification_text(verification))
-                sys.stdout.flush()
-    except EatssError as error:
-        for diagnostic in error.diagnostics:
-            hint = f"\n  {diagnostic.hint}" if diagnostic.hint else ""
-            sys.stderr.write(f"{diagnostic}{hint}\n")
-        return int(error.exit_code)
+        except EatssError as error:
+            _told(error)
+            errors.append(error)
+            verification = refused(
+                directory, "cpu" if options.device == "auto" else options.device, error
+            )
+        found.append(verification)
+        if not options.json:
+            sys.stdout.write(verification_text(verification))
+            sys.stdout.flush()
     if options.json:
         sys.stdout.write(json_text(Verifications(verifications=tuple(found))))
-    return int(ExitCode.OK if right else ExitCode.NO_SOLUTION)
+    return int(exit_code(found, errors))
+
+
+def _told(error: EatssError) -> int:
+    """Say what is wrong; return the exit code that it has."""
+    for diagnostic in error.diagnostics:
+        hint = f"\n  {diagnostic.hint}" if diagnostic.hint else ""
+        sys.stderr.write(f"{diagnostic}{hint}\n")
+    return int(error.exit_code)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eatss.diagnostics import input_error
-from eatss.verify.result import Coverage, SizeResult, Verification
+from eatss.verify.result import OF_THE_WHOLE, Coverage, SizeResult, Verification
 
 _MOST_UNTAKEN = 12
 
@@ -87,8 +87,10 @@ def coverage_text(coverage: Coverage) -> list[str]:
 def verification_text(verification: Verification) -> str:
     """Return a verification as a plain text table."""
     head = f"{verification.program} on {verification.device}: {verification.status}"
-    if verification.status == "nothing compared":
+    if verification.status in OF_THE_WHOLE:
         head += f": {verification.message}"
+    if verification.status == "refused":
+        return f"{head}\n"
     rows = [("entry", "sizes", "status", "error", "elements", "")]
     rows += [_row(result) for result in verification.results]
     widths = [max(len(row[k]) for row in rows) for k in range(5)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.codec import BY_NAME
+from eatss.diagnostics import EatssError, ExitCode
 from eatss.shown import Shown
 
 Device: TypeAlias = Literal["cpu", "gpu"]
@@ -24,12 +27,16 @@ Status: TypeAlias = Literal[
     "timeout",
     "left out",
     "nothing compared",
+    "refused",
 ]
 """``out of bounds``: memory beside an array was read or written; ``not refused``: the entry ran, or
 gave another code, at sizes that one of its assumptions excludes; ``race``: threads use an element
 in an order that nothing settles; ``left out``: the original is too slow or has no meaning at sizes
 of our choice, which is no failure; ``nothing compared``: of a whole verification, all runs are
-right, and none compared anything."""
+right, and none compared anything; ``refused``: of one of several, its folder cannot be verified."""
+
+OF_THE_WHOLE = frozenset(("nothing compared", "refused"))
+"""What no run has, but a whole verification: its message stands beside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +177,38 @@ class Verification(Shown):
         """Whether the program does what the original does."""
         return self.status == "ok"
 
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a command that verifies this program alone exits with."""
+        return ExitCode.OK if self.ok else ExitCode.NO_SOLUTION
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verifications:
     """What ``eatss verify --format json`` prints: a verification for each folder."""
 
     verifications: tuple[Verification, ...]
+
+
+def refused(directory: Path, device: Device, error: EatssError) -> Verification:
+    """Return what stands for a folder that cannot be verified, beside the others."""
+    return Verification(
+        program=directory.absolute().name,
+        device=device,
+        status="refused",
+        message=" ".join(f"{one.message} [{one.code}]" for one in error.diagnostics),
+        bit_equal=False,
+        results=(),
+        compile_time_s=0.0,
+        run_time_s=0.0,
+    )
+
+
+_GRAVEST_FIRST = (ExitCode.INTERNAL, ExitCode.NO_SOLUTION, ExitCode.USER_INPUT, ExitCode.OK)
+
+
+def exit_code(found: Sequence[Verification], errors: Sequence[EatssError]) -> ExitCode:
+    """Return what a command exits with: the gravest of what its folders have come to."""
+    codes = {error.exit_code for error in errors}
+    codes |= {one.exit_code for one in found if one.status != "refused"}
+    return next((code for code in _GRAVEST_FIRST if code in codes), ExitCode.OK)

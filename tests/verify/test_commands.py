@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from eatss.diagnostics import input_error
 from eatss.program import Program
+from eatss.verify.result import Verification, exit_code, refused
 
 ORIGINAL = """
 #ifndef M
@@ -68,6 +72,52 @@ def test_a_folder_without_a_program_exits_with_2(command: list[str], tmp_path: P
     assert done.returncode == 2
     assert "EATSS-V003" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize(
+    ("command", "option"), [(EATSS, ["--format", "json"]), (MODULE, ["--json"])]
+)
+def test_folders_that_are_refused_hide_no_others(
+    command: list[str],
+    option: list[str],
+    matmul: Program,
+    folder: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    right = folder(matmul, ORIGINAL)
+    damaged = tmp_path / "damaged"
+    shutil.copytree(right, damaged)
+    (damaged / "plan.json").write_text("{", encoding="utf-8")
+    places = [str(tmp_path / "none"), str(right), str(damaged)]
+    done = call(command, *places, *SIZES, *option)
+    assert done.returncode == 2
+    found = json.loads(done.stdout)["verifications"]
+    assert [one["status"] for one in found] == ["refused", "ok", "refused"]
+    assert [one["program"] for one in found] == ["none", "matmul", "damaged"]
+    assert "EATSS-V" in found[2]["message"]
+    assert "EATSS-V003" in done.stderr
+    table = call(command, *places, *SIZES)
+    assert table.returncode == 2
+    assert "M=20 N=37 K=33" in table.stdout
+
+
+def test_a_wrong_program_is_graver_than_a_refused_folder() -> None:
+    blank = Verification(
+        program="p",
+        device="cpu",
+        status="ok",
+        message="",
+        bit_equal=True,
+        results=(),
+        compile_time_s=0.0,
+        run_time_s=0.0,
+    )
+    wrong = replace(blank, status="wrong result")
+    no_folder = input_error("EATSS-V003", "there is none", hint="")
+    assert exit_code([blank, wrong, refused(Path("x"), "cpu", no_folder)], [no_folder]) == 1
+    assert exit_code([blank, refused(Path("x"), "cpu", no_folder)], [no_folder]) == 2
+    assert exit_code([blank], []) == 0
 
 
 @pytest.mark.samples(1)
