@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import islpy as isl
 
 from eatss.frontend import division
-from eatss.frontend.calls import inlined_body, is_library_function
+from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.codes import Code
 from eatss.frontend.not_affine import NotAffineError, Reason, not_affine
 from eatss.frontend.polynomial import Monomial, Poly, accumulate
@@ -46,7 +46,6 @@ class AffineReader:
         self.active: dict[Variable, str] = {}
         self.ranges = RangeProver(algebra)
         self.local_values: dict[Variable, Value] = {}
-        self._bound_arguments: list[dict[str, Value]] = []
         self._depth = 0
         self._inner: dict[NodeKind, Callable[[Node, isl.Set], Value]] = {
             NodeKind.BINARY: self._binary,
@@ -147,8 +146,6 @@ class AffineReader:
         raise not_affine(node)
 
     def _name(self, node: Node) -> Value:
-        if self._bound_arguments and node.name in self._bound_arguments[-1]:
-            return self._bound_arguments[-1][node.name]
         variable = self._symbols.of(node)
         if variable is None:
             raise NotAffineError(node, Reason.NON_AFFINE, f"'{node.name}' is not a variable")
@@ -272,17 +269,9 @@ class AffineReader:
 
     def _call(self, node: Node, domain: isl.Set) -> Value:
         callee, *arguments = node.children
-        body = inlined_body(callee, self._symbols)
-        if body is not None:
-            expression, names = body
-            if len(names) == len(arguments):
-                return self._inline(expression, names, arguments, domain)
         if not is_library_function(callee):
-            raise NotAffineError(
-                node, Reason.OWN,
-                f"call of '{node.name or '?'}', which is no function whose effect is known",
-                code=Code.CALL, hint="write it as one return of an affine expression, or a macro",
-            )  # fmt: skip
+            message, hint = why_not_inlined(callee)
+            raise NotAffineError(node, Reason.OWN, message, code=Code.CALL, hint=hint)
         if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
             left, right = (self.value(a, domain) for a in arguments)
             return extremum(is_max=node.name in _MAXIMA, left=left, right=right)
@@ -292,24 +281,6 @@ class AffineReader:
             value = self.value(arguments[0], domain)
             return extremum(is_max=True, left=value, right=self.algebra.scale(value, -1))
         raise NotAffineError(node, Reason.NON_AFFINE, f"call of '{node.name or '?'}'")
-
-    def _inline(
-        self, expression: Node, names: list[str], arguments: list[Node], domain: isl.Set
-    ) -> Value:
-        if len(self._bound_arguments) > 8:
-            raise NotAffineError(
-                expression,
-                Reason.OWN,
-                "calls nested too deeply",
-                code=Code.NESTING,
-                hint="write the expression out",
-            )
-        values = [self.value(argument, domain) for argument in arguments]
-        self._bound_arguments.append(dict(zip(names, values, strict=True)))
-        try:
-            return self.value(expression, domain)
-        finally:
-            self._bound_arguments.pop()
 
     # -- conditions ---------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import islpy as isl
 
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
+from eatss.frontend.calls import why_not_inlined
 from eatss.frontend.codes import Code
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
@@ -371,7 +372,7 @@ class StatementReader:
         if node.kind is NodeKind.BROKEN and node.name:
             code, message = Code.UNDECLARED, f"the declaration of '{node.name}' is not understood"
         if node.kind is NodeKind.CALL:
-            message = f"call of '{node.name or 'a function'}' may have side effects"
+            message, hint = why_not_inlined(node.children[0])
         self._reporter.error(code, node, message, hint)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
-from eatss.frontend.calls import is_library_function
+from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.halves import as_float, rounded
@@ -242,12 +242,7 @@ class ExpressionReader:
         callee, *arguments = node.children
         known = callee.kind is NodeKind.NAME and is_library_function(callee)
         if node.name not in _PURE_FUNCTIONS or not known:
-            self._refuse(
-                Code.CALL,
-                node,
-                f"call of {repr(node.name) if node.name else 'a function'} may have side effects",
-                "only mathematical functions such as sqrt, exp or fmax may be called",
-            )
+            self._refuse(Code.CALL, node, *why_not_inlined(callee))
         self._element(node)
         values = tuple(as_float(self._try(a, depth), a) for a in arguments)
         return rounded(Call(function=node.name, arguments=values), node)

@@ -16,6 +16,7 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.aliases import check_aliases, check_counters
 from eatss.frontend.assemble import Assembler, RegionReading
 from eatss.frontend.builder import Frame, StatementReader
+from eatss.frontend.calls import inlined
 from eatss.frontend.checks import (
     check_live_counters,
     keep_live,
@@ -221,6 +222,7 @@ def _read_region(
     nodes = without_unused_labels(
         [read_tree(cursor, types) for cursor in placed.statements], placed.function
     )
+    nodes = inlined(nodes, placed.function, types)
     symbols = SymbolTable(types)
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))

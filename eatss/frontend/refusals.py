@@ -14,11 +14,7 @@ REFUSED_STATEMENTS: dict[NodeKind, tuple[Code, str, str]] = {
     NodeKind.CONTINUE: (Code.BREAK, "continue", "put the rest of the body into an if"),
     NodeKind.RETURN: (Code.RETURN, "return inside the region", "return after #pragma endscop"),
     NodeKind.SWITCH: (Code.SWITCH, "switch", "use if with affine conditions"),
-    NodeKind.CALL: (
-        Code.CALL,
-        "call",
-        "assign the result of a mathematical function, or move the call out of the region",
-    ),
+    NodeKind.CALL: (Code.CALL, "call", "move the call out of the region"),
     NodeKind.BROKEN: (
         Code.SYNTAX,
         "statement clang could not make sense of",

@@ -73,7 +73,7 @@ class Reporter:
         is that of whatever last part reaches furthest.
         """
         start, end = self._own_offsets(node)
-        while node.children:
+        while node.children and not node.is_inlined:
             node = node.children[-1]
             end = max(end, self._own_offsets(node)[1])
         return start, end

@@ -10,7 +10,7 @@ from typing import Any
 from eatss.frontend import clang
 from eatss.frontend.kinds import CursorKind
 from eatss.frontend.shapes import Shape, shape_of
-from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeTable
 
 # Words of isl's own notation; a C variable of that name gets another one.
@@ -135,15 +135,6 @@ class SymbolTable:
         """Return the variable of a declaration, ``None`` if the region does not use it."""
         return self._map.get(declaration)
 
-    def returned_expression(self, definition: Any) -> tuple[Node, list[str]] | None:
-        """Return what a function that only returns an expression returns, and its parameters."""
-        cursors = list(definition.get_children())
-        if not cursors or cursors[-1].kind is not CursorKind.COMPOUND_STMT:
-            return None
-        names = [c.spelling for c in cursors if c.kind is CursorKind.PARM_DECL]
-        expression = _returned(list(read_tree(cursors[-1], self._types).children))
-        return None if expression is None else (expression, names)
-
     def _add(self, declaration: Any, *, is_local: bool) -> Variable:
         known = self._map.get(declaration)
         if known is not None:
@@ -234,24 +225,3 @@ def _constant(declaration: Any) -> int | None:
         return None
     value = clang.evaluate(declaration)
     return value if isinstance(value, int) else None
-
-
-def _returned(statements: list[Node]) -> Node | None:
-    """Return the expression that a list of ``if`` and ``return`` statements yields."""
-    if not statements:
-        return None
-    first = statements[0]
-    if first.kind is NodeKind.COMPOUND:
-        return _returned(first.children)
-    if first.kind is NodeKind.RETURN and len(first.children) == 1:
-        return first.children[0]
-    if first.kind is NodeKind.IF:
-        test, *arms = first.children
-        if_true = _returned([arms[0]])
-        if_false = _returned([arms[1]] if len(arms) > 1 else statements[1:])
-        if if_true is None or if_false is None or if_true.type != if_false.type:
-            return None
-        choice = Node(NodeKind.CONDITIONAL, first.cursor, if_true.type)
-        choice.children = [test, if_true, if_false]
-        return choice
-    return None

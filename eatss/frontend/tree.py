@@ -103,6 +103,7 @@ class Node:
     implicit: bool = False
     depth: int = 0
     pure_index: bool = False
+    is_inlined: bool = False  # of the body of a function; it stands where that is called
 
     @property
     def offsets(self) -> tuple[int, int]:
