@@ -162,4 +162,4 @@ def _found(
 def _save_schedule(path: Path, session: Session) -> None:
     from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415 - it needs isl
 
-    write_text("--save-ppcg-schedule", path, ppcg_schedule_of(session.analysed))
+    write_text("--save-ppcg-schedule", path, ppcg_schedule_of(session.without_values.analysed))

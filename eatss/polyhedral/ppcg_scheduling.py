@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity
-from eatss.isl_names import maps_of
+from eatss.isl_names import maps_of, renaming
 from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import (
     Grouping,
@@ -87,6 +87,51 @@ def schedule_as_ppcg(
     if found is None:
         found = schedule_scop(scop, max_operations=max_operations)
     return found, tuple(_unsure(scop, reason) for reason in doubts)
+
+
+def at_values(
+    scop: Scop, unvalued: ScheduledScop, *, max_operations: int | None = None
+) -> ScheduledScop:
+    """Return a region whose parameters have values, cut as it is without them.
+
+    Args:
+        scop: the region with values of parameters.
+        unvalued: the region without them, as PPCG schedules it; of any isl context.
+        max_operations: as for :func:`schedule_as_ppcg`.
+
+    Raises:
+        InputError: ``EATSS-P028``, some kernel has nothing to do at these values. Else as for
+            ``schedule_scop``.
+    """
+    of_statement = dict(zip(_places(unvalued.scop), unvalued.scop.statements, strict=True))
+    names = renaming(
+        [
+            (statement.domain, of_statement[place].name)
+            for place, statement in zip(_places(scop), scop.statements, strict=True)
+            if place in of_statement
+        ]
+    )
+    theirs = isl.Schedule.read_from_str(scop.isl_context, str(unvalued.schedule))
+    live = theirs.get_domain().preimage_union_pw_multi_aff(names).intersect(scop.domain)
+    schedule = carried_over(theirs, Carrier(domain=live, names=names, members=()))
+    found = with_schedule(restricted(scop, live), schedule, max_operations=max_operations)
+    if len(found.kernels) != len(unvalued.kernels):
+        raise InputError(
+            Diagnostic(
+                code="EATSS-P028",
+                message="a kernel that PPCG makes of this region has nothing to do at these values "
+                "of parameters",
+                span=scop.span,
+                hint="give values at which all loops run",
+            )
+        )
+    return found
+
+
+def _places(scop: Scop) -> list[tuple[str, int]]:
+    """Return what tells the statements of a region apart, whatever others it has."""
+    names = [statement.ppcg_name for statement in scop.statements]
+    return [(name, names[:k].count(name)) for k, name in enumerate(names)]
 
 
 def _doubts(scop: Scop) -> list[str]:

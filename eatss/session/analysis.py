@@ -121,6 +121,36 @@ def analyse_regions(
     )
 
 
+def analyse_at_values(
+    parsed: FrontendResult, options: AnalysisOptions, unvalued: AnalysedProgram
+) -> AnalysedProgram:
+    """Take regions whose parameters have values to the facts of the kernels that PPCG makes.
+
+    PPCG knows no values, so its kernels are those of the source without them.
+
+    Args:
+        parsed: the regions with the values.
+        options: how they are analysed.
+        unvalued: the same file without values.
+
+    Raises:
+        InputError: as for :func:`analyse_regions`; ``EATSS-P028``, some of its kernels are empty.
+    """
+    from eatss.polyhedral.ppcg_scheduling import at_values  # noqa: PLC0415
+
+    pairs = list(zip(parsed.scops, unvalued.scops, strict=True))
+    scheduled = {
+        scop.index: at_values(scop, one.scheduled, max_operations=options.max_operations)
+        for scop, one in pairs
+    }
+    program = analyse_regions(unvalued.file, parsed, options, scheduled)
+    scops = tuple(
+        replace(analysed, warnings=one.warnings)
+        for analysed, (_, one) in zip(program.scops, pairs, strict=True)
+    )
+    return replace(program, scops=scops, warnings=program.warnings + unvalued.doubts)
+
+
 def saved_regions(
     parsed: SymbolicResult, schedule: str | None, max_operations: int | None
 ) -> dict[int, SymbolicRegion]:

@@ -47,6 +47,7 @@ from eatss.session.analysis import (
     AnalysisOptions,
     Cut,
     SymbolicProgram,
+    analyse_at_values,
     analyse_regions,
     for_any_size,
     saved_regions,
@@ -189,6 +190,29 @@ class Session:
     def plain(self) -> Session:
         """The session of the program that computes nothing anew, whatever is expected of it."""
         return self._with((), chooses=self._asked is None)
+
+    @cached_property
+    def without_values(self) -> Session:
+        """The session of the source as PPCG gets it: parameters have no values there.
+
+        Raises:
+            InputError: ``EATSS-P027``, without values the source is refused.
+        """
+        if self.cut != "ppcg" or not self.reading.parameters:
+            return self
+        session = Session(
+            self.c_source if self.python is None else self.python,
+            replace(self.reading, parameters=None),
+            cut=self.cut,
+            volume=self.volume,
+            code=self.code,
+        )
+        _ = self.parsed  # what is wrong with the values as well comes first
+        try:
+            _ = session.parsed
+        except InputError as error:
+            raise InputError(_unknown_to_ppcg(self.parsed), *error.diagnostics) from None
+        return session
 
     def _with(self, arrays: Arrays, *, chooses: bool = False) -> Session:
         """Return the session with arrays computed anew; this one if it is, unless it chooses."""
@@ -403,7 +427,7 @@ class Session:
         """What the program is called."""
         from eatss.cuda.original import program_name  # noqa: PLC0415 - select needs none
 
-        return program_name(self.c_source, self.scops[0].function)
+        return program_name(self.c_source, self.parsed.scops[0].function)
 
     @cached_property
     def originals(self) -> OriginalFiles:
@@ -495,7 +519,9 @@ class Session:
     def _numeric(self) -> AnalysedProgram:
         """The kernels for the sizes of the source."""
         options = self._options
-        return analyse_regions(self.file, self.parsed, options, {})
+        if self.without_values is self or options.ppcg_schedule is not None:
+            return analyse_regions(self.file, self.parsed, options, {})
+        return analyse_at_values(self.parsed, options, self.without_values.analysed)
 
     def _with_cuts(self, selection: Selection, profile: GpuProfile) -> Selection:
         """Return sizes of a published model with what it has no variables for, as predicted.
@@ -525,6 +551,15 @@ def _without_stream(shared: SharedSum | None) -> SharedSum | None:
 def _plain(options: AnalysisOptions) -> AnalysisOptions:
     """Return options under which regions are scheduled as they are."""
     return replace(options, tiles_sums=False, temporaries=False)
+
+
+def _unknown_to_ppcg(parsed: FrontendResult) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-P027",
+        message="PPCG gets no values of parameters, and without them the source is refused",
+        span=parsed.scops[0].span,
+        hint="spell these sizes as macros and give -D, to PPCG, too",
+    )
 
 
 def _check_type(program: SymbolicProgram, reading: Reading, hint: str) -> None:

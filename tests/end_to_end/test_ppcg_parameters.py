@@ -1,0 +1,100 @@
+"""PPCG compiles a source whose parameters have no values, whatever ``--param`` says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import eatss
+from tests.end_to_end.in_process import eatss as command
+
+PRODUCT = """\
+void product(int n, double A[n][n], double B[n][n], double C[n][n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      double sum = 0;
+      for (int k = 0; k < n; k++)
+        sum += A[i][k] * B[k][j];
+      C[i][j] = sum;
+    }
+#pragma endscop
+}
+"""
+SWEEP = """\
+void sweep(int n, double A[n][n], double B[n][n]) {
+#pragma scop
+  for (int i = 1; i < n - 1; i++)
+    for (int j = 1; j < n - 1; j++) {
+      double sum = A[i - 1][j] + A[i + 1][j];
+      sum += A[i][j - 1] + A[i][j + 1];
+      B[i][j] = 0.25 * sum;
+    }
+#pragma endscop
+}
+"""
+DIAGONAL = """\
+void diagonal(int n, double x[n], double y[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    y[i] = x[n * i - i * 64];
+#pragma endscop
+}
+"""
+BRANCH = """\
+void branch(int n, double x[n], double y[n]) {
+#pragma scop
+  for (int i = 0; i < n - 5000; i++)
+    x[i] = 1;
+  for (int i = 1; i < n; i++)
+    y[i] = y[i - 1] + x[i];
+#pragma endscop
+}
+"""
+
+
+def loops(source: str, **options: object) -> list[list[str]]:
+    program = eatss.inspect(source, **options)  # type: ignore[arg-type]
+    return [[loop.name for loop in fact.loops] for fact in program.facts]
+
+
+@pytest.mark.parametrize(("source", "n"), [(PRODUCT, 4096), (SWEEP, 100)])
+def test_values_of_parameters_leave_the_kernels_of_ppcg(source: str, n: int) -> None:
+    assert loops(source, parameters={"n": n}) == [["i", "j"]]
+
+
+def test_the_sizes_of_the_kernels_are_the_given_ones() -> None:
+    (fact,) = eatss.inspect(SWEEP, parameters={"n": 1000}).facts
+    assert [loop.trip_count for loop in fact.loops] == [998, 998]
+
+
+def test_a_given_size_costs_what_the_same_assumed_one_does() -> None:
+    assumed = eatss.predict(PRODUCT, gpu="h200")
+    given = eatss.predict(PRODUCT, gpu="h200", parameters={"n": 4096})
+    assert given.time_s == pytest.approx(assumed.time_s, rel=0.01)
+
+
+def test_a_source_that_only_values_make_affine_is_refused_for_ppcg() -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        eatss.inspect(DIAGONAL, parameters={"n": 4096})
+    assert caught.value.diagnostics[0].code == "EATSS-P027"
+    assert eatss.inspect(DIAGONAL, parameters={"n": 65}, cut="eatss").facts
+
+
+def test_a_kernel_of_ppcg_without_work_is_told() -> None:
+    with pytest.raises(eatss.InputError, match="has nothing to do") as caught:
+        eatss.inspect(BRANCH, parameters={"n": 4096})
+    assert caught.value.code == "EATSS-P028"
+    assert len(eatss.inspect(BRANCH, parameters={"n": 6000}).facts) == 1
+
+
+def test_the_schedule_saved_for_ppcg_is_for_any_size(tmp_path: Path) -> None:
+    source = tmp_path / "product.c"
+    source.write_text(PRODUCT)
+    saved = tmp_path / "saved.schedule"
+    options = ("--gpu", "h200", "--objective", "paper", "--param", "n=4096")
+    done = command("select", str(source), *options, "--save-ppcg-schedule", str(saved))
+    assert done.returncode == 0, done.stderr
+    assert "[n] ->" in saved.read_text()
+    assert "4096" not in saved.read_text()
