@@ -11,11 +11,13 @@ from eatss.scops import ElementType
 HALF = "eatss_half"
 """What ``_Float16`` is called in CUDA."""
 
+_SPELLINGS = {ElementType.HALF.value: HALF, ElementType.BOOL.value: "bool"}
+
 
 def type_text(element_type: ElementType | str) -> str:
     """Return what an element type, or its C spelling, is called in CUDA."""
     spelling = element_type.value if isinstance(element_type, ElementType) else element_type
-    return HALF if spelling == ElementType.HALF.value else spelling
+    return _SPELLINGS.get(spelling, spelling)
 
 
 DEFINITION = """\

@@ -186,6 +186,25 @@ static void eatss_measure(const char *entry, Launch launch, const std::vector<ea
 }
 """
 
+TRUTH_SUPPORT = r"""
+// A bool in a vector, where bools have no addresses; of numbers, whether they are odd.
+struct eatss_truth {
+    bool value;
+
+    eatss_truth() = default;
+    template <typename Number>
+    explicit eatss_truth(Number number) : value((long long)number & 1)
+    {
+    }
+    template <typename Number>
+    explicit operator Number() const
+    {
+        return (Number)value;
+    }
+    bool operator==(eatss_truth other) const { return value == other.value; }
+};
+"""
+
 CHECK_SUPPORT = r"""// The original, compiled as C and linked.
 template <typename Element>
 int eatss_array<Element>::differs() const

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from eatss.cuda.halves import HALF, type_text
 from eatss.cuda.lines import Lines
-from eatss.cuda.main_support import CHECK_SUPPORT, SUPPORT
+from eatss.cuda.main_support import CHECK_SUPPORT, SUPPORT, TRUTH_SUPPORT
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Parameter, Program, c_text
+from eatss.scops import ElementType
 
 
 def main_text(program: Program) -> str:
@@ -20,6 +21,8 @@ def main_text(program: Program) -> str:
     """
     lines = Lines()
     lines.add("#ifdef EATSS_MAIN", *SUPPORT.splitlines())
+    if any(_is_truth(one) for entry in program.entries for one in entry.arguments):
+        lines.add(*TRUTH_SUPPORT.splitlines())
     if any(_missing(entry) is None for entry in program.entries):
         lines.add("", "#ifdef EATSS_CHECK", *_check_support(program).splitlines())
         lines.add(*_declarations(program.entries), "#endif // EATSS_CHECK")
@@ -124,17 +127,22 @@ def _runner(lines: Lines, entry: Entry, parameters: Sequence[Parameter]) -> None
 
 def _parameter(argument: Argument, default: int | None) -> str:
     usual = "nullptr" if default is None else f'"{default}"'
-    name, kind = argument.name, argument.element_type
+    name, kind = argument.name, type_text(argument.element_type)
     return f'const long long {name} = eatss_given.size<{kind}>("{name}", {usual});'
 
 
 def _data(argument: Argument, seed: int) -> str:
     kind, name = type_text(argument.element_type), argument.name
+    kind = "eatss_truth" if _is_truth(argument) else kind
     if argument.role == "scalar":
         return f"const {kind} {name} = eatss_random_values<{kind}>(1, {seed})[0];"
     extents = ", ".join(_wide(extent) for extent in argument.shape)
     count = f"eatss_count({{{extents}}})"
     return f'eatss_array<{kind}> {name}("{name}", {count}, {seed});'
+
+
+def _is_truth(argument: Argument) -> bool:
+    return argument.role != "parameter" and argument.element_type == ElementType.BOOL.value
 
 
 def _wide(extent: IntExpr) -> str:
@@ -167,10 +175,14 @@ def _shown(entry: Entry, parameters: Sequence[Parameter]) -> list[str]:
 
 def _passed(argument: Argument) -> str:
     if argument.role in ("array", "cell"):
-        return f"{argument.name}.device"
+        return f"{_as_bool(argument, ' *')}{argument.name}.device"
     if argument.role == "parameter":
-        return f"({argument.element_type}){argument.name}"
-    return argument.name
+        return f"({type_text(argument.element_type)}){argument.name}"
+    return f"{_as_bool(argument)}{argument.name}"
+
+
+def _as_bool(argument: Argument, pointer: str = "") -> str:
+    return f"(bool{pointer})" if _is_truth(argument) else ""
 
 
 def _check(lines: Lines, entry: Entry) -> None:
@@ -194,9 +206,10 @@ def _check(lines: Lines, entry: Entry) -> None:
 
 def _original_value(argument: Argument) -> str:
     if argument.role == "array":
-        return f"{argument.name}.expected.data()"
+        return f"{_as_bool(argument, ' *')}{argument.name}.expected.data()"
     if argument.role == "cell":
-        return f"{argument.name}.expected[0]"  # passed by value: what is written there is lost
+        # passed by value: what is written there is lost
+        return f"{_as_bool(argument)}{argument.name}.expected[0]"
     return _passed(argument)
 
 

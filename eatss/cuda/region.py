@@ -40,6 +40,7 @@ from eatss.lower.assumptions import (
     given_sizes,
     implied_sizes,
     launchable,
+    stated_conditions,
     within,
 )
 from eatss.lower.bounds import TooManyCasesError
@@ -180,6 +181,7 @@ class RegionBuilder:
             assumptions=(
                 *(() if self._generic else fixed_sizes(macros)),
                 *given_sizes(scop),
+                *stated_conditions(scop),
                 *assumptions_of(scop, used, sizes=sizes),
                 *implied_sizes(self._scheduled.assumes),
                 *self._launchable(placed),

@@ -16,7 +16,12 @@ import islpy as isl
 from eatss.frontend import division
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.codes import Code
-from eatss.frontend.not_affine import NotAffineError, Reason, not_affine
+from eatss.frontend.not_affine import (
+    NotAffineError,
+    Reason,
+    not_affine,
+    product_of_variables,
+)
 from eatss.frontend.polynomial import Monomial, Poly, accumulate
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.symbols import Role, SymbolTable, Variable
@@ -30,6 +35,7 @@ from eatss.frontend.values import (
     same,
 )
 from eatss.isl_names import coalesced
+from eatss.scops import SizeCondition
 
 _MAX_DEPTH = 120
 _MINIMA = frozenset({"min", "MIN", "imin", "Min"})
@@ -82,6 +88,14 @@ class AffineReader:
         with self._guarded(node):
             return self._condition(node, domain)
 
+    def conditions(self) -> tuple[SizeCondition, ...]:
+        """Return on what sizes it depends that values are those of C."""
+        stated = coalesced(self.ranges.stated)
+        if stated.plain_is_universe():
+            return ()
+        message = "a number of the original would not fit its type otherwise"
+        return (SizeCondition(sizes=stated, message=message),)
+
     @contextmanager
     def _guarded(self, node: Node) -> Iterator[None]:
         self._depth += 1
@@ -93,7 +107,7 @@ class AffineReader:
                 )  # fmt: skip
             yield
         except NonLinearError:
-            raise NotAffineError(node, Reason.NON_AFFINE, "product of variables") from None
+            raise product_of_variables(node) from None
         except TooManyPiecesError:
             raise NotAffineError(
                 node, Reason.OWN, "expression has too many cases", code=Code.TOO_COMPLEX,
@@ -208,7 +222,7 @@ class AffineReader:
             product = left.times(right)
             if all(len(monomial) <= 8 for monomial in product.terms):
                 return product
-        raise NotAffineError(node, Reason.NON_AFFINE, "product of variables")
+        raise product_of_variables(node)
 
     def _unary(self, node: Node, domain: isl.Set) -> Value:
         if node.op in ("+", "-"):

@@ -36,6 +36,7 @@ from eatss.scops import (
     ParameterDeclaration,
     Scop,
     Select,
+    SizeCondition,
     Statement,
     Unary,
 )
@@ -60,6 +61,7 @@ class RegionReading:
     ppcg_killed: frozenset[Variable]
     ppcg_counters: tuple[str, ...]
     ppcg_steps: tuple[tuple[str, int], ...]
+    conditions: tuple[SizeCondition, ...]
 
 
 class Assembler:
@@ -95,6 +97,7 @@ class Assembler:
             parameter_declarations=reading.parameters,
             ppcg_counters=reading.ppcg_counters,
             ppcg_steps=reading.ppcg_steps,
+            conditions=reading.conditions,
         )
 
     def _statement(self, number: int, raw: RawStatement, depth: int) -> Statement:

@@ -176,7 +176,8 @@ class StatementReader:
     def _if(self, node: Node, frame: Frame, position: int) -> int:
         test, *arms = node.children
         try:
-            holds = self._affine.condition(test, frame.domain)
+            with self._affine.ranges.stating():
+                holds = self._affine.condition(test, frame.domain)
         except NotAffineError as error:
             self._reporter.not_affine(error, test, Place.CONDITION)
             with self._doubt():

@@ -303,7 +303,8 @@ class ExpressionReader:
         if index is None:
             return Poly.constant(0)
         try:
-            value = self._affine.value(index, self._domain)
+            with self._affine.ranges.stating():
+                value = self._affine.value(index, self._domain)
             self._refuse_product_of_counters(index, value)
             return value
         except NotAffineError as error:
@@ -366,11 +367,11 @@ class ExpressionReader:
                 f"use an array: double (*{variable.name})[N] or double {variable.name}[n][m]",
             )
         if shape.element.element is None:
-            is_record = shape.element.kind is TypeClass.OTHER
+            is_record = shape.element.kind is TypeClass.RECORD
             self._refuse(
                 Code.TYPE,
                 node,
-                f"'{variable.name}' has elements of type "
+                f"'{variable.name}' has {'elements of ' if shape.sizes else ''}type "
                 f"'{shape.element.spelling or 'void'}'" + (", a struct or union" * is_record),
                 "use float, double, _Float16 or an integer type",
             )

@@ -17,7 +17,8 @@ def known_facts(
 ) -> isl.Set:
     """Return what C says of the parameters.
 
-    Unsigned parameters are not negative. The sizes of a variable-length array are greater than
+    Parameters of types narrower than ``int`` lie in the range of their type, and unsigned ones are
+    not negative. The sizes of a variable-length array are greater than
     zero where they are evaluated (C99 6.7.6.2p5); the outermost size of a parameter is
     left out, since such a parameter is a pointer. What is declared before the region, in a block
     around it, has been evaluated whenever the region runs. A size that names nothing but
@@ -26,10 +27,14 @@ def known_facts(
     algebra = affine.algebra
     facts = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
     for variable in symbols.variables:
-        if variable.role is Role.PARAMETER and not variable.shape.element.signed:
-            if variable.constant is None:
-                unknown = Poly.unknown(variable.unique_name)
-                facts = facts.intersect(algebra.at_least(unknown, Poly.constant(0)))
+        element = variable.shape.element
+        if variable.role is Role.PARAMETER:
+            unknown = Poly.unknown(variable.unique_name)
+            least, most = Poly.constant(element.minimum), Poly.constant(element.maximum)
+            if variable.constant is None and (element.bits < 32 or not element.signed):
+                facts = facts.intersect(algebra.at_least(unknown, least))
+            if variable.constant is None and element.bits < 32:
+                facts = facts.intersect(algebra.at_least(most, unknown))
             continue
         if variable.is_local:
             continue  # its size is not evaluated before the region, if ever

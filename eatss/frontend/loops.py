@@ -9,7 +9,7 @@ import islpy as isl
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.not_affine import NotAffineError
+from eatss.frontend.not_affine import NotAffineError, has_product, product_of_variables
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, counter_of
@@ -180,6 +180,10 @@ class LoopReader:
         Raises:
             RefusedError: If a bound is not affine or the loop's end is not provable.
         """
+        with self._affine.ranges.stating():
+            return self._iterations(header, name, outer)
+
+    def _iterations(self, header: Header, name: str, outer: isl.Set) -> isl.Set:
         try:
             start = self._start_value(header, outer)
             reached = self._from_start(header, name, start, outer)
@@ -189,7 +193,11 @@ class LoopReader:
             whole = header.condition if self._within(error.node, header.condition) else header.start
             self._reporter.not_affine(error, whole, Place.BOUND)
             raise RefusedError from None
-        except (NonLinearError, TooManyPiecesError):
+        except NonLinearError:
+            whole = header.start if has_product(header.start) else header.condition
+            self._reporter.not_affine(product_of_variables(whole), whole, Place.BOUND)
+            raise RefusedError from None
+        except TooManyPiecesError:
             self._reporter.error(
                 Code.TOO_COMPLEX, header.condition, "bounds have too many cases",
                 "use fewer min, max and ?: in one loop",
@@ -233,11 +241,32 @@ class LoopReader:
         condition = header.condition
         if condition.kind is NodeKind.BINARY and condition.op == "!=":
             return self._not_equal(header, name, start, outer, reached)
-        holds = self._affine.condition(condition, reached)
-        if not self._ends(header, name, condition, reached):
+        tested = self._tested(header, name, start, reached)
+        holds = self._affine.condition(condition, tested)
+        if not self._ends(header, name, condition, tested):
             self._prove_end(header, name, reached, holds)
             self._prove_contiguous(header, name, reached, holds)
         return holds
+
+    def _tested(self, header: Header, name: str, start: Value, reached: isl.Set) -> isl.Set:
+        """Return where the condition is computed: at the start, and one step after it held.
+
+        ``i + 1 < n`` is computed at ``i = n - 1`` last: of unsigned numbers it does not wrap.
+        """
+        condition = header.condition
+        if not any(_may_wrap(node) for node in condition.preorder()):
+            return reached
+        with self._affine.ranges.trust():
+            holds = self._affine.condition(condition, reached)
+        counter, before = Poly.unknown(name), self._fresh(name)
+        step = self._algebra.add(counter, Poly.constant(header.step), -1)
+        after = without_parameter(
+            renamed_parameter(reached.intersect(holds), name, before).intersect(
+                self._algebra.equal(Poly.unknown(before), step)
+            ),
+            before,
+        )
+        return coalesced(reached.intersect(self._algebra.equal(counter, start).union(after)))
 
     def _ends(self, header: Header, name: str, condition: Node, reached: isl.Set) -> bool:
         """Return whether the condition bounds the counter in its direction, by its form."""
@@ -374,7 +403,7 @@ class LoopReader:
         if ctype.bits < 32:
             low = self._algebra.at_least(after, Poly.constant(ctype.minimum))
             high = self._algebra.at_least(Poly.constant(ctype.maximum), after)
-            if not self._affine.ranges.proven(domain, low.intersect(high)):
+            if not self._affine.ranges.proven_or_stated(domain, low.intersect(high)):
                 self._refuse(
                     Code.NARROW_OVERFLOW,
                     header.condition,
@@ -382,6 +411,12 @@ class LoopReader:
                     f"'{ctype.spelling}'",
                     "use int or long",
                 )
+
+
+def _may_wrap(node: Node) -> bool:
+    """Return whether C computes a node in a type whose values may be others than the integers."""
+    is_computed = node.kind not in (NodeKind.NAME, NodeKind.INT)
+    return is_computed and node.type.is_integer and (not node.type.signed or node.type.bits < 32)
 
 
 def _coefficient(value: Value, name: str) -> int | None:

@@ -58,6 +58,25 @@ _OWN: dict[NodeKind, tuple[Code, str, str]] = {
 }
 
 
+def product_of_variables(whole: Node) -> NotAffineError:
+    """Return the error for an expression that has a product which is not affine."""
+    product = next((node for node in whole.preorder() if _is_product(node)), whole)
+    return NotAffineError(product, Reason.NON_AFFINE, "product of variables")
+
+
+def has_product(whole: Node) -> bool:
+    """Return whether an expression multiplies one variable by another."""
+    return any(_is_product(node) for node in whole.preorder())
+
+
+def _is_product(node: Node) -> bool:
+    return (
+        node.kind is NodeKind.BINARY
+        and node.op == "*"
+        and all(any(n.kind is NodeKind.NAME for n in f.preorder()) for f in node.children)
+    )
+
+
 def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
     if node.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):

@@ -242,6 +242,9 @@ def _read_region(
     check_counters(symbols, surroundings, reporter)
     check_sizes(symbols, surroundings, reporter)
     keep_live(symbols, placed.following, types)
+    conditions = affine.conditions()
+    for one in conditions:
+        facts = facts.intersect(one.sizes)
     certain = tuple(raw for raw in reader.statements if not raw.doubtful)
     statements = without_idle(without_unread_locals(certain, known), reporter)
     arrays = delinearise(affine, symbols, reporter, statements)
@@ -279,6 +282,7 @@ def _read_region(
         ppcg_killed=killed,
         ppcg_counters=tuple(sorted(v.name for v in reader.ppcg.counters - killed)),
         ppcg_steps=tuple(reader.ppcg.steps),
+        conditions=conditions,
     )
     return Assembler(reading, affine, reporter).scop()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import islpy as isl
@@ -13,7 +15,10 @@ from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import CType
 from eatss.frontend.values import Value, ValueAlgebra
-from eatss.isl_names import parameter_names, without_parameter
+from eatss.isl_names import parameter_names, parameters_set, without_parameters
+
+_USUAL_SIZES = (61, 4099)
+"""Sizes at which no condition on sizes may exclude a program: all alike, small and large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +33,47 @@ class RangeProver:
     """Proves ranges; what it could not prove but takes for granted is in ``assumptions``.
 
     ``used_parameters`` is filled by the reader of expressions; the types of parameters
-    bound their values.
+    bound their values. ``stated`` are the sizes for which all holds that was proven: what runs the
+    code has to check it.
     """
 
     def __init__(self, algebra: ValueAlgebra) -> None:
         self._algebra = algebra
         self.used_parameters: dict[str, Variable] = {}
         self.assumptions: list[RangeAssumption] = []
+        self.stated = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
+        self._trusts = self._states = False
+
+    @contextmanager
+    def stating(self) -> Iterator[None]:
+        """State conditions on sizes under which values fit, where nothing else would do."""
+        before, self._states = self._states, True
+        try:
+            yield
+        finally:
+            self._states = before
+
+    @contextmanager
+    def trust(self) -> Iterator[None]:
+        """Check nothing: what is read is not used before it was read again with checks."""
+        self._trusts = True
+        try:
+            yield
+        finally:
+            self._trusts = False
 
     def check(self, node: Node, value: Value, domain: isl.Set) -> None:
         """See that a value lies in the range of its type wherever C could have wrapped it."""
+        if self._trusts or not _may_leave(node):
+            return
         ctype = node.type
-        if not ctype.is_integer or ctype.bits <= 1:
-            return
-        if node.kind in (NodeKind.NAME, NodeKind.INT):
-            return
-        if ctype.signed and node.kind is not NodeKind.CAST:
-            return
-        if ctype.signed and _keeps_value(node):
-            return
         known = domain.intersect(self.of_parameters(domain))
         if isinstance(value, Poly) and not value.is_linear and self._sums_up(value, known):
             return
-        low = self.proven(known, self._algebra.at_least(value, Poly.constant(ctype.minimum)))
-        if not low and not ctype.signed:
+        above = self._algebra.at_least(value, Poly.constant(ctype.minimum))
+        if ctype.signed:
+            low = self.proven(known, above)
+        elif not (low := self.proven_or_stated(known, above)):
             raise NotAffineError(
                 node,
                 Reason.OWN,
@@ -59,14 +81,13 @@ class RangeProver:
                 code=Code.UNSIGNED_WRAP,
                 hint="use a signed type, or write it without subtraction (i + 1 < n)",
             )
-        high = ctype.bits > 32 or self.proven(
-            known, self._algebra.at_least(Poly.constant(ctype.maximum), value)
-        )
-        if low and high:
-            return
-        within = self._algebra.at_least(value, Poly.constant(ctype.minimum)).intersect(
-            self._algebra.at_least(Poly.constant(ctype.maximum), value)
-        )
+        below = self._algebra.at_least(Poly.constant(ctype.maximum), value)
+        if not low or (ctype.bits <= 32 and not self.proven(known, below)):
+            self._assume(node, known, above.intersect(below))
+
+    def _assume(self, node: Node, known: isl.Set, within: isl.Set) -> None:
+        """Take a value for one of its type where that is not excluded, and note it."""
+        ctype = node.type
         if self.always_leaves(known, within):
             raise NotAffineError(
                 node,
@@ -75,7 +96,9 @@ class RangeProver:
                 code=Code.NARROW_OVERFLOW if ctype.signed else Code.UNSIGNED_WRAP,
                 hint="use a type that holds the value",
             )
-        if ctype.bits < 32:
+        if ctype.bits >= 32:
+            self.assumptions.append(RangeAssumption(node, ctype))
+        elif not self.proven_or_stated(known, within):
             raise NotAffineError(
                 node,
                 Reason.OWN,
@@ -83,7 +106,6 @@ class RangeProver:
                 code=Code.NARROW_OVERFLOW,
                 hint="use int or long",
             )
-        self.assumptions.append(RangeAssumption(node, ctype))
 
     def _sums_up(self, value: Poly, known: isl.Set) -> bool:
         """Return whether a sum of products is plainly not negative (a linearised subscript)."""
@@ -101,12 +123,37 @@ class RangeProver:
             low = self._algebra.at_least(unknown, Poly.constant(ctype.minimum))
             high = self._algebra.at_least(Poly.constant(ctype.maximum), unknown)
             ranges = ranges.intersect(low).intersect(high)
-        return ranges
+        return ranges.intersect(self.stated)
 
     def proven(self, domain: isl.Set, holds: isl.Set) -> bool:
         """Return whether ``holds`` covers ``domain``, given the types of the parameters."""
         known = domain.intersect(self.of_parameters(domain))
         return bool(known.subtract(holds).is_empty())
+
+    def proven_or_stated(self, domain: isl.Set, holds: isl.Set) -> bool:
+        """Return whether ``holds`` covers ``domain``, if need be for sizes that are stated.
+
+        A condition that excludes usual sizes is none that a program is meant to have.
+        """
+        known = domain.intersect(self.of_parameters(domain))
+        outside = self._over_sizes(known.subtract(holds))
+        if outside.is_empty():
+            return True
+        names = parameter_names(outside)
+        allowed = self._over_sizes(known).subtract(outside)
+        if not self._states or not names or allowed.is_empty():
+            return False
+        for size in _USUAL_SIZES:
+            alike = " and ".join(f"{name} = {size}" for name in names)
+            if not parameters_set(self._algebra.context, names, alike).is_disjoint(outside):
+                return False
+        ranges = self.of_parameters(domain)
+        self.stated = self.stated.intersect(self._over_sizes(outside.complement().gist(ranges)))
+        return True
+
+    def _over_sizes(self, points: isl.Set) -> isl.Set:
+        others = [name for name in parameter_names(points) if name not in self.used_parameters]
+        return without_parameters(points, others)
 
     def always_leaves(self, domain: isl.Set, holds: isl.Set) -> bool:
         """Return whether some point of ``domain`` lies outside ``holds`` wherever it has points.
@@ -117,11 +164,15 @@ class RangeProver:
         outside = known.subtract(holds)
         if outside.is_empty():
             return False
-        for name in parameter_names(known):
-            if name not in self.used_parameters:
-                known = without_parameter(known, name)
-                outside = without_parameter(outside, name)
-        return bool(known.is_subset(outside))
+        return bool(self._over_sizes(known).is_subset(self._over_sizes(outside)))
+
+
+def _may_leave(node: Node) -> bool:
+    """Return whether C may have made another number of a value to fit its type."""
+    ctype = node.type
+    if not ctype.is_integer or ctype.bits <= 1 or node.kind in (NodeKind.NAME, NodeKind.INT):
+        return False
+    return not ctype.signed or (node.kind is NodeKind.CAST and not _keeps_value(node))
 
 
 def _keeps_value(cast: Node) -> bool:

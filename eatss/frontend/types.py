@@ -17,6 +17,7 @@ class TypeClass(enum.Enum):
     FLOATING = enum.auto()
     POINTER = enum.auto()
     ARRAY = enum.auto()
+    RECORD = enum.auto()
     OTHER = enum.auto()
 
 
@@ -62,7 +63,7 @@ _SCALARS: dict[Any, CType] = {
     TypeKind.FLOAT: CType(TypeClass.FLOATING, "float", ElementType.FLOAT, 32),
     TypeKind.DOUBLE: CType(TypeClass.FLOATING, "double", ElementType.DOUBLE, 64),
     TypeKind.LONGDOUBLE: CType(TypeClass.FLOATING, "long double"),
-    TypeKind.BOOL: CType(TypeClass.INTEGER, "_Bool", None, 1, signed=False),
+    TypeKind.BOOL: _integer(ElementType.BOOL, 1, signed=False),
     TypeKind.CHAR_S: _integer(ElementType.INT8, 8, signed=True),
     TypeKind.SCHAR: _integer(ElementType.INT8, 8, signed=True),
     TypeKind.CHAR_U: _integer(ElementType.UINT8, 8, signed=False),
@@ -106,4 +107,5 @@ class TypeTable:
             return _POINTER
         if kind in _ARRAYS:
             return _ARRAY
-        return CType(TypeClass.OTHER, canonical.spelling)
+        is_record = kind is TypeKind.RECORD
+        return CType(TypeClass.RECORD if is_record else TypeClass.OTHER, canonical.spelling)

@@ -80,6 +80,15 @@ def implied_sizes(assumes: isl.Set | None) -> tuple[Assumption, ...]:
     return tuple(Assumption(condition=part, message=message) for part in _conditions(assumes))
 
 
+def stated_conditions(scop: Scop) -> tuple[Assumption, ...]:
+    """Return the demands under which the region is what was read."""
+    return tuple(
+        Assumption(condition=part, message=one.message)
+        for one in scop.conditions
+        for part in _conditions(one.sizes.align_params(scop.context.get_space()))
+    )
+
+
 def _conditions(sizes: isl.Set) -> tuple[IntExpr, ...]:
     """Return what holds together of sizes that lie in a set; nothing where all do."""
     condition = guard(sizes, isl.Set.universe(sizes.get_space()))

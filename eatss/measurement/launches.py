@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from eatss.program import Entry, HostIf, HostLoop, HostStep, KernelCode, Launch, Program, evaluate
-from eatss.verify.data import dtype_of
+from eatss.verify.data import limits_of
 
 MOST_LAUNCHES = 200_000
 """A run of more launches is not captured: that takes seconds, and graphs gigabytes of memory."""
@@ -39,8 +37,8 @@ def refusal(program: Program, sizes: Mapping[str, int]) -> str:
         for argument in entry.arguments:
             if argument.role != "parameter":
                 continue
-            limits = np.iinfo(dtype_of(argument))
-            if not limits.min <= sizes[argument.name] <= limits.max:
+            least, most = limits_of(argument)
+            if not least <= sizes[argument.name] <= most:
                 return f"{argument.name}={sizes[argument.name]} is no {argument.element_type}"
         for assumption in entry.assumptions:
             if not evaluate(assumption.condition, sizes):

@@ -18,7 +18,7 @@ from eatss.scops.expression import (
     operands,
     preorder,
 )
-from eatss.scops.scop import Scop, SizeProduct
+from eatss.scops.scop import Scop, SizeCondition, SizeProduct
 from eatss.scops.signature import FunctionParameter, ParameterDeclaration, ParameterOrigin
 from eatss.scops.statement import Access, AccessKind, Statement
 
@@ -40,6 +40,7 @@ __all__ = [
     "Read",
     "Scop",
     "Select",
+    "SizeCondition",
     "SizeProduct",
     "SourceSpan",
     "Statement",

@@ -25,6 +25,7 @@ class ElementType(Enum):
     HALF = "_Float16"
     FLOAT = "float"
     DOUBLE = "double"
+    BOOL = "_Bool"
     INT8 = "signed char"
     UINT8 = "unsigned char"
     INT16 = "short"
@@ -49,6 +50,7 @@ _SIZE_BYTES = {
     ElementType.HALF: 2,
     ElementType.FLOAT: 4,
     ElementType.DOUBLE: 8,
+    ElementType.BOOL: 1,
     ElementType.INT8: 1,
     ElementType.UINT8: 1,
     ElementType.INT16: 2,

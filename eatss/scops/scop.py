@@ -34,6 +34,14 @@ class SizeProduct:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SizeCondition:
+    """Sizes for which a region is what was read, and what is the case for others."""
+
+    sizes: isl.Set
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scop:
     """One ``#pragma scop`` region: all that later passes know of the C program.
 
@@ -50,7 +58,8 @@ class Scop:
     statements by which PPCG has counters set, each with its name and how many loops are around it.
     ``products`` are those of ``parameters`` that callers do not pass: products of others.
     ``written`` is the region of the source where statements compute anew what they read there
-    (``None``: this is it).
+    (``None``: this is it). ``conditions`` are part of ``context``: what runs the region's code has
+    to check them.
     """
 
     file: str
@@ -69,6 +78,7 @@ class Scop:
     ppcg_steps: tuple[tuple[str, int], ...] = ()
     products: tuple[SizeProduct, ...] = ()
     written: Scop | None = None
+    conditions: tuple[SizeCondition, ...] = ()
 
     @property
     def isl_context(self) -> isl.Context:

@@ -32,6 +32,7 @@ _DTYPES: Mapping[str, npt.DTypeLike] = {
     "_Float16": np.float16,
     "float": np.float32,
     "double": np.float64,
+    "_Bool": np.bool_,
     "signed char": np.int8,
     "char": np.int8,
     "unsigned char": np.uint8,
@@ -98,6 +99,15 @@ def dtype_of(argument: Argument) -> np.dtype[Any]:
     return np.dtype(_DTYPES[argument.element_type])
 
 
+def limits_of(argument: Argument) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer argument."""
+    dtype = dtype_of(argument)
+    if dtype.kind == "b":
+        return 0, 1
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
 def make_buffers(
     entry: Entry, sizes: Mapping[str, int], flavour: Flavour, seed: int
 ) -> tuple[Buffer, ...]:
@@ -152,7 +162,8 @@ def _buffer(
     elif dtype.kind == "f":
         buffer.array[...] = _floats(shape, flavour, rng)
     else:
-        buffer.array[...] = rng.integers(1, 10, shape)
+        truth = dtype.kind == "b"
+        buffer.array[...] = rng.integers(not truth, 2 if truth else 10, shape)
         if flavour == SIGNED and dtype.kind == "i":
             buffer.array[...] *= rng.choice(np.array([-1, 1], dtype), shape)
     if flavour == SIGNED and argument.role != "parameter" and dtype.kind in "fi":

@@ -12,14 +12,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.program import Program, load_program, program_folder
 from eatss.supervisor import Outcome, Refused, Worker, supervise
 from eatss.verify.compare import must_be_bit_equal
 from eatss.verify.coverage import Further, coverage_of
-from eatss.verify.data import dtype_of
+from eatss.verify.data import limits_of
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import (
     DEFAULT_COMPILERS,
@@ -277,19 +275,19 @@ def _completed(program: Program, given: Mapping[str, int]) -> dict[str, int]:
 
 def _check_ranges(program: Program, values: Mapping[str, int]) -> None:
     """Refuse values that the C type of a size does not have; a macro's is ``int`` here."""
-    types = {
-        argument.name: dtype_of(argument)
+    limits = {
+        argument.name: limits_of(argument)
         for entry in program.entries
         for argument in entry.arguments
         if argument.role == "parameter"
     }
     for name, value in values.items():
-        limits = np.iinfo(types.get(name, np.dtype(np.int32)))
-        if not limits.min <= value <= limits.max:
+        least, most = limits.get(name, (-(2**31), 2**31 - 1))
+        if not least <= value <= most:
             raise input_error(
                 "EATSS-V014",
                 f"size '{name}' is {value}, which its type in C does not have",
-                hint=f"give a number from {limits.min} to {limits.max}",
+                hint=f"give a number from {least} to {most}",
             )
 
 

@@ -22,6 +22,7 @@ from eatss.program import (
     Program,
     evaluate,
 )
+from eatss.verify.data import limits_of
 
 WORK_LIMIT = 3e7
 """Statement instances of one run, about: 30 ms of the original."""
@@ -66,7 +67,7 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     program without parameters has one empty choice. There is none where the sizes that are allowed
     are too large.
     """
-    fixed = fixed_parameters(program)
+    fixed, limits = fixed_parameters(program), _limits(program)
     if len(fixed) == len(program.parameters):
         return (fixed,) if _fits(program, fixed) else ()
     ladders = {
@@ -79,7 +80,7 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
         wanted.append(dict.fromkeys(small, value))
         wanted += [{**small, name: value} for name in small if len(small) > 1]
     wanted += [dict.fromkeys(small, value) for value in (2, 3)]
-    if all(p.kind == "argument" and _is_signed(program, p) for p in program.parameters):
+    if all(p.kind == "argument" and limits[p.name][0] < 0 for p in program.parameters):
         negative = dict.fromkeys(small, -3)
         wanted += [negative] if _rows_exist(program, negative) else []
     wanted.append(small)
@@ -225,8 +226,9 @@ def _allowed(
 ) -> list[dict[str, int]]:
     """Return sizes that every entry accepts and that fit, each once; near ones for others."""
     chosen: dict[tuple[int, ...], dict[str, int]] = {}
+    limits = _limits(program)
     for sizes in wanted:
-        ordered = {p.name: sizes[p.name] for p in program.parameters}
+        ordered = {p.name: _nearest(sizes[p.name], *limits[p.name]) for p in program.parameters}
         near = _nearest_allowed(program, ordered) if exchange else ordered
         if near is None or any(broken_assumption(e, near) is not None for e in program.entries):
             continue
@@ -284,13 +286,21 @@ def _rows_exist(program: Program, sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _is_signed(program: Program, parameter: Parameter) -> bool:
-    """Tell whether a size may be negative: -3 as an unsigned size is a huge one."""
-    return not any(
-        argument.name == parameter.name and argument.element_type.startswith("unsigned")
-        for entry in program.entries
-        for argument in entry.arguments
-    )
+def _limits(program: Program) -> dict[str, tuple[int, int]]:
+    """Return the least and the greatest value of each size; that of a macro is an ``int``."""
+    found = {p.name: (-(2**31), 2**31 - 1) for p in program.parameters if p.kind == "macro"}
+    for entry in program.entries:
+        for argument in entry.arguments:
+            if argument.role == "parameter":
+                least, most = limits_of(argument)
+                known = found.get(argument.name, (least, most))
+                found[argument.name] = max(least, known[0]), min(most, known[1])
+    return found
+
+
+def _nearest(value: int, least: int, most: int) -> int:
+    """Return the value of a type that stands for a number: both of ``bool`` are tried."""
+    return abs(value) % 2 if most == 1 else min(max(value, least), most)
 
 
 def refused_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
@@ -321,8 +331,12 @@ def edge_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], 
 
 def _all_edges(program: Program, entry: Entry, number: int) -> list[Mapping[str, int]]:
     """Return sizes that just break an assumption, or some that do, the smallest first."""
+    limits = _limits(program)
     breaking: list[Mapping[str, int]] = [
-        sizes for sizes in _probes(program) if broken_assumption(entry, sizes) == number
+        sizes
+        for sizes in _probes(program)
+        if all(value == _nearest(value, *limits[name]) for name, value in sizes.items())
+        and broken_assumption(entry, sizes) == number
     ]
     edges: dict[tuple[str, int], Mapping[str, int]] = {}  # of each size each value once
     for sizes in sorted(breaking, key=_magnitude):

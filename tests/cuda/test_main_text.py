@@ -212,6 +212,26 @@ def test_a_parameter_without_a_usual_value_has_to_be_given() -> None:
     assert 'eatss_given.size<int>("n", nullptr)' in text
 
 
+@pytest.mark.long
+def test_arrays_of_bool_compile(tmp_path: Path) -> None:
+    program = a_program()
+    entry = program.entries[0]
+    truths = (replace(one, element_type="_Bool") for one in entry.arguments[:2])
+    cell = argument("flag", "cell", 4, kind="_Bool", writes=True)
+    entry = replace(entry, arguments=(*truths, *entry.arguments[2:], cell))
+    launcher = (
+        'extern "C" int launch_product(bool, bool *, const double *, int, bool *, cudaStream_t);\n'
+    )
+    text = main_text(replace(program, entries=(entry,)))
+    (tmp_path / "cuda.h").write_text(STAND_IN)
+    (tmp_path / "product.cpp").write_text(launcher + text)
+    subprocess.run(
+        ["g++", "-std=c++17", "-Wall", "-Werror", "-fsyntax-only", "-DEATSS_MAIN",
+         "-DEATSS_CHECK", "-include", "cuda.h", "product.cpp"],
+        check=True, cwd=tmp_path,
+    )  # fmt: skip
+
+
 def test_products_of_sizes_are_of_64_bits() -> None:
     assert "{eatss_min((long long)NI * (long long)NJ, 64)}" in main_text(a_program())
 

@@ -83,6 +83,22 @@ def at_least(name: str, value: int) -> Assumption:
     return Assumption(condition=condition, message=f"{name} is at least {value}")
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"), [("_Bool", range(2)), ("signed char", range(-128, 128))]
+)
+def test_sizes_are_values_of_their_type(kind: str, values: range) -> None:
+    program = nest((16, 16))
+    flag = Argument(
+        name="N1", role="parameter", element_type=kind, shape=(), reads=True, writes=False,
+        source="parameter", source_name="N1", position=1,
+    )  # fmt: skip
+    entry = program.entries[0]
+    program = replace(program, entries=(replace(entry, arguments=(*entry.arguments, flag)),))
+    chosen = {sizes["N1"] for sizes in choose_sizes(program)}
+    assert chosen <= set(values)
+    assert {0, 1} <= chosen
+
+
 def test_no_chosen_size_violates_an_assumption() -> None:
     ordered = Assumption(
         condition=Apply(Operator.GE, (Name("N0"), Name("N1"))), message="N0 is at least N1"

@@ -1,0 +1,99 @@
+"""Types of scalars: `bool`, types narrower than `int`, unsigned numbers that do not wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import islpy as isl
+import pytest
+
+from eatss.diagnostics import InputError
+from eatss.frontend import parse_source
+from eatss.scops import ElementType, Scop
+
+Only = Callable[[str], Scop]
+Equal = Callable[[isl.Set | isl.Map, str], bool]
+
+
+def function(arguments: str, body: str, before: str = "") -> str:
+    return f"{before}void f({arguments}) {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
+
+
+def test_a_bool_is_a_parameter_of_two_values(only: Only, equal: Equal) -> None:
+    loop = "for (int i = 0; i < n; i++) { if (flag) a[i] = 1; else a[i] = 2; }"
+    scop = only(function("int n, bool flag, double a[n]", loop, before="#include <stdbool.h>\n"))
+    assert equal(scop.context.params(), "[n, flag] -> { : 0 <= flag <= 1 }")
+    assert equal(scop.statements[0].domain, "[n, flag] -> { S0[i] : 0 <= i < n and flag = 1 }")
+    assert scop.parameter_declarations[1].element_type is ElementType.BOOL
+
+
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [("char", -128, 127), ("unsigned char", 0, 255), ("int16_t", -32768, 32767)],
+)
+def test_a_parameter_of_a_narrow_type_has_its_values(
+    kind: str, least: int, most: int, only: Only, equal: Equal
+) -> None:
+    loop = "for (int i = 0; i < n; i++) { if (c == 'N') a[i] = 1; else a[i] = 2; }"
+    text = function(f"int n, {kind} c, double a[n]", loop, before="#include <stdint.h>\n")
+    assert equal(only(text).context.params(), f"[n, c] -> {{ : {least} <= c <= {most} }}")
+
+
+@pytest.mark.parametrize(
+    ("loop", "domain", "condition"),
+    [
+        ("unsigned i = 1; i + 1 < n; i++", "0 < i < n - 1", None),
+        ("unsigned i = 0; n - i > 2; i += 2", "0 <= i < n - 2 and i mod 2 = 0", "n >= 0"),
+        ("unsigned i = 0; i < n - 1; i++", "0 <= i < n - 1", "n >= 1"),
+        ("unsigned i = n - 1; i > 0; i--", "0 < i < n", "n >= 1"),
+        ("unsigned i = k; i < n - k; i++", "k <= i < n - k", "n >= k"),
+        ("unsigned i = 0; i < (unsigned) m; i++", "0 <= i < m", "m >= 0"),
+    ],
+)
+def test_unsigned_numbers_do_not_wrap_at_the_sizes_that_are_stated(
+    loop: str, domain: str, condition: str | None, only: Only, equal: Equal
+) -> None:
+    arguments = "unsigned n, unsigned k, int m, double *a"
+    scop = only(function(arguments, f"for ({loop}) a[i] = 0;"))
+    names = "[n, k, m]"
+    facts = scop.context.params()
+    (statement,) = scop.statements
+    expected = isl.Set.read_from_str(
+        facts.get_ctx(), f"{names} -> {{ S0[i] : {domain} }}"
+    ).intersect_params(facts)
+    assert statement.domain.intersect_params(facts).is_equal(expected)
+    stated = isl.Set.read_from_str(facts.get_ctx(), f"{names} -> {{ : n >= 0 and k >= 0 }}")
+    for one in scop.conditions:
+        stated = stated.intersect(one.sizes)
+    wanted = f"{names} -> {{ : n >= 0 and k >= 0 and {condition or 'n >= 0'} }}"
+    assert equal(stated, wanted)
+
+
+def test_what_wraps_at_usual_sizes_is_refused() -> None:
+    for body in (
+        "for (unsigned i = 0; i < n; i++) a[i - 1] = 0;",
+        "for (unsigned i = 0; i < n; i++) for (unsigned j = 0; j < n; j++) a[i - j] = 0;",
+        "for (int i = 0; i < (unsigned char) n; i++) a[i] = 0;",
+    ):
+        with pytest.raises(InputError) as caught:
+            parse_source(function("unsigned n, double *a", body))
+        assert caught.value.diagnostics[0].code in ("EATSS-F036", "EATSS-F037")
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ("float _Complex a[9]", "'a' has elements of type '_Complex float'"),
+        ("__bf16 a[9]", "'a' has elements of type '__bf16'"),
+        ("struct s a[9]", "'a' has elements of type 'struct s', a struct or union"),
+    ],
+)
+def test_a_type_that_is_refused_is_called_what_it_is(declared: str, said: str) -> None:
+    text = function(
+        f"int n, {declared}", "for (int i = 0; i < 9; i++) a[i] = a[i];",
+        before="struct s { int x; };\n",
+    )  # fmt: skip
+    with pytest.raises(InputError) as caught:
+        parse_source(text)
+    found = [(one.code, one.message) for one in caught.value.diagnostics]
+    assert ("EATSS-F040", said) in found
