@@ -12,9 +12,10 @@ from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import why_not_inlined
 from eatss.frontend.codes import Code
+from eatss.frontend.conditionals import Conditional
+from eatss.frontend.exits import Exits
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.halves import as_float
 from eatss.frontend.loops import LoopReader
 from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.polynomial import Poly
@@ -22,11 +23,22 @@ from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
 from eatss.frontend.refusals import REFUSED_STATEMENTS
 from eatss.frontend.report import Place, Reporter
-from eatss.frontend.symbols import Role, SymbolTable, Variable, counter_of, written_name
+from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of
 from eatss.frontend.tree import BODIES, Node, NodeKind
 from eatss.frontend.types import TypeClass
+from eatss.frontend.updates import (
+    Guard,
+    Store,
+    Update,
+    UpdateReader,
+    guarded,
+    may_keep,
+    tests_of,
+    update_of,
+)
+from eatss.frontend.values import same
 from eatss.isl_names import coalesced
-from eatss.scops import AccessKind, Binary, Cast, ElementType, Expression, Literal, Read
+from eatss.scops import AccessKind
 
 _MAX_DEPTH = 150
 
@@ -39,6 +51,7 @@ class Frame:
     positions: tuple[int, ...]
     domain: isl.Set
     depth: int = 0
+    guards: tuple[Guard, ...] = ()
 
 
 class StatementReader:
@@ -53,6 +66,8 @@ class StatementReader:
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
         self._too_deep = False
+        self._exits: list[Exits | None] = []
+        self.conditionals: list[Conditional] = []
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
@@ -61,6 +76,9 @@ class StatementReader:
     def _sequence(self, nodes: list[Node], frame: Frame, position: int) -> int:
         """Read statements from a position on; return the next free position."""
         for node in nodes:
+            exits = self._exits[-1] if self._exits else None
+            if exits is not None and exits.left is not None:
+                frame = replace(frame, domain=_coalesced(frame.domain.subtract(exits.left)))
             position = self._statement(node, frame, position)
         return position
 
@@ -80,19 +98,14 @@ class StatementReader:
         if kind is NodeKind.IF:
             return self._if(node, frame, position)
         if kind is NodeKind.DECLARATIONS:
-            for variable in node.children:
-                position = self._declaration(variable, frame, position)
-            self.ppcg.declared([self._symbols.of(variable) for variable in node.children])
-            return position
+            return self._declarations(node, frame, position)
         if kind is NodeKind.ASSIGN:
             return self._assignments(node, frame, position)
         here = replace(frame, positions=(*frame.positions, position))
         if kind is NodeKind.FOR:
-            counter = counter_of(node)
-            is_set = counter is not None and counter.kind is NodeKind.NAME
-            sets = self._symbols.of(counter) if counter is not None and is_set else None
-            with self.ppcg.loop(sets):
-                self._for(node, here)
+            self._for(node, here)
+        elif kind in (NodeKind.BREAK, NodeKind.CONTINUE):
+            self._leave(node, frame)
         elif kind is not NodeKind.EMPTY:
             self._ppcg_name = self.ppcg.statement()
             self._simple(node, here)
@@ -113,6 +126,13 @@ class StatementReader:
     # -- control --------------------------------------------------------------------
 
     def _for(self, node: Node, frame: Frame) -> None:
+        counter = counter_of(node)
+        is_set = counter is not None and counter.kind is NodeKind.NAME
+        sets = self._symbols.of(counter) if counter is not None and is_set else None
+        with self.ppcg.loop(sets):
+            self._loop(node, frame)
+
+    def _loop(self, node: Node, frame: Frame) -> None:
         try:
             header = self._loops.header(node)
         except RefusedError:
@@ -135,10 +155,45 @@ class StatementReader:
             try:
                 domain = self._loops.iterations(header, name, frame.domain)
             except RefusedError:
-                with self._doubt():
+                with self._doubt(), self._left(None):
                     self._sequence([header.body], inner, 0)
                 return
-            self._sequence([header.body], replace(inner, domain=domain), 0)
+            exits = Exits(counter=name, sign=sign, guards=len(frame.guards))
+            first = len(self.statements)
+            with self._left(exits):
+                self._sequence([header.body], replace(inner, domain=domain), 0)
+            self.statements[first:] = [
+                replace(raw, domain=exits.before(raw.domain, self._affine.algebra))
+                for raw in self.statements[first:]
+            ]
+
+    @contextmanager
+    def _left(self, exits: Exits | None) -> Iterator[None]:
+        """Read the body of a loop, which ``break`` and ``continue`` leave; ``None``: of no loop."""
+        self._exits.append(exits)
+        try:
+            yield
+        finally:
+            self._exits.pop()
+
+    def _leave(self, node: Node, frame: Frame) -> None:
+        if not self._exits:
+            self._refuse_statement(node)
+            return
+        exits = self._exits[-1]
+        if exits is None:
+            return  # of a loop that was refused
+        if len(frame.guards) > exits.guards:
+            test = frame.guards[-1].test
+            self._reporter.error(
+                Code.DATA_DEPENDENT_CONDITION,
+                test,
+                f"condition {self._reporter.quoted(test)} of a {node.kind.name.lower()} depends on "
+                "data",
+                "leave rounds of a loop under conditions of counters and parameters only",
+            )
+            return
+        exits.add(frame.domain, breaks=node.kind is NodeKind.BREAK)
 
     @contextmanager
     def _counter(self, variable: Variable, name: str) -> Iterator[None]:
@@ -164,7 +219,7 @@ class StatementReader:
             statements = node.children[-1:]
         name = counter_of(node) if node.kind is NodeKind.FOR else None
         variable = self._symbols.of(name) if name is not None else None
-        with self._doubt():
+        with self._doubt(), self._left(None):
             if variable is None or variable in self._affine.active:
                 self._sequence(statements, frame, 0)
                 return
@@ -179,6 +234,9 @@ class StatementReader:
             with self._affine.ranges.stating():
                 holds = self._affine.condition(test, frame.domain)
         except NotAffineError as error:
+            mark_index_expressions(test, self._symbols)
+            if not test.pure_index and not self._reporter.doubtful:
+                return self._choice(node, frame, position)
             self._reporter.not_affine(error, test, Place.CONDITION)
             with self._doubt():
                 return self._sequence(arms, frame, position)
@@ -189,7 +247,72 @@ class StatementReader:
             position = self._sequence([arms[1]], replace(frame, domain=if_false), position)
         return position
 
+    def _choice(self, node: Node, frame: Frame, position: int) -> int:
+        """Read an ``if`` whose condition depends on data, or on scalars that are no integers.
+
+        If it sets one element it is one statement, else its condition guards each statement.
+        """
+        test, *arms = node.children
+        if len(arms) == 1:
+            test, domain = self._without_affine(test, frame.domain)
+            frame = replace(frame, domain=domain)
+            node = replace(node, children=[test, *arms])
+            mark_index_expressions(test, self._symbols)
+        reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
+        try:
+            _ = reader.read(test)
+        except RefusedError:
+            reader.failed = True
+        if reader.failed:
+            with self._doubt():
+                return self._sequence(arms, frame, position)
+        first = len(self.statements)
+        depth = len(frame.loops)
+        found = update_of(node)
+        if found is not None:
+            target, update = found
+            if self._writes_counter(node, target):
+                return position
+            mark_index_expressions(node, self._symbols)
+            self._ppcg_name = self.ppcg.statement()
+            here = replace(frame, positions=(*frame.positions, position))
+            self._assign(node, target, update, here)
+            position += 1
+        else:
+            declared = frozenset(self._declared_in(node))
+            for arm, holds in zip(arms, (True, False), strict=False):
+                guard = Guard(test=test, holds=holds, declared=declared)
+                inside = replace(frame, guards=(*frame.guards, guard))
+                position = self._sequence([arm], inside, position)
+        self.conditionals.append(Conditional(test, depth, first, len(self.statements)))
+        return position
+
+    def _declared_in(self, node: Node) -> Iterator[Variable]:
+        for part in node.preorder():
+            variable = self._symbols.of(part) if part.kind is NodeKind.VARIABLE else None
+            if variable is not None:
+                yield variable
+
+    def _without_affine(self, test: Node, domain: isl.Set) -> tuple[Node, isl.Set]:
+        """Return what is not affine of a condition, and where the rest of it holds."""
+        if test.kind is not NodeKind.BINARY or test.op != "&&":
+            return test, domain
+        rest: Node | None = None
+        for part in _conjuncts(test):
+            try:
+                domain = _coalesced(domain.intersect(self._affine.condition(part, domain)))
+            except NotAffineError:
+                rest = part if rest is None else replace(test, children=[rest, part])
+        assert rest is not None
+        return rest, domain
+
     # -- statements -------------------------------------------------------------------
+
+    def _declarations(self, node: Node, frame: Frame, position: int) -> int:
+        for variable in node.children:
+            position = self._declaration(variable, frame, position)
+        self.ppcg.declared([self._symbols.of(variable) for variable in node.children])
+        return position
 
     def _declaration(self, node: Node, frame: Frame, position: int) -> int:
         variable = self._symbols.of(node)
@@ -221,7 +344,8 @@ class StatementReader:
             )  # fmt: skip
             return position
         self._ppcg_name = self.ppcg.statement()
-        self._assign(node, None, node.children[0], "", here)
+        mark_index_expressions(node.children[0], self._symbols)
+        self._assign(node, node, Store(value=node.children[0], operator=""), here)
         self._keep_value(node, variable, frame)
         return position + 1
 
@@ -252,23 +376,25 @@ class StatementReader:
 
     def _simple(self, node: Node, frame: Frame) -> None:
         if node.kind in (NodeKind.ASSIGN, NodeKind.STEP):
-            if self._writes_counter(node):
+            target = node.children[0]
+            if self._writes_counter(node, target):
                 return
-            if node.kind is NodeKind.ASSIGN:
-                target, value = node.children
-                inner = _assigned(node)
+            if node.kind is NodeKind.STEP:
+                update = Store(value=None, operator=node.op[-1])
+            else:
+                value, inner = node.children[1], _assigned(node)
                 if inner is not None:
                     value = _with_innermost(value, inner.children[0])
-                self._assign(node, target, value, node.op, frame)
-            else:
-                self._assign(node, node.children[0], None, node.op[-1], frame)
+                update = Store(value=value, operator=node.op)
+            mark_index_expressions(node if update.value is None else update.value, self._symbols)
+            self._assign(node, target, update, frame)
             return
         self._refuse_statement(node)
         self._inside_refused(node, frame)
 
-    def _writes_counter(self, node: Node) -> bool:
-        target = written_name(node)
-        variable = self._symbols.of(target) if target is not None else None
+    def _writes_counter(self, node: Node, target: Node) -> bool:
+        name = base_name(target)
+        variable = self._symbols.of(name) if name is not None else None
         if variable is None or variable.role is not Role.COUNTER:
             return False
         inside = variable in self._affine.active
@@ -281,26 +407,24 @@ class StatementReader:
         )
         return True
 
-    def _assign(
-        self, node: Node, target: Node | None, value: Node | None, operator: str, frame: Frame
-    ) -> None:
-        """Read ``target operator= value``; no target: the variable ``node`` declares."""
-        mark_index_expressions(node if value is None else value, self._symbols)
+    def _assign(self, node: Node, place: Node, update: Update, frame: Frame) -> None:
+        """Read what a statement does to an element, or to the variable that it declares."""
         reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
-        place = node if target is None else target
+        operator = update.operator if isinstance(update, Store) else ""
         try:
             write = self._target(reader, place, operator)
         except RefusedError:
-            if value is not None:
-                reader.search(value)
+            if isinstance(update, Store) and update.value is not None:
+                reader.search(update.value)
             return
         element = write.variable.shape.element.element
         assert element is not None
+        update = guarded(update, write.variable, frame.guards)
         try:
-            stored = self._stored(reader, place, value, operator, element)
+            stored = UpdateReader(reader, place, element).value(update)
         except RefusedError:
             return
-        if reader.failed:
+        if reader.failed or self._may_leave(reader, update):
             return
         self.statements.append(
             RawStatement(
@@ -315,6 +439,40 @@ class StatementReader:
             )
         )
 
+    def _may_leave(self, reader: ExpressionReader, update: Update) -> bool:
+        """Refuse an element that may not be there where its condition does not hold.
+
+        Generated code reads it and stores it as it was. Conditions of scalars that the region does
+        not set decide for a whole nest, whose arrays are given or not used at all.
+        """
+        if not may_keep(update):
+            return False
+        write, *others = reader.accesses
+        tests = list(tests_of(update))
+        first = {id(part) for part in tests[0].preorder()}
+        decided = {id(part) for test in tests for part in test.preorder()}
+        if None not in write.variable.shape.sizes or any(
+            id(one.node) in first
+            and one.variable is write.variable
+            and all(map(same, one.subscripts, write.subscripts))
+            for one in others
+        ):
+            return False
+        if all(
+            one.variable.is_scalar and one.variable.first_write is None
+            for one in others
+            if id(one.node) in decided
+        ):
+            return False
+        self._reporter.error(
+            Code.DATA_DEPENDENT_CONDITION,
+            tests[0],
+            f"condition {self._reporter.quoted(tests[0])} depends on data, and "
+            f"{self._reporter.quoted(write.node)} may lie outside its array where it does not hold",
+            f"declare '{write.variable.name}' with its sizes, or assign in both arms",
+        )
+        return True
+
     def _target(self, reader: ExpressionReader, place: Node, operator: str) -> RawAccess:
         variable = self._symbols.of(place)
         is_pointer = variable is not None and variable.shape.is_pointer
@@ -327,33 +485,6 @@ class StatementReader:
             )
             raise RefusedError
         return reader.add_access(place, AccessKind.WRITE)
-
-    def _stored(
-        self,
-        reader: ExpressionReader,
-        place: Node,
-        value: Node | None,
-        operator: str,
-        element: ElementType,
-    ) -> Expression:
-        if not operator:
-            assert value is not None
-            return reader.read(value)
-        reader.add_access(place, AccessKind.READ)
-        left: Expression = Read(access=len(reader.accesses) - 1)
-        common = _promoted(element)
-        if value is None:
-            right: Expression = Literal(text="1", element_type=ElementType.INT32)
-            if common is ElementType.HALF:
-                right = Literal(text="1.0f", element_type=ElementType.FLOAT)
-            elif common is not ElementType.INT32:
-                right = Cast(element_type=common, operand=right)
-        else:
-            right = reader.read(value)
-            if value.type.element is not None and operator not in ("<<", ">>"):
-                common = value.type.element  # clang has converted it to the common type
-            right = as_float(right, value)
-        return _compound(operator, left, right, common, element)
 
     def _refuse_statement(self, node: Node) -> None:
         if node.kind is NodeKind.CAST and not node.type.is_arithmetic:
@@ -394,30 +525,12 @@ def _with_innermost(value: Node, innermost: Node) -> Node:
     return copy
 
 
-def _compound(
-    operator: str, left: Expression, right: Expression, common: ElementType, element: ElementType
-) -> Expression:
-    """Return what is stored to an element of some type, where both operands have a common one.
-
-    That of halves is computed in floats and rounded. ``right`` is converted, ``left`` is not.
-    """
-    computed = ElementType.FLOAT if common is ElementType.HALF else common
-    found = left
-    for one in dict.fromkeys((common, computed)):
-        if one is not element:
-            found = Cast(element_type=one, operand=found)
-    found = Binary(operator=operator, left=found, right=right)
-    for one in dict.fromkeys((common, element)):
-        if one is not computed:
-            found = Cast(element_type=one, operand=found)
-    return found
-
-
-def _promoted(element: ElementType) -> ElementType:
-    """Return the type after C's integer promotions."""
-    if not element.is_floating and element.size_bytes < 4:
-        return ElementType.INT32
-    return element
+def _conjuncts(test: Node) -> list[Node]:
+    found: list[Node] = []
+    while test.kind is NodeKind.BINARY and test.op == "&&":
+        found.append(test.children[1])
+        test = test.children[0]
+    return [test, *reversed(found)]
 
 
 def _coalesced(domain: isl.Set) -> isl.Set:

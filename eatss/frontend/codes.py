@@ -93,7 +93,7 @@ _TITLES: dict[Code, str] = {
     Code.DATA_DEPENDENT_CONDITION: "condition depends on data",
     Code.WHILE_LOOP: "while loop",
     Code.GOTO: "goto, or a label that something goes to",
-    Code.BREAK: "break or continue",
+    Code.BREAK: "break or continue of no loop of the region",
     Code.RETURN: "return",
     Code.SWITCH: "switch",
     Code.CALL: "call with possible side effects",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
@@ -125,7 +128,24 @@ class ExpressionReader:
         except NotAffineError:
             return None
 
-    def _try_within(self, node: Node, depth: int, holds: isl.Set | None) -> Expression:
+    def choose(
+        self,
+        test: Node,
+        if_true: Callable[[], Expression],
+        if_false: Callable[[], Expression],
+        depth: int = 0,
+    ) -> Select:
+        """Read a choice between what two functions read."""
+        holds = self._affine_condition(test)
+        condition = as_float(self._try(test, depth), test)
+        with self._within(holds):
+            first = if_true()
+        with self._within(None if holds is None else holds.complement()):
+            second = if_false()
+        return Select(condition=condition, if_true=first, if_false=second)
+
+    @contextmanager
+    def _within(self, holds: isl.Set | None) -> Iterator[None]:
         """Read an arm of a choice, whose references are made only where it is taken.
 
         An arm that is taken in a place of no simple form, or never, counts as taken everywhere.
@@ -135,7 +155,7 @@ class ExpressionReader:
         if taken is not None and taken.n_basic_set() == 1 and not taken.is_empty():
             self._domain = taken
         try:
-            return self._try(node, depth)
+            yield
         finally:
             self._domain = domain
 
@@ -205,13 +225,8 @@ class ExpressionReader:
             return self._cast(node, depth)
         if kind is NodeKind.CONDITIONAL:
             test, if_true, if_false = node.children
-            holds = self._affine_condition(test)
-            return Select(
-                condition=as_float(self._try(test, depth), test),
-                if_true=self._try_within(if_true, depth, holds),
-                if_false=self._try_within(
-                    if_false, depth, None if holds is None else holds.complement()
-                ),
+            return self.choose(
+                test, lambda: self._try(if_true, depth), lambda: self._try(if_false, depth), depth
             )
         if kind is NodeKind.CALL:
             return self._call(node, depth)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from eatss.frontend.codes import Code
 from eatss.frontend.tree import NodeKind
 
+_AROUND = "put #pragma scop before the loop"
+
 REFUSED_STATEMENTS: dict[NodeKind, tuple[Code, str, str]] = {
     NodeKind.WHILE: (Code.WHILE_LOOP, "while loop", "write a for loop with affine bounds"),
     NodeKind.DO: (Code.WHILE_LOOP, "do loop", "write a for loop with affine bounds"),
     NodeKind.GOTO: (Code.GOTO, "goto", "use for and if"),
     NodeKind.LABEL: (Code.GOTO, "label", "use for and if"),
-    NodeKind.BREAK: (Code.BREAK, "break", "put the condition into the bounds or an if"),
-    NodeKind.CONTINUE: (Code.BREAK, "continue", "put the rest of the body into an if"),
+    NodeKind.BREAK: (Code.BREAK, "break of no loop of the region", _AROUND),
+    NodeKind.CONTINUE: (Code.BREAK, "continue of no loop of the region", _AROUND),
     NodeKind.RETURN: (Code.RETURN, "return inside the region", "return after #pragma endscop"),
     NodeKind.SWITCH: (Code.SWITCH, "switch", "use if with affine conditions"),
     NodeKind.CALL: (Code.CALL, "call", "move the call out of the region"),

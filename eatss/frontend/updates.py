@@ -1,0 +1,247 @@
+"""What an assignment stores, in the arms of conditions that are not affine: a choice of values.
+
+``if (c) x = v; else x = w;`` is ``x = c ? v : w``, and an arm that is not there keeps ``x``. Where
+all arms add to ``x``, the choice is of what is added: ``x += c ? v : -0.0``, which is a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from eatss.frontend.expressions import ExpressionReader
+from eatss.frontend.halves import as_float
+from eatss.frontend.symbols import Variable
+from eatss.frontend.tree import Node, NodeKind
+from eatss.scops import (
+    AccessKind,
+    Binary,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Unary,
+)
+
+_NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1}
+"""What changes no number. To a sum it is added as -0.0, since -0.0 + 0.0 is 0.0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """``x operator= value``; no value: ``x operator= 1``."""
+
+    value: Node | None
+    operator: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One of two updates; ``None`` where ``x`` is kept, or, if nobody sees it, anything will do."""
+
+    test: Node
+    if_true: Update | None
+    if_false: Update | None
+    keeps: bool = True
+
+
+Update = Store | Choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """A condition that is not affine around statements, and whether they run where it holds.
+
+    ``declared`` are the variables of its arms, which nobody sees where they are not taken.
+    """
+
+    test: Node
+    holds: bool
+    declared: frozenset[Variable]
+
+
+def guarded(update: Update, variable: Variable, guards: tuple[Guard, ...]) -> Update:
+    """Return an update that happens only where all conditions around it say so."""
+    for guard in reversed(guards):
+        update = Choice(
+            test=guard.test,
+            if_true=update if guard.holds else None,
+            if_false=None if guard.holds else update,
+            keeps=variable not in guard.declared,
+        )
+    return update
+
+
+def update_of(node: Node) -> tuple[Node, Update] | None:
+    """Return what a statement writes and how, if it sets one element or keeps it."""
+    while node.kind is NodeKind.COMPOUND and len(node.children) == 1:
+        (node,) = node.children
+    if node.kind is NodeKind.STEP:
+        return node.children[0], Store(value=None, operator=node.op[-1])
+    if node.kind is NodeKind.ASSIGN:
+        target, value = node.children
+        if any(part.kind in (NodeKind.ASSIGN, NodeKind.STEP) for part in value.preorder()):
+            return None
+        return target, Store(value=value, operator=node.op)
+    if node.kind is not NodeKind.IF:
+        return None
+    test, *arms = node.children
+    found = [update_of(arm) for arm in arms]
+    first = found[0]
+    if first is None or any(one is None or not _same(one[0], first[0]) for one in found):
+        return None
+    others = [one[1] for one in found[1:] if one is not None]
+    if_false = others[0] if others else None
+    return first[0], Choice(test=test, if_true=first[1], if_false=if_false)
+
+
+def _same(one: Node, other: Node) -> bool:
+    """Return whether two references are written alike."""
+    return (
+        (one.kind, one.op, one.name, one.value) == (other.kind, other.op, other.name, other.value)
+        and one.declaration == other.declaration
+        and len(one.children) == len(other.children)
+        and all(_same(*pair) for pair in zip(one.children, other.children, strict=True))
+    )
+
+
+def may_keep(update: Update | None) -> bool:
+    """Return whether an update may leave what is there, where C may not even look at it."""
+    if isinstance(update, Choice):
+        arms = (update.if_true, update.if_false)
+        return any((arm is None and update.keeps) or may_keep(arm) for arm in arms)
+    return False
+
+
+def tests_of(update: Update | None) -> Iterator[Node]:
+    """Yield the conditions of an update, the outermost first."""
+    if isinstance(update, Choice):
+        yield update.test
+        yield from tests_of(update.if_true)
+        yield from tests_of(update.if_false)
+
+
+def _stores(update: Update | None) -> Iterator[Store]:
+    if isinstance(update, Store):
+        yield update
+    elif update is not None:
+        yield from _stores(update.if_true)
+        yield from _stores(update.if_false)
+
+
+class UpdateReader:
+    """Reads what one statement stores to ``place``, an element of some type."""
+
+    def __init__(self, reader: ExpressionReader, place: Node, element: ElementType) -> None:
+        self._reader = reader
+        self._place = place
+        self._element = element
+        self._kept: Read | None = None
+
+    def value(self, update: Update) -> Expression:
+        """Read the value.
+
+        Raises:
+            RefusedError: If something in it was refused; the finding is recorded.
+        """
+        stores = list(_stores(update))
+        operators = {store.operator for store in stores}
+        commons = {self._common(store) for store in stores}
+        if len(operators) == len(commons) == 1 and operators <= _NEUTRAL.keys():
+            (operator,), (common,) = operators, commons
+            kept = self._keep()
+            return self._compound(operator, kept, self._operand(update, operator, common), common)
+        return self._chosen(update)
+
+    def _chosen(self, update: Update) -> Expression:
+        if isinstance(update, Store):
+            return self._stored(update)
+
+        def arm(one: Update | None) -> Expression:
+            if one is not None:
+                return self._chosen(one)
+            return self._keep() if update.keeps else _zero(self._element)
+
+        return self._reader.choose(
+            update.test, lambda: arm(update.if_true), lambda: arm(update.if_false)
+        )
+
+    def _operand(self, update: Update, operator: str, common: ElementType) -> Expression:
+        if isinstance(update, Store):
+            return self._right(update, common)
+
+        def arm(one: Update | None) -> Expression:
+            if one is not None:
+                return self._operand(one, operator, common)
+            neutral = _number(_NEUTRAL[operator], common)
+            negated = operator == "+" and common.is_floating
+            return Unary(operator="-", operand=neutral) if negated else neutral
+
+        return self._reader.choose(
+            update.test, lambda: arm(update.if_true), lambda: arm(update.if_false)
+        )
+
+    def _stored(self, store: Store) -> Expression:
+        if not store.operator:
+            assert store.value is not None
+            return self._reader.read(store.value)
+        common = self._common(store)
+        kept = self._keep()
+        return self._compound(store.operator, kept, self._right(store, common), common)
+
+    def _keep(self) -> Read:
+        """Return the read of the element; one is enough for a statement."""
+        if self._kept is None:
+            self._reader.add_access(self._place, AccessKind.READ)
+            self._kept = Read(access=len(self._reader.accesses) - 1)
+        return self._kept
+
+    def _common(self, store: Store) -> ElementType:
+        """Return the type in which ``x operator= value`` is computed."""
+        if store.value is None or store.operator in ("", "<<", ">>"):
+            return _promoted(self._element)
+        return store.value.type.element or _promoted(self._element)  # clang has converted it
+
+    def _right(self, store: Store, common: ElementType) -> Expression:
+        if store.value is None:
+            return _number(1, common)
+        return as_float(self._reader.read(store.value), store.value)
+
+    def _compound(
+        self, operator: str, left: Expression, right: Expression, common: ElementType
+    ) -> Expression:
+        """Return ``left operator right``, where both have a common type, as it is stored.
+
+        That of halves is computed in floats and rounded. ``right`` is converted, ``left`` is not.
+        """
+        computed = ElementType.FLOAT if common is ElementType.HALF else common
+        found = left
+        for one in dict.fromkeys((common, computed)):
+            if one is not self._element:
+                found = Cast(element_type=one, operand=found)
+        found = Binary(operator=operator, left=found, right=right)
+        for one in dict.fromkeys((common, self._element)):
+            if one is not computed:
+                found = Cast(element_type=one, operand=found)
+        return found
+
+
+def _number(number: int, element: ElementType) -> Expression:
+    """Return a number in the type in which operands of ``element`` are computed."""
+    if element is ElementType.HALF:
+        return Literal(text=f"{number}.0f", element_type=ElementType.FLOAT)
+    literal = Literal(text=str(number), element_type=ElementType.INT32)
+    return literal if element is ElementType.INT32 else Cast(element_type=element, operand=literal)
+
+
+def _zero(element: ElementType) -> Expression:
+    zero = _number(0, element)
+    return Cast(element_type=element, operand=zero) if element is ElementType.HALF else zero
+
+
+def _promoted(element: ElementType) -> ElementType:
+    """Return the type after C's integer promotions."""
+    if not element.is_floating and element.size_bytes < 4:
+        return ElementType.INT32
+    return element

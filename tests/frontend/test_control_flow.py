@@ -1,0 +1,166 @@
+"""``continue``, ``break``, and conditions that are not affine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import islpy as isl
+import pytest
+
+from eatss.diagnostics import Diagnostic, InputError
+from eatss.frontend import parse_source
+from eatss.scops import AccessKind, Binary, Expression, Literal, Read, Scop, Select, Unary
+
+Region = Callable[..., Scop]
+Refused = Callable[..., tuple[Diagnostic, ...]]
+LOOP = "for (i = 0; i < n; i++) "
+
+
+def text_of(scop: Scop, number: int = 0) -> str:
+    """Write out what a statement stores; literals without their types."""
+    statement = scop.statements[number]
+
+    def text(value: Expression) -> str:
+        match value:
+            case Read(access=access):
+                return statement.accesses[access].text
+            case Select(condition=condition, if_true=yes, if_false=no):
+                return f"({text(condition)} ? {text(yes)} : {text(no)})"
+            case Binary(operator=operator, left=left, right=right):
+                return f"{text(left)} {operator} {text(right)}"
+            case Unary(operator=operator, operand=operand):
+                return operator + text(operand)
+            case Literal(text=written):
+                return written
+        return text(value.operand) if hasattr(value, "operand") else "affine"
+
+    return f"{statement.write.text} = {text(statement.value)}"
+
+
+def run_alike(one: Scop, other: Scop) -> bool:
+    """Return whether the statements of two regions have the same domains."""
+    assert len(one.statements) == len(other.statements)
+    return all(
+        a.domain.is_equal(isl.Set(str(b.domain), context=a.domain.get_ctx()))
+        for a, b in zip(one.statements, other.statements, strict=True)
+    )
+
+
+# -- leaving rounds and loops -------------------------------------------------------------
+
+
+def test_continue_leaves_the_rest_of_a_round(region: Region) -> None:
+    one = region(LOOP + "{ A[i] = 1; if (i % 2) continue; p[i] = 2; }")
+    other = region(LOOP + "{ A[i] = 1; if (i % 2 == 0) p[i] = 2; }")
+    assert run_alike(one, other)
+
+
+def test_break_ends_a_loop_in_its_direction(region: Region) -> None:
+    one = region("for (i = n; i > 0; i -= 2) { A[i] = 1; if (3 * i < m) break; p[i] = 2; }")
+    other = region(
+        "for (i = n; i > 0; i -= 2) { if (3 * i + 6 >= m || i == n) A[i] = 1;"
+        " if (3 * i >= m) p[i] = 2; }"
+    )
+    assert run_alike(one, other)
+
+
+def test_a_break_without_condition_leaves_one_round(region: Region) -> None:
+    scop = region(LOOP + "{ A[i] = 0; break; }")
+    assert run_alike(scop, region("if (n > 0) " + LOOP + "if (i < 1) A[i] = 0;"))
+
+
+def test_a_break_of_a_loop_around_the_region_is_refused() -> None:
+    text = (
+        "void f(int n, double A[n]) {\n  for (int t = 0; t < n; t++) {\n#pragma scop\n"
+        "    A[t] = 0;\n    break;\n#pragma endscop\n  }\n}\n"
+    )
+    with pytest.raises(InputError) as caught:
+        parse_source(text)
+    assert caught.value.diagnostics[0].code == "EATSS-F020"
+
+
+# -- conditions that are not affine -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        pytest.param("if (A[i] > s) s = A[i];", "s = (A[i] > s ? A[i] : s)", id="maximum"),
+        pytest.param("if (s > A[i]) { s = A[i]; }", "s = (s > A[i] ? A[i] : s)", id="minimum"),
+        pytest.param("if (s == 0) A[i] = 0; else A[i] = 1;", "A[i] = (s == 0 ? 0 : 1)", id="two"),
+        pytest.param(
+            "if (A[i] > 0) s += A[i];", "s = s + (A[i] > 0 ? A[i] : -0)", id="part of a sum"
+        ),
+        pytest.param(
+            "if (s) A[i] *= s; else if (t > 0) A[i] *= t;",
+            "A[i] = A[i] * (s ? s : (t > 0 ? t : 1))",
+            id="factors",
+        ),
+        pytest.param(
+            "if (s > 0) if (t > 0) A[i] = 2; else A[i]++;",
+            "A[i] = (s > 0 ? (t > 0 ? 2 : A[i] + 1) : A[i])",
+            id="nested",
+        ),
+    ],
+)
+def test_a_condition_of_one_element_is_a_choice(region: Region, body: str, stored: str) -> None:
+    scop = region(LOOP + body)
+    assert text_of(scop) == stored
+    assert len(scop.statements) == 1
+
+
+def test_a_condition_of_scalars_guards_each_statement_of_a_nest(region: Region) -> None:
+    scop = region(f"if (s != 0) {LOOP}{{ p[i] = 1; A[i] = p[i]; }} else {LOOP}p[i] = 2;")
+    assert [text_of(scop, number) for number in range(3)] == [
+        "p[i] = (s != 0 ? 1 : p[i])",
+        "A[i] = (s != 0 ? p[i] : A[i])",
+        "p[i] = (s != 0 ? p[i] : 2)",
+    ]
+
+
+def test_what_only_an_arm_declares_is_not_kept(region: Region) -> None:
+    scop = region(LOOP + "if (A[i] > 0) { double r = A[i]; B[i][0] = r; B[0][i] += r; }")
+    assert text_of(scop) == "r = (A[i] > 0 ? A[i] : 0)"
+    kinds = [access.kind for access in scop.statements[0].accesses]
+    assert kinds.count(AccessKind.READ) == 2
+
+
+def test_affine_parts_of_a_condition_bound_where_it_is_asked(region: Region) -> None:
+    scop = region(LOOP + "if (i > 0 && A[i - 1] > 0 && i < m) A[i] = 0;")
+    other = region(LOOP + "if (i > 0 && i < m) A[i] = 0;")
+    assert run_alike(scop, other)
+    assert text_of(scop) == "A[i] = (A[i - 1] > 0 ? 0 : A[i])"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (A[i] > 0) { A[i] = -1; s = 2; }",
+        "if (A[i] > 0) A[i] = -1; else s = 2;",
+        "if (A[i] > 0) for (j = 0; j < n; j++) A[j] = 1;",
+    ],
+)
+def test_a_condition_that_its_statements_change_is_refused(refused: Refused, body: str) -> None:
+    first = refused(LOOP + body)[0]
+    assert first.code == "EATSS-F017"
+    assert "a statement under it sets" in first.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (A[i] > 0) { s = 2; A[i] = -1; }",
+        "{ int c = A[i] > 0; if (c) { A[i] = -1; s = 2; } }",
+        "if (A[i] > 0) for (j = i + 1; j < n; j++) A[j] = 1;",
+    ],
+)
+def test_a_condition_that_no_later_statement_sees_changed_is_taken(
+    region: Region, body: str
+) -> None:
+    assert region(LOOP + body).statements
+
+
+def test_elements_that_may_not_be_there_are_not_touched(refused: Refused) -> None:
+    first = refused(LOOP + "if (A[i] > 0) p[i] = 1;")[0]
+    assert first.code == "EATSS-F017"
+    assert "may lie outside its array" in first.message
