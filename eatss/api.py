@@ -129,7 +129,7 @@ def _selected(
 
     session = Session(source, reading, cut=cut_for(wanted.target), volume=wanted.volume_name())
     selection = session.select(profile, wanted)
-    return FoundSelection(selection=selection, warnings=session.warnings)
+    return FoundSelection.of(selection, session.warnings)
 
 
 @keywords_of(_Predict, CodeRequest, Reading)

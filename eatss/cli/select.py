@@ -154,7 +154,9 @@ def _found(
     read(session(), diagnostics)
     with working(f"solving for {profile.title}") as step:
         selection = session().select(profile, options, told=step.at)
-    found = FoundSelection(selection=selection, warnings=session().warnings)
+    said = session().warnings
+    found = FoundSelection.of(selection, said)
+    report_warnings(found.warnings[len(said) :], diagnostics)
     kept.put(found)
     return found
 

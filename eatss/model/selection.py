@@ -268,7 +268,7 @@ class Selection(Tabular):
         ppcg_options: Options of PPCG, chosen with the sizes where the objective is a prediction of
             PPCG's code.
         schema_version: Of the JSON form.
-        warnings: Why PPCG's kernels may be others than these.
+        warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
         recomputed: Arrays whose elements kernels compute anew where they read them.
     """
 

@@ -40,6 +40,12 @@ class FoundSelection:
     selection: Selection
     warnings: tuple[Diagnostic, ...]
 
+    @classmethod
+    def of(cls, selection: Selection, warnings: tuple[Diagnostic, ...]) -> FoundSelection:
+        """Return a selection and what was said of its source, with what it says itself."""
+        own = (one for one in selection.warnings if one not in warnings)
+        return cls(selection=selection, warnings=(*warnings, *own))
+
     @property
     def lasting(self) -> bool:
         """Whether more time would not find better."""

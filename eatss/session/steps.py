@@ -91,7 +91,12 @@ def select_for(
         strict_fp=strict_fp,
         told=told,
     )
-    return replace(selection, warnings=program.doubts)
+    notes: tuple[Diagnostic, ...] = ()
+    if options.target == "ppcg" and options.model == "prediction":
+        from eatss.session.ppcg_notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
+
+        notes = ppcg_notes(program, selection, profile)
+    return replace(selection, warnings=program.doubts + notes)
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
