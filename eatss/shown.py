@@ -80,6 +80,25 @@ def figure(value: float | None, unit: str, factor: float = 1.0) -> str:
     return f"{'-' if value is None else format(value * factor, '.4g')} {unit}"
 
 
+def time_text(seconds: float | None) -> str:
+    """Return a time in the unit that suits, ``54.90 µs``; ``-`` for none."""
+    return _amount(seconds, (("h", 3600.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)))
+
+
+def energy_text(joules: float | None) -> str:
+    """Return an energy in the unit that suits, ``22.30 kJ``; ``-`` for none."""
+    return _amount(joules, (("MJ", 1e6), ("kJ", 1e3), ("J", 1.0), ("mJ", 1e-3), ("µJ", 1e-6)))
+
+
+def _amount(value: float | None, units: tuple[tuple[str, float], ...]) -> str:
+    if value is None:
+        return "-"
+    unit, size = next((one for one in units if abs(value) >= one[1]), units[-1])
+    amount = value / size
+    four_digits = f"{amount:#.4g}".rstrip(".")
+    return f"{four_digits if abs(amount) < 1000 else f'{amount:.0f}'} {unit}"
+
+
 def pairs_text(pairs: Sequence[tuple[str, int]]) -> str:
     """Return names and numbers, ``i 16, j 384``."""
     return ", ".join(f"{name} {value}" for name, value in pairs)

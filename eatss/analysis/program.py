@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.sizes import sizes_of
 from eatss.diagnostics import Diagnostic
 from eatss.polyhedral.program import ScheduledScop
+from eatss.program_sizes import ProgramSize
 from eatss.scops import Scop
 
 
@@ -42,6 +44,11 @@ class AnalysedProgram:
     def facts(self) -> tuple[KernelFacts, ...]:
         """The facts of all kernels of the file, in launch order."""
         return tuple(fact for scop in self.scops for fact in scop.facts)
+
+    @property
+    def sizes(self) -> tuple[ProgramSize, ...]:
+        """The sizes that counts of all kernels are for."""
+        return sizes_of(scop.scop for scop in self.scops)
 
     @property
     def doubts(self) -> tuple[Diagnostic, ...]:

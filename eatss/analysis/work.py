@@ -1,27 +1,33 @@
 """What a kernel does, counted: instances, operations, accesses and how addresses move.
 
-Counts are those of one run of the program, exact where the sizes are numbers. The prediction of
-time and energy starts from here.
+Counts are those of one run of the program at its sizes. The prediction of time and energy starts
+from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import islpy as isl
 
-from eatss.isl_names import affine_form, constant_value, coupled_dims, maps_of, output_affs
-from eatss.polyhedral.kernel import Kernel, Reference
+from eatss.analysis.sizes import ASSUMED_SIZE, parameter_values
+from eatss.isl_names import (
+    affine_form,
+    at_values,
+    constant_value,
+    coupled_dims,
+    maps_of,
+    output_affs,
+)
+from eatss.polyhedral.kernel import Kernel, Loop, Reference
+from eatss.polyhedral.trips import trip_count
 from eatss.program import Constant
 from eatss.scops import Array, Binary, ElementType, Expression, Read, Scop, Statement, Unary
 from eatss.scops.factors import added_to, factors, product_of, regrouped
 from eatss.work.count import count
 from eatss.work.operations import Operations, operations_of
-
-ASSUMED_SIZE = 4096
-"""Stands for a size that the source leaves open, a trip count or the extent of an array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,7 @@ class StatementFacts:
     """One statement of a kernel.
 
     ``loops`` are the kernel's loops its instances move along. ``instances`` counts them over all
-    launches, ``None`` where that depends on an open size. ``operations`` pairs kinds of
+    launches, ``None`` where they cannot be counted. ``operations`` pairs kinds of
     floating-point operations with how many one instance runs. ``element_bytes`` is the width
     they are in. ``coupled`` are the loops whose values depend on those of others, as in a
     triangle. ``tied`` says that its instances move along more of the kernel's loops than they have
@@ -102,31 +108,30 @@ class StatementFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayFacts:
-    """An array that a kernel touches: its extents (``None`` where open) and element width."""
+    """An array that a kernel touches: its extents (``None`` where open) and element width.
+
+    ``elements`` are those at the assumed sizes.
+    """
 
     name: str
     element_bytes: int
     extents: tuple[int | None, ...]
-
-    @property
-    def elements(self) -> int:
-        """Elements of the array, open extents taken as ``ASSUMED_SIZE``."""
-        total = 1
-        for extent in self.extents:
-            total *= ASSUMED_SIZE if extent is None else max(1, extent)
-        return total
+    elements: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelWork:
     """The work of a kernel.
 
-    ``launches`` is how often the host loops launch it, ``None`` where that is open.
+    ``launches`` is how often the host loops launch it, ``None`` where it cannot be counted.
+    ``trips`` are those of all its loops over all launches. Where the source leaves sizes open, all
+    numbers are at those of ``eatss.analysis.sizes``.
     """
 
     launches: int | None = 1
     statements: tuple[StatementFacts, ...] = ()
     arrays: tuple[ArrayFacts, ...] = ()
+    trips: tuple[tuple[str, int], ...] = ()
 
 
 def kernel_work(
@@ -144,17 +149,21 @@ def kernel_work(
         element_type: overrides the type of every floating-point array.
     """
     used = {reference.array for reference in references}
-    arrays = tuple(_array_facts(a, element_type) for a in scop.arrays if a.name in used)
+    sizes = _Sizes(tuple(parameter_values(scop).items()))
+    arrays = tuple(_array_facts(a, element_type, sizes) for a in scop.arrays if a.name in used)
     types = {a.name: _type_of(a, element_type) for a in scop.arrays if a.name in used}
-    layouts = {array.name: _dimension_strides(array) for array in arrays}
+    layouts = {
+        a.name: _dimension_strides(_lengths(a, sizes)) for a in scop.arrays if a.name in used
+    }
     schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
     names = [loop.name for loop in kernel.loops + kernel.inner_loops]
     written = frozenset(a.array for s in scop.statements for a in s.accesses if a.is_write)
-    statements = []
+    statements, domains = [], {}
     for name in kernel.statements:
         statement = scop.statement(name)
+        domains[name] = schedules[name].intersect_domain(statement.domain).range()
         moving = _moving(schedules[name], names)
-        firsts = _firsts(schedules[name], statement, names)
+        firsts = _firsts(schedules[name], statement, names, sizes)
         accesses = _accesses(statement, references, types, layouts, moving, firsts)
         along = _moving_along(statement, references, moving, written)
         own = _arithmetic(scop, statement, along, moving)
@@ -163,7 +172,7 @@ def kernel_work(
             StatementFacts(
                 name=name,
                 loops=moving,
-                instances=_number(statement.domain.intersect_params(scop.context)),
+                instances=sizes.number(statement.domain.intersect_params(scop.context)),
                 operations=own.operations,
                 repeated=own.repeated,
                 in_sum=None if fewer is None else _arithmetic(scop, fewer, along, moving),
@@ -173,7 +182,17 @@ def kernel_work(
                 tied=len(moving) > len(statement.loops) - _host_counters(kernel, statement),
             )
         )
-    return KernelWork(launches=_launches(kernel, scop), statements=tuple(statements), arrays=arrays)
+    launches = kernel.launch_domain.intersect_params(scop.context)
+    trips = []
+    for loop in kernel.loops + kernel.inner_loops:
+        around = [domains[one.name] for one in statements if loop.name in one.loops]
+        trips.append((loop.name, _trips(loop, around or list(domains.values()), sizes)))
+    return KernelWork(
+        launches=sizes.number(launches) if kernel.host_loops else 1,
+        statements=tuple(statements),
+        arrays=arrays,
+        trips=tuple(trips),
+    )
 
 
 def _arithmetic(
@@ -256,9 +275,11 @@ def _coupled(schedule: isl.Map, statement: Statement, names: list[str]) -> tuple
     return tuple(names[at] for at in coupled_dims(points))
 
 
-def _firsts(schedule: isl.Map, statement: Statement, names: list[str]) -> dict[str, int]:
+def _firsts(
+    schedule: isl.Map, statement: Statement, names: list[str], sizes: _Sizes
+) -> dict[str, int]:
     """Return the least value of each loop that has one, whatever the host loops are at."""
-    points = schedule.intersect_domain(statement.domain).range()
+    points = sizes.at(schedule.intersect_domain(statement.domain).range())
     found = {}
     for position, name in enumerate(names):
         if points.dim_has_lower_bound(isl.dim_type.set, position):
@@ -279,24 +300,56 @@ def _host_counters(kernel: Kernel, statement: Statement) -> int:
     return min(len(kernel.host_loops), len(statement.loops))
 
 
-def _launches(kernel: Kernel, scop: Scop) -> int | None:
-    if not kernel.host_loops:
-        return 1
-    return _number(kernel.launch_domain.intersect_params(scop.context))
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Values of all parameters of a region: those that are given, and those that are assumed."""
+
+    values: tuple[tuple[str, int], ...]
+
+    def at(self, points: isl.Set) -> isl.Set:
+        """Return a set at these sizes."""
+        return at_values(points, self.values)
+
+    def number(self, points: isl.Set) -> int | None:
+        """Return how many points a set has at these sizes."""
+        found = count(self.at(points))
+        return found.value if isinstance(found, Constant) else None
 
 
-def _number(points: isl.Set) -> int | None:
-    found = count(points)
-    return found.value if isinstance(found, Constant) else None
+def _trips(loop: Loop, moving: Sequence[isl.Set], sizes: _Sizes) -> int:
+    """Return the trips of a loop over all launches, of domains of statements that move along it."""
+    if loop.trip_count is not None:
+        return max(1, loop.trip_count)
+    points = [sizes.at(domain).project_out_all_params() for domain in moving]
+    known = isl.Set.universe(points[0].get_space().params())
+    found = trip_count(points, loop.name, known)
+    return ASSUMED_SIZE if found is None else max(1, found)
 
 
-def _array_facts(array: Array, element_type: ElementType | None) -> ArrayFacts:
-    width = _type_of(array, element_type)
+def _array_facts(array: Array, element_type: ElementType | None, sizes: _Sizes) -> ArrayFacts:
+    own, lengths = _type_of(array, element_type), _lengths(array, sizes)
+    return ArrayFacts(
+        name=array.name,
+        element_bytes=own.size_bytes,
+        extents=_extents(array, array.extent),
+        elements=prod(lengths),
+    )
+
+
+def _extents(array: Array, extent: isl.Set) -> tuple[int | None, ...]:
+    """Return the length of each dimension of an array, ``None`` where it is open."""
     extents = []
     for position in range(array.n_dims):
-        last = constant_value(array.extent.dim_max(position)) if _bounded(array, position) else None
+        bounded = extent.dim_has_upper_bound(isl.dim_type.set, position)
+        last = constant_value(extent.dim_max(position)) if bounded else None
         extents.append(None if last is None else last + 1)
-    return ArrayFacts(name=array.name, element_bytes=width.size_bytes, extents=tuple(extents))
+    return tuple(extents)
+
+
+def _lengths(array: Array, sizes: _Sizes) -> tuple[int, ...]:
+    """Return the same at the sizes."""
+    extents = _extents(array, sizes.at(array.extent))
+    return tuple(ASSUMED_SIZE if one is None else max(1, one) for one in extents)
 
 
 def _type_of(array: Array, element_type: ElementType | None) -> ElementType:
@@ -305,18 +358,9 @@ def _type_of(array: Array, element_type: ElementType | None) -> ElementType:
     return found if element_type is None or not found.is_floating else element_type
 
 
-def _bounded(array: Array, position: int) -> bool:
-    return bool(array.extent.dim_has_upper_bound(isl.dim_type.set, position))
-
-
-def _dimension_strides(array: ArrayFacts) -> tuple[int, ...]:
+def _dimension_strides(lengths: Sequence[int]) -> tuple[int, ...]:
     """Return how many elements apart neighbours along each dimension lie."""
-    strides = []
-    step = 1
-    for extent in reversed(array.extents):
-        strides.append(step)
-        step *= ASSUMED_SIZE if extent is None else max(1, extent)
-    return tuple(reversed(strides))
+    return tuple(prod(lengths[position + 1 :]) for position in range(len(lengths)))
 
 
 def _moving(schedule: isl.Map, names: list[str]) -> tuple[str, ...]:

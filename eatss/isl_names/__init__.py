@@ -81,6 +81,7 @@ from eatss.isl_names.read import (
 from eatss.isl_names.sizes import (
     BasicPart,
     Bound,
+    at_values,
     basic_parts,
     bounds_of,
     fix_parameters,
@@ -109,6 +110,7 @@ __all__ = [
     "ast_expression_kind",
     "ast_node_kind",
     "ast_operator",
+    "at_values",
     "basic_parts",
     "big_value",
     "bind_leading_outputs",

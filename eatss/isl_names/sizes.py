@@ -130,3 +130,14 @@ def fix_parameters(union: isl.UnionMap, values: Sequence[tuple[str, int]]) -> is
         position = union.find_dim_by_name(isl.dim_type.param, name)
         union = union.project_out(isl.dim_type.param, position, 1)
     return union
+
+
+def at_values(points: isl.Set, values: Sequence[tuple[str, int]]) -> isl.Set:
+    """Give parameters of a set their values and drop them; it need not have all of them."""
+    for name, value in values:
+        at = points.find_dim_by_name(isl.dim_type.param, name)
+        if at >= 0:
+            value_of_isl = isl.Val(str(value), points.get_ctx())
+            points = points.fix_val(isl.dim_type.param, at, value_of_isl)
+            points = points.project_out(isl.dim_type.param, at, 1)
+    return points

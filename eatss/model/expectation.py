@@ -18,7 +18,8 @@ from eatss.model.ppcg_lattice import candidates, default_vector
 from eatss.model.selection import PpcgOptions, Selection, Sizes
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel
-from eatss.shown import Tabular, figure, in_lines, pairs_text
+from eatss.program_sizes import ProgramSize, sizes_text
+from eatss.shown import Tabular, energy_text, in_lines, pairs_text, time_text
 
 Threads: TypeAlias = Sequence[int] | Mapping[str, int]
 """Threads of a block in the order of the loops, the last along ``x``, or by loop."""
@@ -61,7 +62,7 @@ class KernelExpectation:
         told = (
             f"nothing expected: {self.note or 'it does not launch'}"
             if one is None
-            else f"{figure(one.time_s, 'ms', 1e3)}, {figure(one.energy_j, 'J')} by {one.bound}"
+            else f"{time_text(one.time_s)}, {energy_text(one.energy_j)} by {one.bound}"
         )
         sizes = pairs_text(self.tile_sizes) or "none"
         return f"<KernelExpectation {self.name}: tiles {sizes}{block}; {told}>"
@@ -81,6 +82,7 @@ class ProgramExpectation(Tabular):
         kernels: What is expected of each kernel, in s and J.
         target: Whose code: ``"ppcg"`` or ``"cuda"``.
         warnings: Why PPCG's kernels may be others than these.
+        sizes: What is expected is for these sizes of the program.
         schema_version: Of the JSON form.
     """
 
@@ -97,12 +99,13 @@ class ProgramExpectation(Tabular):
     kernels: tuple[KernelExpectation, ...]
     target: TargetName = "ppcg"
     warnings: tuple[Diagnostic, ...] = ()
+    sizes: tuple[ProgramSize, ...] = ()
     schema_version: int = 1
 
     def __repr__(self) -> str:
         return in_lines(
             f"ProgramExpectation {self.file}: {self.gpu}, {self.dtype}, target {self.target}: "
-            f"{figure(self.time_s, 'ms', 1e3)}, {figure(self.energy_j, 'J')}",
+            f"{time_text(self.time_s)}, {energy_text(self.energy_j)} {sizes_text(self.sizes)}",
             [repr(kernel)[len("<KernelExpectation ") : -1] for kernel in self.kernels],
         )
 

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.work import ASSUMED_SIZE
 from eatss.diagnostics import NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
@@ -287,7 +286,8 @@ def _limit(default: _Cell) -> float:
 
 def _margin(facts: KernelFacts) -> float:
     """Return how many times a kernel's cost its default has to be."""
-    streams = any((loop.trip_count or ASSUMED_SIZE) > STREAMING for loop in facts.inner_loops)
+    trips = dict(facts.work.trips)
+    streams = any(trips[loop.name] > STREAMING for loop in facts.inner_loops)
     uncertain = streams or _is_triangular(facts)
     return STREAMING_MARGIN if uncertain and facts.loops else MARGIN
 

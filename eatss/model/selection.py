@@ -12,7 +12,8 @@ from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
 from eatss.model.options import ModelOptions, TargetName
 from eatss.prediction.expected import Prediction
-from eatss.shown import Shown, Tabular, figure, in_lines, pairs_text
+from eatss.program_sizes import ProgramSize, sizes_text
+from eatss.shown import Shown, Tabular, energy_text, in_lines, pairs_text, time_text
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import ReferenceFacts
@@ -214,7 +215,7 @@ class KernelSelection(Shown):
         told = (
             f"objective {self.objective}"
             if expected is None
-            else f"{figure(expected.time_s, 'ms', 1e3)}, {figure(expected.energy_j, 'J')} expected"
+            else f"{time_text(expected.time_s)}, {energy_text(expected.energy_j)} expected"
         )
         block = f"; threads {pairs_text(self.block)}" if self.block else ""
         sizes = pairs_text(self.tile_sizes) or "none"
@@ -270,6 +271,7 @@ class Selection(Tabular):
         schema_version: Of the JSON form.
         warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
         recomputed: Arrays whose elements kernels compute anew where they read them.
+        sizes: What is expected of the kernels is for these sizes of the program.
     """
 
     json_layout = JsonForm(
@@ -301,11 +303,12 @@ class Selection(Tabular):
     schema_version: int = SCHEMA_VERSION
     warnings: tuple[Diagnostic, ...] = ()
     recomputed: tuple[RecomputedArray, ...] = ()
+    sizes: tuple[ProgramSize, ...] = ()
 
     def __repr__(self) -> str:
         return in_lines(
             f"Selection {self.file}: {self.gpu}, {self.dtype}, target {self.target}, "
-            f"objective {self.objective}",
+            f"objective {self.objective}, {sizes_text(self.sizes)}",
             [repr(kernel)[len("<KernelSelection ") : -1] for kernel in self.kernels],
         )
 

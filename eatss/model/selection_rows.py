@@ -7,6 +7,7 @@ from typing import TypeAlias
 from eatss.model.expectation import KernelExpectation, ProgramExpectation
 from eatss.model.selection import KernelSelection, Selection
 from eatss.prediction.expected import Prediction
+from eatss.program_sizes import sizes_text
 
 Cell: TypeAlias = str | int | float | None
 
@@ -18,6 +19,7 @@ def selection_rows(selection: Selection) -> list[dict[str, Cell]]:
         "gpu": selection.gpu,
         "dtype": selection.dtype,
         "target": selection.target,
+        "sizes": sizes_text(selection.sizes),
         "objective": selection.objective,
     }
     return _even(
@@ -50,6 +52,7 @@ def expectation_rows(expectation: ProgramExpectation) -> list[dict[str, Cell]]:
         "gpu": expectation.gpu,
         "dtype": expectation.dtype,
         "target": expectation.target,
+        "sizes": sizes_text(expectation.sizes),
     }
     return _even(
         [

@@ -11,7 +11,6 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import AXES
 from eatss.analysis.structure import LaunchFacts, Structure
-from eatss.analysis.work import ASSUMED_SIZE
 from eatss.prediction.demand import Column
 
 
@@ -61,12 +60,8 @@ class LaunchShape:
 
 
 def trips_of(facts: KernelFacts) -> dict[str, float]:
-    """Return the trips of all loops of a kernel, open ones taken as ``ASSUMED_SIZE``."""
-    loops = (*facts.loops, *facts.inner_loops)
-    return {
-        loop.name: float(max(1, ASSUMED_SIZE if loop.trip_count is None else loop.trip_count))
-        for loop in loops
-    }
+    """Return the trips of all loops of a kernel."""
+    return {name: float(trips) for name, trips in facts.work.trips}
 
 
 def launch_shape(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.work import ASSUMED_SIZE
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.code_constants import CodeConstants
@@ -28,7 +27,7 @@ class PpcgModel:
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> PpcgModel:
         """Return the model of a kernel on a card."""
         return cls(
-            kernel=ppcg_kernel(facts, ASSUMED_SIZE),
+            kernel=ppcg_kernel(facts),
             card=card_of(profile),
             constants=CodeConstants(),
         )

@@ -6,7 +6,6 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.work import ASSUMED_SIZE
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
@@ -63,7 +62,7 @@ def add_spills(of: CodeResources, demand: DemandBuilder) -> None:
     statements = of.kernel.facts.work.statements
     if not statements:
         return
-    main = max(statements, key=lambda s: s.instances or ASSUMED_SIZE)
+    main = max(statements, key=lambda s: s.instances or 0)
     serial = prod(float(of.kernel.trips[n]) for n in main.loops if n not in of.kernel.threads)
     traffic = of.launched_warps * of.spilled_words * serial * fill_of(of.kernel, main) * 2
     demand.instructions += traffic

@@ -80,7 +80,7 @@ class PpcgKernel:
         return self.threads[-1] if self.threads else None
 
 
-def ppcg_kernel(facts: KernelFacts, assumed_trips: int) -> PpcgKernel:
+def ppcg_kernel(facts: KernelFacts) -> PpcgKernel:
     """Return how PPCG maps a kernel.
 
     The leading parallel loops of the band go to blocks (two at most) and threads (three at most),
@@ -88,7 +88,6 @@ def ppcg_kernel(facts: KernelFacts, assumed_trips: int) -> PpcgKernel:
 
     Args:
         facts: the kernel.
-        assumed_trips: trips of a loop whose length the source leaves open.
     """
     leading: list[str] = []
     for loop in facts.loops:
@@ -96,10 +95,7 @@ def ppcg_kernel(facts: KernelFacts, assumed_trips: int) -> PpcgKernel:
             break
         leading.append(loop.name)
     threads = tuple(leading[:MAX_THREAD_LOOPS])
-    trips = {
-        loop.name: assumed_trips if loop.trip_count is None else max(1, loop.trip_count)
-        for loop in facts.loops + facts.inner_loops
-    }
+    trips = dict(facts.work.trips)
     return PpcgKernel(
         facts=facts,
         band=tuple(loop.name for loop in facts.loops),

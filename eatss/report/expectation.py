@@ -11,7 +11,9 @@ from eatss.analysis.structure import RowBlock, SharedSum
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import Prediction
+from eatss.program_sizes import sizes_text
 from eatss.report.render import indented_table, render
+from eatss.shown import energy_text, time_text
 
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation
@@ -30,12 +32,12 @@ def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
     head = Text(expectation.file, style="bold")
     head.append(f"  {', '.join(expectation.functions)}", style="not bold")
     about = f"{expectation.gpu}, {expectation.dtype}, target {expectation.target}"
-    head.append(f"\n{about}", style="not bold")
+    head.append(f"\n{about}, {sizes_text(expectation.sizes)}", style="not bold")
     parts: list[RenderableType] = [head]
     for kernel in expectation.kernels:
         parts += ["", *_kernel(kernel, expectation.target)]
     if len(expectation.kernels) > 1:
-        whole = _amounts(expectation.time_s, expectation.energy_j)
+        whole = amounts_text(expectation.time_s, expectation.energy_j)
         parts += ["", f"the program: {whole or 'not all of it is predicted, or launches'}"]
     if not expectation.calibrated:
         parts += ["", uncalibrated(expectation.gpu)]
@@ -61,7 +63,7 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
         return [head]
     against = _against_default(one, kernel.default) if target == "ppcg" else ""
     head.append(
-        f"\n  expected {_amounts(one.time_s, one.energy_j)}, {one.power_w:.0f} W; "
+        f"\n  expected {amounts_text(one.time_s, one.energy_j)}, {one.power_w:.0f} W; "
         f"bound by {one.bound}{against}",
         style="default",
     )
@@ -142,7 +144,9 @@ def _against_default(one: Prediction, default: Prediction | None) -> str:
     if default is None:
         return "; PPCG's default does not launch"
     ratio = default.energy_j / one.energy_j
-    return f"; PPCG's default takes {_amounts(default.time_s, default.energy_j)} ({ratio:.2f} ×)"
+    return (
+        f"; PPCG's default takes {amounts_text(default.time_s, default.energy_j)} ({ratio:.2f} ×)"
+    )
 
 
 def _against_selected(one: Prediction, selected: Prediction | None) -> str:
@@ -153,7 +157,7 @@ def _against_selected(one: Prediction, selected: Prediction | None) -> str:
         return "this is what is selected for least energy"
     ratio = selected.energy_j / one.energy_j
     return (
-        f"selected: {_amounts(selected.time_s, selected.energy_j)}, {selected.power_w:.0f} W; "
+        f"selected: {amounts_text(selected.time_s, selected.energy_j)}, {selected.power_w:.0f} W; "
         f"bound by {selected.bound} ({ratio:.2f} × the energy)"
     )
 
@@ -161,19 +165,20 @@ def _against_selected(one: Prediction, selected: Prediction | None) -> str:
 def terms_tables(prediction: Prediction) -> list[RenderableType]:
     """Return what each part of the card takes on its own, and where the energy goes."""
     parts: list[RenderableType] = []
-    for title, unit, terms in (
-        ("time alone", "ms", prediction.times_s),
-        ("energy", "mJ", prediction.energies_j),
+    for title, terms, text in (
+        ("time alone", prediction.times_s, time_text),
+        ("energy", prediction.energies_j, energy_text),
     ):
-        table = indented_table(title, unit, numbers=(unit,))
+        table = indented_table(title, "", numbers=("",))
         for name, amount in terms:
             if amount > 0:
-                table.add_row(name, f"{1000 * amount:.4g}")
+                table.add_row(name, text(amount))
         parts.append(table)
     return parts
 
 
-def _amounts(time_s: float | None, energy_j: float | None) -> str:
+def amounts_text(time_s: float | None, energy_j: float | None) -> str:
+    """Return what a run takes, ``31.28 ms, 8.37 J``, nothing where one is not known."""
     if time_s is None or energy_j is None:
         return ""
-    return f"{1000 * time_s:.4g} ms, {energy_j:.4g} J"
+    return f"{time_text(time_s)}, {energy_text(energy_j)}"

@@ -12,7 +12,9 @@ from eatss.byte_text import bytes_text
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
+from eatss.program_sizes import sizes_text
 from eatss.report.expectation import (
+    amounts_text,
     blocks_words,
     cut_lines,
     sum_words,
@@ -36,7 +38,9 @@ def selection_parts(selection: Selection, *, explain: bool = False) -> list[Rend
     """Return what is told of a selection, part by part."""
     head = Text(selection.file, style="bold")
     head.append(f"  {', '.join(selection.functions)}", style="not bold")
-    head.append(f"\n{selection.gpu}, {selection.dtype}, {_goal(selection)}", style="not bold")
+    about = f"{selection.gpu}, {selection.dtype}, {_goal(selection)}"
+    about += "" if selection.options.model in PUBLISHED else f", {sizes_text(selection.sizes)}"
+    head.append(f"\n{about}", style="not bold")
     if selection.uniform_sizes is not None:
         sizes = ", ".join(map(str, selection.uniform_sizes))
         head.append(f", one vector for the program: {sizes}", style="not bold")
@@ -96,11 +100,7 @@ def _expected(predictions: Sequence[Prediction | None]) -> str:
     found = [one for one in predictions if one is not None]
     if len(found) < len(predictions):
         return ""
-    return _amounts(sum(one.time_s for one in found), sum(one.energy_j for one in found))
-
-
-def _amounts(time_s: float, energy_j: float) -> str:
-    return f"{1000 * time_s:.4g} ms, {energy_j:.4g} J"
+    return amounts_text(sum(one.time_s for one in found), sum(one.energy_j for one in found))
 
 
 def _kernel(
@@ -138,7 +138,7 @@ def _generated_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of generated code; it has no default to beat."""
     one = kernel.predicted
     assert one is not None  # a kernel that cannot launch is an error
-    expected = _amounts(one.time_s, one.energy_j)
+    expected = amounts_text(one.time_s, one.energy_j)
     return (
         f"expected {expected}, {one.power_w:.0f} W, bound by {one.bound}\n"
         f"  {blocks_words(one, kernel.shared_sum)}{_launches(one)}; {_proof(kernel)}"
@@ -165,12 +165,14 @@ def _predicted_verdict(kernel: KernelSelection) -> str:
     elif one == kernel.default:
         sizes = "as PPCG's default"
     text = (
-        f"{sizes}: {_amounts(one.time_s, one.energy_j)}, {one.power_w:.0f} W expected, "
+        f"{sizes}: {amounts_text(one.time_s, one.energy_j)}, {one.power_w:.0f} W expected, "
         f"bound by {one.bound}"
     )
     if not kernel.keeps_default:
         default = kernel.default
-        other = "does not launch" if default is None else _amounts(default.time_s, default.energy_j)
+        other = (
+            "does not launch" if default is None else amounts_text(default.time_s, default.energy_j)
+        )
         text += (
             f"; default {other}\n  optimal: {kernel.optimal} ({kernel.compared} candidates, "
             f"{kernel.solver_calls} solver call, {1000 * kernel.solve_time_s:.0f} ms)"

@@ -24,15 +24,10 @@ LEAST_TRIPS = 64
 SERIAL_SPREAD = SplitK(lanes=32, tile=256, chunks=64)
 """How the sums of what PPCG would leave on the host are spread, which no size is selected for."""
 
-_UNKNOWN_TRIPS = 4096
-
 
 def trips(facts: KernelFacts, name: str) -> int:
-    """Return how many trips a loop of the source has; a guess where that is not known."""
-    for loop in (*facts.loops, *facts.inner_loops):
-        if loop.name == name:
-            return _UNKNOWN_TRIPS if loop.trip_count is None else loop.trip_count
-    return 1
+    """Return how many trips a loop of the source has at the sizes that predictions are for."""
+    return dict(facts.work.trips).get(name, 1)
 
 
 def sum_loop(

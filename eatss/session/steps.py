@@ -96,7 +96,7 @@ def select_for(
         from eatss.session.ppcg_notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
 
         notes = ppcg_notes(program, selection, profile)
-    return replace(selection, warnings=program.doubts + notes)
+    return replace(selection, warnings=program.doubts + notes, sizes=program.sizes)
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
@@ -192,6 +192,7 @@ def _expectation(
         kernels=kernels,
         target=target,
         warnings=(*program.doubts, *warnings),
+        sizes=program.sizes,
     )
 
 

@@ -64,9 +64,11 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "time_s",
         "energy_j",
         "calibrated",
+        "sizes",
         "warnings",
     }
     assert gemm_json["warnings"] == []
+    assert gemm_json["sizes"][0] == {"name": "NI", "value": 4000, "assumed": False}
     assert gemm_json["calibrated"] is True
     assert gemm_json["options"] == {"max_shared_memory": 8192, "unroll_gpu_tile": False}
     (kernel,) = gemm_json["kernels"]

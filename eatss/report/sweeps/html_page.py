@@ -19,7 +19,7 @@ from eatss.evaluation.population import size_words
 from eatss.evaluation.sweep_evaluation import Evaluated, SweepReport
 from eatss.report.figures import seconds
 from eatss.report.sweeps.figure_list import SweepFigure, sweep_figures
-from eatss.report.sweeps.sentences import energy_text, heading, sentences
+from eatss.report.sweeps.sentences import heading, sentences
 from eatss.report.sweeps.tables import (
     Cell,
     Table,
@@ -29,6 +29,7 @@ from eatss.report.sweeps.tables import (
     programs_table,
     variants_table,
 )
+from eatss.shown import energy_text
 from eatss.version import __version__
 
 if TYPE_CHECKING:

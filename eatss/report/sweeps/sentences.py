@@ -6,7 +6,8 @@ from eatss.evaluation.population import size_words
 from eatss.evaluation.standing import Choice, Standing
 from eatss.evaluation.sweep_evaluation import SweepEvaluation
 from eatss.evaluation.tradeoff import Figures
-from eatss.report.figures import figure, scaled
+from eatss.report.figures import figure
+from eatss.shown import energy_text, time_text
 
 
 def heading(found: SweepEvaluation) -> str:
@@ -201,19 +202,3 @@ def _drift(found: SweepEvaluation) -> list[str]:
 
 def _percent(share: float) -> str:
     return f"{figure(100 * share, 2 if share >= 0.01 else 1)} %"
-
-
-def time_text(seconds: float) -> str:
-    """Return a time in the unit that suits, ``0.5210 ms``."""
-    if seconds >= 1:
-        return f"{figure(seconds)} s"
-    return f"{scaled(seconds, 1e3)} ms" if seconds >= 1e-4 else f"{scaled(seconds, 1e6)} µs"
-
-
-def energy_text(joules: float) -> str:
-    """Return an energy in the unit that suits, ``291.3 mJ``."""
-    if joules >= 1e4:
-        return f"{scaled(joules, 1e-3)} kJ"
-    if joules >= 1:
-        return f"{figure(joules)} J"
-    return f"{scaled(joules, 1e3)} mJ" if joules >= 1e-3 else f"{scaled(joules, 1e6)} µJ"

@@ -21,7 +21,7 @@ from eatss.evaluation.sweep_evaluation import evaluate, summed_up
 from eatss.report.sweeps import html_page as pages
 from eatss.report.sweeps.figure_list import sweep_figures
 from eatss.report.sweeps.html_page import html_page
-from eatss.report.sweeps.sentences import energy_text, sentences, time_text
+from eatss.report.sweeps.sentences import sentences
 from eatss.report.sweeps.summary_text import report_text
 from eatss.report.sweeps.tables import (
     all_tables,
@@ -31,6 +31,7 @@ from eatss.report.sweeps.tables import (
     weighted_table,
 )
 from eatss.reporting import evaluated
+from eatss.shown import energy_text, time_text
 from eatss.store.nouns import Sweep
 from tests.synthetic_sweeps import of_rows, programs, row, sweep
 
@@ -192,7 +193,7 @@ def test_where_nothing_is_to_trade_the_sentence_says_so() -> None:
 
 
 def test_units_suit_the_amount() -> None:
-    assert [time_text(x) for x in (2.0, 0.5e-3, 2e-6)] == ["2.000 s", "0.5000 ms", "2.000 µs"]
+    assert [time_text(x) for x in (36.97, 0.5e-3, 2e-6)] == ["36.97 s", "500.0 µs", "2.000 µs"]
     assert [energy_text(x) for x in (5e5, 2.0, 0.25, 3e-5)] == [
         "500.0 kJ",
         "2.000 J",

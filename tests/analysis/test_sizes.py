@@ -1,0 +1,109 @@
+"""Every prediction says the sizes it is for, and which of them nothing gave."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import get_args
+
+import islpy as isl
+import pytest
+
+import eatss
+from eatss.analysis.sizes import sizes_of
+from eatss.frontend import parse_source
+from eatss.model.options import TargetName
+from eatss.program_sizes import ProgramSize, sizes_text
+from eatss.report.expectation import render_expectation
+from eatss.report.selection import selection_table
+from eatss.session.session import Session
+
+COPIES = """
+void copies(int b, int n, int m, double x[4096][b][n][m], double y[4096][b][n][m]) {
+#pragma scop
+  for (int s = 0; s < 4096; s++)
+    for (int l = 0; l < b; l++)
+      for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+          y[s][l][i][j] = x[s][l][i][j];
+#pragma endscop
+}
+"""
+
+SWEEPS = """
+#ifndef N
+#define N 2000
+#endif
+void sweeps(int steps, double a[N], double b[N]) {
+#pragma scop
+  for (int t = 0; t < steps; t++) {
+    for (int i = 1; i < N - 1; i++) b[i] = a[i - 1] + a[i + 1];
+    for (int i = 1; i < N - 1; i++) a[i] = b[i];
+  }
+#pragma endscop
+}
+"""
+
+TRIANGLE = """
+void triangle(int n, double a[2 * n][n]) {
+#pragma scop
+  for (int i = 0; i < 2 * n; i++)
+    for (int j = 0; j < n; j++)
+      if (j <= i) a[i][j] = 0;
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize("target", get_args(TargetName))
+def test_open_sizes_are_said_to_be_assumed_with_units_that_people_read(target: TargetName) -> None:
+    found = eatss.predict(COPIES, gpu="h200", target=target)
+    said = "at b=n=m=4096 assumed, --param b=…"
+    assert said in repr(found)
+    text = render_expectation(found, "table")
+    assert said in text
+    assert re.search(r"expected [\d.]+ (s|h), [\d.]+ [kM]J", text)
+    assert "e+" not in text
+    assert found.to_dict()["sizes"][0] == {"name": "b", "value": 4096, "assumed": True}
+    assert {row["sizes"] for row in found.to_rows()} == {said}
+
+
+def test_sizes_that_are_given_are_named_first() -> None:
+    selection = eatss.select(SWEEPS, gpu="h200", target="cuda", cache=False)
+    said = "at N=2000, steps=4096 assumed, --param steps=…"
+    assert said in repr(selection)
+    assert said in selection_table(selection)
+    assert selection.sizes[0] == ProgramSize(name="N", value=2000)
+    given = eatss.select(SWEEPS, gpu="h200", target="cuda", parameters={"steps": 7}, cache=False)
+    assert "at N=2000, steps=7\n" in selection_table(given)
+    assert [(one.value, one.assumed) for one in given.sizes] == [(2000, False), (7, False)]
+
+
+def test_what_is_counted_is_counted_at_the_sizes_that_are_said() -> None:
+    first, _ = Session(SWEEPS, cut="eatss").analysed.facts
+    assert first.work.launches == 4096
+    (triangle,) = Session(TRIANGLE, cut="eatss").analysed.facts
+    assert dict(triangle.work.trips) == {"i": 8192, "j": 4096}
+    assert triangle.work.arrays[0].elements == 8192 * 4096
+    assert triangle.work.statements[0].instances == 8192 * 4096 - 4096 * 4095 // 2
+
+
+@pytest.mark.parametrize(
+    ("known", "values"),
+    [
+        ("n = 7", [("n", 7, False), ("m", 4096, True)]),
+        ("n <= 100 and m >= 2 n", [("n", 100, True), ("m", 4096, True)]),
+        ("m >= 5000 and n = 2 m", [("n", 10000, True), ("m", 5000, True)]),
+    ],
+)
+def test_assumed_sizes_are_what_may_be(known: str, values: list[tuple[str, int, bool]]) -> None:
+    source = "void f(int n, int m, double a[n][m]) {\n#pragma scop\n"
+    source += "  for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[i][j] = 0;\n"
+    (scop,) = parse_source(source + "#pragma endscop\n}\n").scops
+    context = isl.Set.read_from_str(scop.isl_context, f"[n, m] -> {{ : {known} }}")
+    found = sizes_of([replace(scop, context=context)])
+    assert [(one.name, one.value, one.assumed) for one in found] == values
+
+
+def test_a_program_without_names_for_its_sizes_says_so() -> None:
+    assert sizes_text(()) == "at the sizes in the source"
