@@ -21,7 +21,7 @@ from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg
 from eatss.polyhedral.source_lines import with_source_line
 from eatss.polyhedral.sums_in_place import SumInPlace, with_sums_in_place
 from eatss.scops import ElementType, Scop, Statement
-from eatss.shown import figure
+from eatss.shown import time_text
 
 _WORTH_IT = 1.25
 """How many times faster a region has to be expected for a rewrite to be told."""
@@ -71,7 +71,7 @@ def _slow_loops(
         now = _time_s([kernel for kernel in selection.kernels if kernel.name in names])
         then = _time_s(rewritten.kernels)
         if now is not None and then is not None and now > _WORTH_IT * then:
-            gain = f"{figure(then, 'ms', 1e3)} expected instead of {figure(now, 'ms', 1e3)}"
+            gain = f"{time_text(then)} expected instead of {time_text(now)}"
             for one in sums:
                 others = [f"'{other.scalar}'" for other in sums if other is not one]
                 also = f", with the same for {' and '.join(others)}" if others else ""
