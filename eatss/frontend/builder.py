@@ -12,7 +12,6 @@ from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import why_not_inlined
 from eatss.frontend.codes import Code
-from eatss.frontend.conditionals import Conditional
 from eatss.frontend.exits import Exits
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
@@ -23,7 +22,7 @@ from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
 from eatss.frontend.refusals import REFUSED_STATEMENTS
 from eatss.frontend.report import Place, Reporter
-from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of
+from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of, written_name
 from eatss.frontend.tree import BODIES, Node, NodeKind
 from eatss.frontend.types import TypeClass
 from eatss.frontend.updates import (
@@ -31,6 +30,7 @@ from eatss.frontend.updates import (
     Store,
     Update,
     UpdateReader,
+    condition_of,
     guarded,
     may_keep,
     tests_of,
@@ -67,7 +67,6 @@ class StatementReader:
         self._ppcg_name = ""
         self._too_deep = False
         self._exits: list[Exits | None] = []
-        self.conditionals: list[Conditional] = []
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
@@ -266,25 +265,36 @@ class StatementReader:
         if reader.failed:
             with self._doubt():
                 return self._sequence(arms, frame, position)
-        first = len(self.statements)
-        depth = len(frame.loops)
         found = update_of(node)
-        if found is not None:
-            target, update = found
-            if self._writes_counter(node, target):
-                return position
+        if found is None:
+            return self._guard(node, test, frame, position)
+        target, update = found
+        if not self._writes_counter(node, target):
             mark_index_expressions(node, self._symbols)
             self._ppcg_name = self.ppcg.statement()
             here = replace(frame, positions=(*frame.positions, position))
             self._assign(node, target, update, here)
-            position += 1
-        else:
-            declared = frozenset(self._declared_in(node))
-            for arm, holds in zip(arms, (True, False), strict=False):
-                guard = Guard(test=test, holds=holds, declared=declared)
-                inside = replace(frame, guards=(*frame.guards, guard))
-                position = self._sequence([arm], inside, position)
-        self.conditionals.append(Conditional(test, depth, first, len(self.statements)))
+        return position + 1
+
+    def _guard(self, node: Node, test: Node, frame: Frame, position: int) -> int:
+        """Read the statements of an ``if``, each under its condition.
+
+        If one of them sets what the condition reads, that is kept in a variable.
+        """
+        arms = node.children[1:]
+        written = [written_name(part) for arm in arms for part in arm.preorder()]
+        changed = {self._symbols.of(name) for name in written if name is not None}
+        if any(self._symbols.of(part) in changed for part in test.preorder() if part.name):
+            kept = self._symbols.add_local(test, "condition")
+            self._ppcg_name = self.ppcg.statement()
+            here = replace(frame, positions=(*frame.positions, position))
+            self._assign(test, kept, condition_of(test), here)
+            test, position = kept, position + 1
+        declared = frozenset(self._declared_in(node))
+        for arm, holds in zip(arms, (True, False), strict=False):
+            guard = Guard(test=test, holds=holds, declared=declared)
+            inside = replace(frame, guards=(*frame.guards, guard))
+            position = self._sequence([arm], inside, position)
         return position
 
     def _declared_in(self, node: Node) -> Iterator[Variable]:
@@ -424,8 +434,9 @@ class StatementReader:
             stored = UpdateReader(reader, place, element).value(update)
         except RefusedError:
             return
-        if reader.failed or self._may_leave(reader, update):
+        if reader.failed:
             return
+        self._warn_of_kept(reader, update)
         self.statements.append(
             RawStatement(
                 loops=frame.loops,
@@ -439,14 +450,14 @@ class StatementReader:
             )
         )
 
-    def _may_leave(self, reader: ExpressionReader, update: Update) -> bool:
-        """Refuse an element that may not be there where its condition does not hold.
+    def _warn_of_kept(self, reader: ExpressionReader, update: Update) -> None:
+        """Warn of an element that may not be there where its condition does not hold.
 
         Generated code reads it and stores it as it was. Conditions of scalars that the region does
         not set decide for a whole nest, whose arrays are given or not used at all.
         """
         if not may_keep(update):
-            return False
+            return
         write, *others = reader.accesses
         tests = list(tests_of(update))
         first = {id(part) for part in tests[0].preorder()}
@@ -457,21 +468,20 @@ class StatementReader:
             and all(map(same, one.subscripts, write.subscripts))
             for one in others
         ):
-            return False
+            return
         if all(
             one.variable.is_scalar and one.variable.first_write is None
             for one in others
             if id(one.node) in decided
         ):
-            return False
-        self._reporter.error(
-            Code.DATA_DEPENDENT_CONDITION,
-            tests[0],
-            f"condition {self._reporter.quoted(tests[0])} depends on data, and "
-            f"{self._reporter.quoted(write.node)} may lie outside its array where it does not hold",
-            f"declare '{write.variable.name}' with its sizes, or assign in both arms",
+            return
+        self._reporter.warn(
+            Code.ASSUMED_ELEMENT,
+            write.node,
+            f"{self._reporter.quoted(write.node)} is taken to lie in its array also where "
+            f"{self._reporter.quoted(tests[0])} decides that it is not set",
+            f"declare '{write.variable.name}' with its sizes",
         )
-        return True
 
     def _target(self, reader: ExpressionReader, place: Node, operator: str) -> RawAccess:
         variable = self._symbols.of(place)

@@ -66,6 +66,7 @@ class Code(Enum):
     NEVER_RUN = "EATSS-F093"
     MACRO_NUMBER = "EATSS-F094"
     UNUSED_MACRO = "EATSS-F095"
+    ASSUMED_ELEMENT = "EATSS-F096"
 
     @property
     def title(self) -> str:
@@ -132,4 +133,5 @@ _TITLES: dict[Code, str] = {
     Code.NEVER_RUN: "statement never runs",
     Code.MACRO_NUMBER: "size stays a number in generated code",
     Code.UNUSED_MACRO: "macro given with -D changes nothing",
+    Code.ASSUMED_ELEMENT: "element assumed to lie in its array",
 }

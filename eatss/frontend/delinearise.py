@@ -3,12 +3,14 @@
 ``A[i*N + j]`` becomes ``A[i][j]`` with inner size ``N`` where ``0 <= j < N`` is proven for all
 references to ``A`` in the region; then the two forms name the same elements one to one. Candidate
 sizes are the factors by which the source multiplies. With a constant ``N`` that cannot be
-proven the array stays one-dimensional; with a parametric ``N`` it is refused, because
-``i*N`` is not affine.
+proven the array stays one-dimensional. Of a parametric ``N``, a leading dimension, it is
+assumed if that bounds no size: where ``j`` runs to ``M``, launchers check ``M <= N``, as they check
+that all references stay inside the dimensions found here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import product
 
@@ -23,6 +25,7 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
+from eatss.isl_names import parameter_is_bounded, parameter_names, without_parameter
 
 _MAX_INNER = 3
 _MAX_FACTORS = 4
@@ -82,11 +85,16 @@ class _Delineariser:
         self._symbols = symbols
         self._reporter = reporter
         self._everywhere = isl.Set.universe(isl.Space.params_alloc(affine.algebra.context, 0))
+        self._assumes = False
 
     def array(self, variable: Variable, uses: list[_Use]) -> Delinearised:
         """Return the array with its dimensions."""
         sizes = tuple(self._size(size) for size in variable.shape.sizes)
         found = self._split(variable, uses, sizes) if len(sizes) == 1 else None
+        if found is None and len(sizes) == 1 and self._has_products(uses):
+            self._assumes = True
+            found = self._split(variable, uses, sizes)
+            self._assumes = False
         if found is None:
             self._refuse_products(variable, uses)
             found = Delinearised(variable=variable, sizes=sizes, from_zero=(True,) * len(sizes))
@@ -205,16 +213,36 @@ class _Delineariser:
         quotient, remainder = _divide(poly, size)
         for shift in (0, -1, 1):
             candidate = remainder.plus(size, -shift)
-            if candidate.is_linear and self._lies_below(candidate, size, use.domain):
+            if candidate.is_linear and self._lies_below(candidate, size, use):
                 return quotient.plus(Poly.constant(shift)), candidate
         return None
 
-    def _lies_below(self, value: Poly, size: Poly, domain: isl.Set) -> bool:
+    def _lies_below(self, value: Poly, size: Poly, use: _Use) -> bool:
         if value.constant_value is not None and value.constant_value < 0:
             return False
         low = self._algebra.at_least(value, Poly.constant(0))
         high = self._algebra.at_least(size, value, 1)
-        return bool(domain.subtract(low.intersect(high)).is_empty())
+        outside = use.domain.subtract(low.intersect(high))
+        if outside.is_empty():
+            return True
+        return self._assumes and size.constant_value is None and self._may_assume(outside, use)
+
+    def _may_assume(self, outside: isl.Set, use: _Use) -> bool:
+        """Return whether sizes for which no point lies outside are any number, and large."""
+        domain = _without(use.domain, use.counters)
+        allowed = domain.subtract(_without(outside, use.counters))
+        names = set(parameter_names(domain))
+        return not allowed.is_empty() and all(
+            parameter_is_bounded(_without(domain, names - {name}), name, above=True)
+            or not parameter_is_bounded(
+                _without(allowed, {*parameter_names(allowed)} - {name}), name, above=True
+            )
+            for name in names
+        )
+
+    def _has_products(self, uses: list[_Use]) -> bool:
+        values = [use.access.subscripts[0] for use in uses]
+        return any(isinstance(value, Poly) and not value.is_linear for value in values)
 
     # -- the rest -----------------------------------------------------------------------
 
@@ -276,6 +304,12 @@ class _Delineariser:
         return bool(domain.subtract(holds).is_empty())
 
 
+def _without(domain: isl.Set, names: Collection[str]) -> isl.Set:
+    for name in names:
+        domain = without_parameter(domain, name)
+    return domain
+
+
 def _names(node: Node) -> list[Node]:
     return [n for n in node.preorder() if n.kind is NodeKind.NAME]
 
@@ -303,7 +337,7 @@ def _divide(poly: Poly, size: Poly) -> tuple[Poly, Poly]:
     quotient = Poly({})
     remainder = poly
     for monomial, coefficient in sorted(poly.terms.items(), key=lambda item: -len(item[0])):
-        reduced = _without(monomial, lead)
+        reduced = _quotient(monomial, lead)
         if reduced is None:
             continue
         if coefficient % factor and (monomial or lead):
@@ -314,7 +348,7 @@ def _divide(poly: Poly, size: Poly) -> tuple[Poly, Poly]:
     return quotient, remainder
 
 
-def _without(monomial: Monomial, lead: Monomial) -> Monomial | None:
+def _quotient(monomial: Monomial, lead: Monomial) -> Monomial | None:
     rest = list(monomial)
     for name in lead:
         if name not in rest:

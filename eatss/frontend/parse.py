@@ -27,7 +27,6 @@ from eatss.frontend.checks import (
 )
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.codes import Code
-from eatss.frontend.conditionals import check_conditions
 from eatss.frontend.delinearise import delinearise
 from eatss.frontend.errors import check_cycles, check_messages
 from eatss.frontend.facts import fixed_values, known_facts
@@ -249,8 +248,6 @@ def _read_region(
     certain = tuple(raw for raw in reader.statements if not raw.doubtful)
     statements = without_idle(without_unread_locals(certain, known), reporter)
     arrays = delinearise(affine, symbols, reporter, statements)
-    if not findings.errors:
-        check_conditions(reader.conditionals, reader.statements, arrays, algebra, reporter)
     if facts.intersect(fixed).is_empty():
         findings.add(
             Code.OPTION,

@@ -47,6 +47,19 @@ def shape_of(declaration: Any, types: TypeTable) -> Shape:
     )
 
 
+def scalar_shape(element: CType) -> Shape:
+    """Return the shape of a plain variable."""
+    return Shape(
+        element=element,
+        sizes=(),
+        through_pointer=False,
+        is_pointer=False,
+        pointer_to_pointer=False,
+        qualified_volatile=False,
+        invalid=False,
+    )
+
+
 def _size_expressions(declaration: Any) -> list[Any]:
     """Return the size expressions of a declarator, outermost first.
 

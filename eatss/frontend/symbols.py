@@ -9,7 +9,7 @@ from typing import Any
 
 from eatss.frontend import clang
 from eatss.frontend.kinds import CursorKind
-from eatss.frontend.shapes import Shape, shape_of
+from eatss.frontend.shapes import Shape, scalar_shape, shape_of
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeTable
 
@@ -130,6 +130,25 @@ class SymbolTable:
         if node.declaration is None:
             return None
         return self._map.get(node.declaration)
+
+    def add_local(self, place: Node, name: str) -> Node:
+        """Add an integer of the region's own, set at ``place``; return a node that names it."""
+        variable = Variable(
+            name=name,
+            unique_name=self.names.take(name),
+            declaration=place.cursor,
+            shape=scalar_shape(self._types.int32),
+            role=Role.DATA,
+            is_local=True,
+            constant=None,
+            first_write=place,
+            first_use=place,
+        )
+        self._map.put(place.cursor, variable)
+        self.variables.append(variable)
+        return Node(
+            NodeKind.NAME, place.cursor, self._types.int32, name=name, declaration=place.cursor
+        )
 
     def variable_of(self, declaration: Any) -> Variable | None:
         """Return the variable of a declaration, ``None`` if the region does not use it."""

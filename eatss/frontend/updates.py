@@ -30,10 +30,11 @@ _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """``x operator= value``; no value: ``x operator= 1``."""
+    """``x operator= value``; no value: ``x operator= 1``, or a number that is stored."""
 
     value: Node | None
     operator: str
+    number: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,12 @@ def guarded(update: Update, variable: Variable, guards: tuple[Guard, ...]) -> Up
             keeps=variable not in guard.declared,
         )
     return update
+
+
+def condition_of(test: Node) -> Update:
+    """Return the update that sets an integer to 1 where a condition holds, else to 0."""
+    one, zero = (Store(value=None, operator="", number=number) for number in (1, 0))
+    return Choice(test=test, if_true=one, if_false=zero)
 
 
 def update_of(node: Node) -> tuple[Node, Update] | None:
@@ -183,10 +190,13 @@ class UpdateReader:
         )
 
     def _stored(self, store: Store) -> Expression:
-        if not store.operator:
-            assert store.value is not None
-            return self._reader.read(store.value)
         common = self._common(store)
+        if not store.operator:
+            return (
+                self._right(store, common)
+                if store.value is None
+                else self._reader.read(store.value)
+            )
         kept = self._keep()
         return self._compound(store.operator, kept, self._right(store, common), common)
 
@@ -205,7 +215,7 @@ class UpdateReader:
 
     def _right(self, store: Store, common: ElementType) -> Expression:
         if store.value is None:
-            return _number(1, common)
+            return _number(store.number, common)
         return as_float(self._reader.read(store.value), store.value)
 
     def _compound(

@@ -36,7 +36,7 @@ def assumptions_of(
     """
     found: list[Assumption] = []
     valid = _within_arrays(scop)
-    message = "the original would leave its arrays otherwise"
+    message = "the original would leave its arrays, or rows of them, otherwise"
     found += [Assumption(condition=part, message=message) for part in _conditions(valid)]
     if sizes is not None:
         found += _narrow(scop, arrays, sizes)

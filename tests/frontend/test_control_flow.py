@@ -12,7 +12,6 @@ from eatss.frontend import parse_source
 from eatss.scops import AccessKind, Binary, Expression, Literal, Read, Scop, Select, Unary
 
 Region = Callable[..., Scop]
-Refused = Callable[..., tuple[Diagnostic, ...]]
 LOOP = "for (i = 0; i < n; i++) "
 
 
@@ -140,27 +139,16 @@ def test_affine_parts_of_a_condition_bound_where_it_is_asked(region: Region) -> 
         "if (A[i] > 0) for (j = 0; j < n; j++) A[j] = 1;",
     ],
 )
-def test_a_condition_that_its_statements_change_is_refused(refused: Refused, body: str) -> None:
-    first = refused(LOOP + body)[0]
-    assert first.code == "EATSS-F017"
-    assert "a statement under it sets" in first.message
+def test_a_condition_that_its_statements_change_is_kept(region: Region, body: str) -> None:
+    scop = region(LOOP + body)
+    assert text_of(scop) == "condition = (A[i] > 0 ? 1 : 0)"
+    assert scop.array("condition").is_local
+    assert all("(condition ? " in text_of(scop, at) for at in range(1, len(scop.statements)))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "if (A[i] > 0) { s = 2; A[i] = -1; }",
-        "{ int c = A[i] > 0; if (c) { A[i] = -1; s = 2; } }",
-        "if (A[i] > 0) for (j = i + 1; j < n; j++) A[j] = 1;",
-    ],
-)
-def test_a_condition_that_no_later_statement_sees_changed_is_taken(
-    region: Region, body: str
+def test_elements_that_may_not_be_there_are_told(
+    warnings_of: Callable[[str], tuple[Diagnostic, ...]],
 ) -> None:
-    assert region(LOOP + body).statements
-
-
-def test_elements_that_may_not_be_there_are_not_touched(refused: Refused) -> None:
-    first = refused(LOOP + "if (A[i] > 0) p[i] = 1;")[0]
-    assert first.code == "EATSS-F017"
-    assert "may lie outside its array" in first.message
+    assert [w.code for w in warnings_of(LOOP + "if (A[i] > 0) p[i] = 1;")] == ["EATSS-F096"]
+    for body in ("if (A[i] > 0) A[i] = 1;", "if (s > 0) p[i] = 1;", "if (p[i] > 0) p[i] = 1;"):
+        assert not warnings_of(LOOP + body)

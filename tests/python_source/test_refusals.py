@@ -129,7 +129,6 @@ STATEMENTS = [
     ("A[i, i * i] = 1", "F012", "i * i"),
     ("A[i, b[i]] = 1", "F015", "b[i]"),
     ("for j in range(b[i]):\n    A[i, j] = 1", "F016", "b[i]"),
-    ("if a[i] > 0:\n    a[i] = 1\n    A[i, 0] = 1", "F017", "a[i] > 0"),
 ]
 
 
