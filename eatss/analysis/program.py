@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.sizes import sizes_of
+from eatss.analysis.work import instances_of
 from eatss.diagnostics import Diagnostic
 from eatss.polyhedral.program import ScheduledScop
 from eatss.program_sizes import ProgramSize
@@ -68,3 +69,12 @@ class AnalysedProgram:
             for scop in self.scops
             for name in scop.scheduled.host_statements
         )
+
+    @property
+    def host_instances(self) -> int | None:
+        """How many instances those statements have, ``None`` where they cannot be counted."""
+        found = [
+            instances_of(scop.scheduled.scop, scop.scheduled.host_statements) for scop in self.scops
+        ]
+        instances = [one for one in found if one is not None]
+        return sum(instances) if len(instances) == len(found) else None

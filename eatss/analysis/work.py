@@ -195,6 +195,14 @@ def kernel_work(
     )
 
 
+def instances_of(scop: Scop, statements: Sequence[str]) -> int | None:
+    """Count the instances of statements of a region, ``None`` where they cannot be counted."""
+    sizes = _Sizes(tuple(parameter_values(scop).items()))
+    domains = [scop.statement(name).domain for name in statements]
+    found = [sizes.number(domain.intersect_params(scop.context)) for domain in domains]
+    return None if None in found else sum(one for one in found if one is not None)
+
+
 def _arithmetic(
     scop: Scop, statement: Statement, along: list[frozenset[str]], moving: tuple[str, ...]
 ) -> Arithmetic:

@@ -83,6 +83,10 @@ class ProgramExpectation(Tabular):
         target: Whose code: ``"ppcg"`` or ``"cuda"``.
         warnings: Why PPCG's kernels may be others than these.
         sizes: What is expected is for these sizes of the program.
+        host_statements: ``"function: S0"``, in no kernel of PPCG, because nothing is parallel
+            there.
+        host_time_s: Seconds that these take on the host at least, ``None`` where they cannot be
+            counted.
         schema_version: Of the JSON form.
     """
 
@@ -100,6 +104,8 @@ class ProgramExpectation(Tabular):
     target: TargetName = "ppcg"
     warnings: tuple[Diagnostic, ...] = ()
     sizes: tuple[ProgramSize, ...] = ()
+    host_statements: tuple[str, ...] = ()
+    host_time_s: float | None = 0.0
     schema_version: int = 1
 
     def __repr__(self) -> str:
@@ -111,12 +117,16 @@ class ProgramExpectation(Tabular):
 
     @property
     def time_s(self) -> float | None:
-        """Time of a run, ``None`` where some kernel does not launch."""
-        return _sum([None if k.predicted is None else k.predicted.time_s for k in self.kernels])
+        """Time of a run, ``None`` where some kernel does not launch.
+
+        Statements on the host are in it with their least time.
+        """
+        times = [None if k.predicted is None else k.predicted.time_s for k in self.kernels]
+        return _sum([*times, self.host_time_s])
 
     @property
     def energy_j(self) -> float | None:
-        """Energy of a run, likewise."""
+        """Energy of the card in a run, likewise, without what the host takes."""
         return _sum([None if k.predicted is None else k.predicted.energy_j for k in self.kernels])
 
     def to_dict(self) -> dict[str, Any]:

@@ -257,6 +257,8 @@ class Selection(Tabular):
         file: The source, as it was named.
         functions: Functions with a region.
         host_statements: ``"function: S0"``, in no kernel, because nothing is parallel there.
+        host_time_s: Seconds that these take there at least, for PPCG's code; ``None`` where they
+            cannot be counted. No part of what is expected of kernels.
         gpu: Name of the card's profile.
         dtype: ``"float"`` or ``"double"``.
         options: What sizes were selected for.
@@ -292,6 +294,7 @@ class Selection(Tabular):
     file: str
     functions: tuple[str, ...]
     host_statements: tuple[str, ...] = ()
+    host_time_s: float | None = 0.0
     gpu: str
     dtype: str
     options: ModelOptions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -11,6 +12,7 @@ from eatss.analysis.structure import RowBlock, SharedSum
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import Prediction
+from eatss.prediction.ppcg_host import HOST_INSTANCE_S
 from eatss.program_sizes import sizes_text
 from eatss.report.render import indented_table, render
 from eatss.shown import energy_text, time_text
@@ -36,9 +38,13 @@ def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
     parts: list[RenderableType] = [head]
     for kernel in expectation.kernels:
         parts += ["", *_kernel(kernel, expectation.target)]
-    if len(expectation.kernels) > 1:
+    if expectation.host_statements:
+        parts += ["", host_text(expectation.host_statements, expectation.host_time_s)]
+    if len(expectation.kernels) + bool(expectation.host_statements) > 1:
         whole = amounts_text(expectation.time_s, expectation.energy_j)
-        parts += ["", f"the program: {whole or 'not all of it is predicted, or launches'}"]
+        least = "at least " if expectation.host_statements and whole else ""
+        told = f"{least}{whole or 'not all of it is predicted, or launches'}"
+        parts += ["", f"the program: {told}"]
     if not expectation.calibrated:
         parts += ["", uncalibrated(expectation.gpu)]
     return parts
@@ -76,6 +82,15 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
         style="default",
     )
     return [head, *terms_tables(one)]
+
+
+def host_text(statements: Sequence[str], time_s: float | None) -> str:
+    """Return which statements run on the host, and how long they take there at least."""
+    text = f"stays on the host, because nothing is parallel there: {', '.join(statements)}"
+    if time_s:
+        cycle = time_text(HOST_INSTANCE_S)
+        text += f"\n  at least {time_text(time_s)} there, {cycle} for each instance of a statement"
+    return text
 
 
 def uncalibrated(gpu: str) -> str:

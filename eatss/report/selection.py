@@ -17,6 +17,7 @@ from eatss.report.expectation import (
     amounts_text,
     blocks_words,
     cut_lines,
+    host_text,
     sum_words,
     terms_tables,
     uncalibrated,
@@ -54,8 +55,7 @@ def selection_parts(selection: Selection, *, explain: bool = False) -> list[Rend
     elif len(selection.kernels) > 1 and _generated_total(selection):
         parts += ["", f"expected: {_generated_total(selection)}"]
     if selection.host_statements:
-        names = ", ".join(selection.host_statements)
-        parts += ["", f"stays on the host, because nothing is parallel there: {names}"]
+        parts += ["", host_text(selection.host_statements, selection.host_time_s)]
     if selection.options.model == "prediction" and not selection.calibrated:
         parts += ["", uncalibrated(selection.gpu)]
     return parts
@@ -79,6 +79,8 @@ def _program_verdict(selection: Selection) -> Text:
     """Return what is expected of the program, beside what PPCG takes by itself."""
     options = selection.ppcg_options
     assert options is not None
+    if not selection.kernels:
+        return Text("PPCG makes no kernel of this program")
     default = _expected([kernel.default for kernel in selection.kernels])
     if selection.keeps_default:
         known = f": {default}" if default else ""

@@ -23,6 +23,7 @@ from eatss.model import (
 from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.source_lines import source_lines
+from eatss.prediction.ppcg_host import host_time_s
 from eatss.program import Original, Program
 from eatss.progress import Told, nobody
 from eatss.recipe.options import CodegenOptions
@@ -91,12 +92,17 @@ def select_for(
         strict_fp=strict_fp,
         told=told,
     )
-    notes: tuple[Diagnostic, ...] = ()
+    selection = replace(selection, warnings=program.doubts, sizes=program.sizes)
     if options.target == "ppcg" and options.model == "prediction":
         from eatss.session.ppcg_notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
 
         notes = ppcg_notes(program, selection, profile)
-    return replace(selection, warnings=program.doubts + notes, sizes=program.sizes)
+        return replace(
+            selection,
+            warnings=selection.warnings + notes,
+            host_time_s=host_time_s(program.host_instances),
+        )
+    return selection
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
@@ -193,6 +199,8 @@ def _expectation(
         target=target,
         warnings=(*program.doubts, *warnings),
         sizes=program.sizes,
+        host_statements=program.host_statements if target == "ppcg" else (),
+        host_time_s=host_time_s(program.host_instances) if target == "ppcg" else 0.0,
     )
 
 

@@ -65,6 +65,8 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "energy_j",
         "calibrated",
         "sizes",
+        "host_statements",
+        "host_time_s",
         "warnings",
     }
     assert gemm_json["warnings"] == []
