@@ -1,4 +1,4 @@
-"""Which function a call calls, and the expression that stands for a call of a visible function."""
+"""Which function a call calls, and what stands for a call of a function of the file."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ _MAX_NODES = 20_000
 _EFFECTS = frozenset(
     {NodeKind.ASSIGN, NodeKind.STEP, NodeKind.ADDRESS, NodeKind.BROKEN, NodeKind.OTHER}
 )
+_WRITES = (NodeKind.ASSIGN, NodeKind.STEP)
+_LEAVING = frozenset({NodeKind.RETURN, NodeKind.GOTO, NodeKind.LABEL})
+_MEMORY = frozenset({NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE, NodeKind.MEMBER, NodeKind.CALL})
 _FIRST_STATEMENT = {NodeKind.COMPOUND: 0, NodeKind.IF: 1, NodeKind.FOR: 3, NodeKind.LABEL: 0}
 """At which child the statements of a statement begin."""
 
@@ -41,7 +44,7 @@ def why_not_inlined(callee: Node) -> tuple[str, str]:
         return (
             f"call of '{name}', which stands for no single expression here",
             "write its body as one return without assignments and recursion, whose variables of "
-            "the file are not hidden where it is called, or as a macro",
+            "the file are not hidden where it is called; or as a macro",
         )
     return (
         f"call of '{name}' may have side effects",
@@ -51,10 +54,11 @@ def why_not_inlined(callee: Node) -> tuple[str, str]:
 
 
 def inlined(nodes: Sequence[Node], function: Any, types: TypeTable) -> list[Node]:
-    """Return statements with the value in the place of each call of a function that is one return.
+    """Return statements with what a function of the file returns in the place of its calls.
 
     clang has converted the arguments to the types of the parameters, and what is returned to the
-    type of the call. A call that is a statement, and whose value nobody takes, does nothing.
+    type of the call. A call that is a statement stands for those of a function without ``return``,
+    or for nothing.
 
     Args:
         nodes: The statements of a region.
@@ -83,45 +87,72 @@ class _Inliner:
         for node in reversed(list(root.preorder())):
             first = _FIRST_STATEMENT.get(node.kind, len(node.children))
             for at, child in enumerate(node.children):
-                value = self._value(child) if child.kind is NodeKind.CALL else None
-                if value is not None and at >= first:
-                    value = Node(NodeKind.EMPTY, child.cursor, self._types.none)
-                if value is not None:
-                    node.children[at] = value
+                found = self._value(child) if child.kind is NodeKind.CALL else None
+                if child.kind is NodeKind.CALL and at >= first:
+                    idle = Node(NodeKind.EMPTY, child.cursor, self._types.none)
+                    found = self._statements(child) if found is None else idle
+                node.children[at] = found or child
 
     def _value(self, call: Node) -> Node | None:
         """Return what a call returns; ``None`` where that is not known."""
-        callee, *arguments = call.children
-        definition = _definition(callee)
-        if definition is None or definition.hash in self._open:
+        definition = _definition(call.children[0])
+        value = None if definition is None else _returned_by(definition, self._types)
+        if value is None or value.type != call.type:
             return None
+        if any(node.kind in _EFFECTS for node in value.preorder()):
+            return None
+        return self._in_place_of(call, value, definition)
+
+    def _statements(self, call: Node) -> Node | None:
+        """Return the statements of a function that is called; ``None`` where they are not known.
+
+        What is given for a parameter has to keep its value meanwhile.
+        """
+        definition = _definition(call.children[0])
+        if definition is None:
+            return None
+        body = read_tree(clang.children(definition)[-1], self._types)
+        if body.children and _is_plain_return(body.children[-1]):
+            body.children.pop()
+        parts = list(body.preorder())
+        given = [node for argument in call.children[1:] for node in argument.preorder()]
+        if any(part.kind in _LEAVING or _is_array(part) for part in parts):
+            return None
+        if any(node.kind in _MEMORY for node in given):
+            return None
+        targets = (part.children[0] for part in parts if part.kind in _WRITES)
+        written = {target.declaration.hash for target in targets if target.kind is NodeKind.NAME}
+        fixed = {node.declaration.hash for node in given if node.kind is NodeKind.NAME}
+        if written & (fixed | {parameter.hash for parameter in definition.get_arguments()}):
+            return None
+        return self._in_place_of(call, body, definition)
+
+    def _in_place_of(self, call: Node, body: Node, definition: Any) -> Node | None:
+        arguments = call.children[1:]
         parameters = list(definition.get_arguments())
-        value = _returned_by(definition, self._types)
-        if value is None or value.type != call.type or not self._is_pure(value, parameters):
+        if definition.hash in self._open or not self._sees(body, parameters):
             return None
-        if not self._take(parameters, arguments, value):
+        if not self._take(parameters, arguments, body):
             return None
         given = dict(zip((p.hash for p in parameters), arguments, strict=True))
         holder = Node(NodeKind.COMPOUND, call.cursor, self._types.none)
-        holder.children = [self._with(value, given, call.cursor)]
+        holder.children = [self._with(body, given, call.cursor)]
         self._open.append(definition.hash)
         self._replace(holder)
         self._open.pop()
         return holder.children[0]
 
-    def _is_pure(self, value: Node, parameters: Sequence[Any]) -> bool:
-        """Return whether a value has no effect and names what its function names."""
+    def _sees(self, body: Node, parameters: Sequence[Any]) -> bool:
+        """Return whether a body that stands at a call names what it names in its function."""
         own = {parameter.hash for parameter in parameters}
+        own |= {n.declaration.hash for n in body.preorder() if n.kind is NodeKind.VARIABLE}
         if self._hidden is None:
             self._hidden = frozenset(_declared_in(self._function))
         return not any(
-            node.kind in _EFFECTS
-            or (
-                node.kind is NodeKind.NAME
-                and (node.declaration is None or node.declaration.hash not in own)
-                and node.name in self._hidden
-            )
-            for node in value.preorder()
+            node.kind is NodeKind.NAME
+            and (node.declaration is None or node.declaration.hash not in own)
+            and node.name in self._hidden
+            for node in body.preorder()
         )
 
     def _take(self, parameters: Sequence[Any], arguments: Sequence[Node], value: Node) -> bool:
@@ -143,13 +174,13 @@ class _Inliner:
     def _with(self, node: Node, given: Mapping[int, Node], place: Any) -> Node:
         """Return a copy with arguments in the place of parameters; it stands at the call.
 
-        Literals stay where they are, as their text says what they are.
+        Literals and declarations stay where they are, as their text says what they are.
         """
         if node.kind is NodeKind.NAME and node.declaration.hash in given:
             return self._copy(given[node.declaration.hash])
         self._count()
         children = [self._with(child, given, place) for child in node.children]
-        if node.kind in (NodeKind.INT, NodeKind.FLOAT):
+        if node.kind in (NodeKind.INT, NodeKind.FLOAT, NodeKind.VARIABLE):
             return replace(node, children=children)
         return replace(node, children=children, cursor=place, is_inlined=True)
 
@@ -161,6 +192,14 @@ class _Inliner:
         self._added += 1
         if self._added > _MAX_NODES:
             raise RecursionError
+
+
+def _is_plain_return(node: Node) -> bool:
+    return node.kind is NodeKind.RETURN and not node.children
+
+
+def _is_array(node: Node) -> bool:
+    return node.kind is NodeKind.VARIABLE and not node.type.is_arithmetic
 
 
 def _declared_in(function: Any) -> Iterator[str]:

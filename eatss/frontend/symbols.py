@@ -50,6 +50,23 @@ class Variable:
         return not self.shape.sizes
 
 
+class _Own:
+    """The declaration of a variable that the source does not declare; equal to no other."""
+
+    kind = semantic_parent = storage_class = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @property
+    def hash(self) -> int:
+        """What libclang's declarations have."""
+        return id(self)
+
+
 class NameSource:
     """Hands out names that isl can print and that no other object has."""
 
@@ -133,21 +150,21 @@ class SymbolTable:
 
     def add_local(self, place: Node, name: str) -> Node:
         """Add an integer of the region's own, set at ``place``; return a node that names it."""
+        declaration = _Own()
         variable = Variable(
             name=name,
             unique_name=self.names.take(name),
-            declaration=place.cursor,
+            declaration=declaration,
             shape=scalar_shape(self._types.int32),
             role=Role.DATA,
             is_local=True,
             constant=None,
             first_write=place,
-            first_use=place,
         )
-        self._map.put(place.cursor, variable)
+        self._map.put(declaration, variable)
         self.variables.append(variable)
         return Node(
-            NodeKind.NAME, place.cursor, self._types.int32, name=name, declaration=place.cursor
+            NodeKind.NAME, place.cursor, self._types.int32, name=name, declaration=declaration
         )
 
     def variable_of(self, declaration: Any) -> Variable | None:

@@ -68,6 +68,17 @@ def test_a_call_without_effect_is_no_statement(region: Region) -> None:
     assert len(scop.statements) == 1
 
 
+def test_a_call_that_is_a_statement_stands_for_those_of_its_function(region: Region) -> None:
+    before = (
+        "void row(double *x, int from, int n) {\n"
+        "  for (int i = from; i < n; i++) if (x[i] > 0) { x[i] = 1; x[0] += 1; }\n  return;\n}\n"
+    )
+    scop = region("for (i = 0; i < m; i++) row(p, i + 1, n); row(p, 1, m);", before=before)
+    kept = [s.write.array for s in scop.statements if s.write.array.startswith("condition")]
+    assert kept == ["condition", "condition_1"]
+    assert [len(s.loops) for s in scop.statements] == [2, 2, 2, 1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("before", "body"),
     [
@@ -85,6 +96,14 @@ def test_a_call_without_effect_is_no_statement(region: Region) -> None:
             "double rows(double m[][50]) { return m[1][0]; }", "A[0] = rows(B);", id="other rows"
         ),
         pytest.param("int zero(int x) { return 0; }", "A[0] = zero(i++);", id="effect of argument"),
+        pytest.param(
+            "void set(double *x, int n, double v) { for (int i = 0; i < n; i++) x[i] += v; }",
+            "set(p, n, p[0]);",
+            id="an argument that changes",
+        ),
+        pytest.param(
+            "void half(double *x, int n) { n = n / 2; x[n] = 0; }", "half(p, n);", id="own argument"
+        ),
         pytest.param("int zero(int x) { return 0; } int rand(void);", "zero(rand());", id="lost"),
     ],
 )
