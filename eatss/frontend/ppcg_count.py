@@ -75,18 +75,31 @@ class PpcgCount:
 def killed_after(
     placed: PlacedRegion, symbols: SymbolTable, types: TypeTable
 ) -> frozenset[Variable]:
-    """Return the variables that the block around the region declares and does not use after it."""
+    """Return the variables that the block around the region declares and does not use after it.
+
+    None of them has its address taken before.
+    """
+    before = [
+        child
+        for child in clang.children(placed.block)
+        if child.extent.end.offset <= placed.region.opening.start
+    ]
     named = [
         node.declaration
         for cursor in placed.following
         for node in read_tree(cursor, types).preorder()
         if node.kind is NodeKind.NAME
     ]
+    named += [
+        node.children[0].declaration
+        for cursor in before
+        for node in read_tree(cursor, types).preorder()
+        if node.kind is NodeKind.ADDRESS and node.children
+    ]
     declared = [
         declaration
-        for child in clang.children(placed.block)
+        for child in before
         if child.kind is CursorKind.DECL_STMT
-        and child.extent.end.offset <= placed.region.opening.start
         for declaration in clang.children(child)
     ]
     return frozenset(

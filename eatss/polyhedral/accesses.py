@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from eatss.scops import Access, Scop, Statement
+
+Place: TypeAlias = tuple[str, int]
+"""An access: the name of its statement, and its number there."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedAccess:
-    """An access with its number: its place among all accesses of the scop, in source order."""
+    """An access with its number among all accesses of the scop, in source order, and its place."""
 
     number: int
     statement: Statement
     access: Access
+    place: Place
 
 
 def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
@@ -31,7 +36,7 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
         firsts = first_equal(statement.accesses)
         for position, access in enumerate(statement.accesses):
             if access.array in written and firsts[position] == position:
-                found.append(NumberedAccess(number, statement, access))
+                found.append(NumberedAccess(number, statement, access, (statement.name, position)))
             number += 1
     return tuple(found)
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import islpy as isl
 
 from eatss.free_names import free_name
 from eatss.isl_names import named_points, node_kind
-from eatss.polyhedral.accesses import dependent_accesses, first_equal
+from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal
 from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.scheduling import (
@@ -24,9 +23,6 @@ from eatss.polyhedral.scheduling import (
     local_dependences,
 )
 from eatss.scops import Access, AccessKind, Array, Read, Scop, Statement
-
-Place: TypeAlias = tuple[str, int]
-"""An access: the name of its statement, and its number there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,13 +108,17 @@ def copied_places(scop: Scop) -> frozenset[Place]:
     )
 
 
-def frees_loops(before: ScheduledScop, after: ScheduledScop) -> bool:
-    """Tell whether copies make loops parallel, or keep them from the host, and cost none."""
+def frees_loops(before: ScheduledScop, after: ScheduledScop, *, one_thread: bool = False) -> bool:
+    """Tell whether changes make loops parallel, or keep them from the host, and cost none.
+
+    ``one_thread`` says that loops may go to the host around what ran in one thread.
+    """
     first, then = _loops(before), _loops(after)
-    pairs = [(first[name], then[name]) for name in first]
-    return all(now.parallel >= was.parallel and now.host <= was.host for was, now in pairs) and any(
-        now != was for was, now in pairs
-    )
+    pairs = [(first[name], then[name]) for name in first if name in then]
+    return all(
+        now.parallel >= was.parallel and (now.host <= was.host or (one_thread and not was.parallel))
+        for was, now in pairs
+    ) and any(now != was for was, now in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,7 @@ def _early_reads(scop: Scop, flow: isl.UnionMap) -> Iterator[_EarlyRead]:
         tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.number}[] }}")
         instances = isl.Map.from_domain_and_range(statement.domain, tag).wrap().to_union_set()
         if fed.intersect(instances).is_empty():
-            number = next(k for k, one in enumerate(statement.accesses) if one is access)
-            yield _EarlyRead((statement.name, number), array, instances)
+            yield _EarlyRead(item.place, array, instances)
 
 
 def _serial_members(root: isl.ScheduleNode) -> Iterator[tuple[isl.ScheduleNode, int]]:

@@ -26,7 +26,7 @@ from eatss.isl_names import (
     name_inputs,
     output_affs,
 )
-from eatss.polyhedral.accesses import first_equal
+from eatss.polyhedral.accesses import Place, first_equal
 from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.polyhedral.isl_limits import at_most
 from eatss.polyhedral.program import ScheduledScop
@@ -52,10 +52,7 @@ _MAX_DEPTH = 128
 _MAX_READS = 64
 """Different elements that a statement reads then."""
 
-_Place: TypeAlias = tuple[str, int]
-"""An access: the name of its statement, and its number there."""
-
-_Flow: TypeAlias = Mapping[_Place, isl.UnionMap]
+_Flow: TypeAlias = Mapping[Place, isl.UnionMap]
 """For each access the instances that its values are from, as maps to those that read them."""
 
 
@@ -103,6 +100,16 @@ def with_recomputed_producers(scop: Scop, arrays: Collection[str]) -> Scop | Non
             return None
         region = changed
     return replace(_without_dead(region.scop, arrays), written=scop.written or scop)
+
+
+def with_values_anew(scop: Scop, places: Collection[Place]) -> Scop | None:
+    """Return a region in which some reads of a scalar are computed anew.
+
+    ``None`` where that is not proven to give the same values. What nobody reads then goes.
+    """
+    found = _Region(scop).anew(sorted(places))
+    names = {scop.statement(name).accesses[at].array for name, at in places}
+    return None if found is None else _without_dead(found.scop, names)
 
 
 def recomputed_arrays(scop: Scop) -> tuple[str, ...]:
@@ -157,12 +164,16 @@ class _Region:
         writers = {one.name for one in self.scop.statements if one.write.array == name}
         if not places or any(reader in writers for reader, _ in places):
             return None  # nobody reads it, or it is added to
+        return self.anew(places)
+
+    def anew(self, places: Sequence[Place]) -> _Region | None:
+        """Return the region with some reads replaced, ``None`` if that is not proven."""
         with suppress(isl.Error), at_most(self.scop.isl_context, _OPERATIONS):
             return self._substituted(places)
         return None
 
-    def _substituted(self, places: Sequence[_Place]) -> _Region | None:
-        sources: dict[_Place, _Source] = {}
+    def _substituted(self, places: Sequence[Place]) -> _Region | None:
+        sources: dict[Place, _Source] = {}
         for place in places:
             source = _source(self.scop, place, self._flow)
             if source is None:
@@ -181,7 +192,7 @@ class _Region:
         return _Region(found, now) if same else None
 
 
-def _reads_of(scop: Scop, name: str) -> list[_Place]:
+def _reads_of(scop: Scop, name: str) -> list[Place]:
     """Return the reads of an array, of those spelled alike the first."""
     return [
         (statement.name, first)
@@ -208,7 +219,7 @@ def _flow(scop: Scop) -> _Flow:
         instance, tag = (sink.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
         plain = isl.UnionMap.from_map(relation).factor_domain()
         by_tag[instance, tag] = by_tag.get((instance, tag), empty).union(plain)
-    found: dict[_Place, isl.UnionMap] = {}
+    found: dict[Place, isl.UnionMap] = {}
     number = 0
     for statement in scop.statements:
         for position, first in enumerate(first_equal(statement.accesses)):
@@ -218,7 +229,7 @@ def _flow(scop: Scop) -> _Flow:
     return found
 
 
-def _source(scop: Scop, place: _Place, flow: _Flow) -> _Source | None:
+def _source(scop: Scop, place: Place, flow: _Flow) -> _Source | None:
     """Return where all values of a read are from, ``None`` unless one statement has them all.
 
     The instance is an affine function of the reader's counters that no two instances share: each
@@ -244,7 +255,7 @@ def _source(scop: Scop, place: _Place, flow: _Flow) -> _Source | None:
     return _Source(producer=producer, instance=instance, relation=relation)
 
 
-def _same_values(after: Scop, sources: Mapping[_Place, _Source], flow: _Flow, now: _Flow) -> bool:
+def _same_values(after: Scop, sources: Mapping[Place, _Source], flow: _Flow, now: _Flow) -> bool:
     """Tell whether readers now find every operand as the producers found it.
 
     The value of an operand is the same if it is from the same instance, or if both are from before

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
+from eatss.polyhedral.expansion import expanded_arrays, with_expanded_scalars
 from eatss.scops import Access, Read, Scop, Statement
 
 
@@ -29,20 +29,22 @@ def with_sums_in_place(scop: Scop) -> tuple[Scop, tuple[SumInPlace, ...]]:
 
     The region itself where no scalar has a sum whose values stay in iterations of some loops.
     """
-    expanded = with_expanded_sums(scop)
+    expanded = with_expanded_scalars(scop)
     if expanded is scop:
         return scop, ()
     found = []
+    own = {one.name for one in scop.arrays}
     changed = replace(expanded, context=scop.context)  # PPCG does not know that sums have terms
     for name in expanded_arrays(scop, expanded):
         last = _copied_to(changed, name)
-        loops = next(s.loops for s in scop.statements if _uses(s, name))
-        loops = loops[: expanded.array(name).n_dims]
+        array = expanded.array(name)
+        loops = next(s.loops for s in expanded.statements if _uses(s, name))[: array.n_dims]
         reference = None
         if last is not None:
             reference = last.write.text
             changed = _in_the_place_of(changed, name, last)
-        found.append(SumInPlace(scalar=name, loops=loops, reference=reference))
+        scalar = name if name in own else array.source_name
+        found.append(SumInPlace(scalar=scalar, loops=loops, reference=reference))
     return changed, tuple(found)
 
 

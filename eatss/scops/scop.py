@@ -112,7 +112,8 @@ class Scop:
 
     def is_dead_after(self, array: Array) -> bool:
         """Tell whether nothing outside the region sees the values that an array has after it."""
-        return array.is_local or (array.origin == "local" and self.whole_function)
+        unseen = self.whole_function or (array.ppcg_kills and not array.n_dims)
+        return array.is_local or (array.origin == "local" and unseen)
 
     @property
     def domain(self) -> isl.UnionSet:

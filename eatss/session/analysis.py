@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, TypeAlias
 
 import islpy as isl
@@ -22,7 +23,7 @@ from eatss.diagnostics import (
 )
 from eatss.forked import REGION_S, allow
 from eatss.frontend import FrontendResult, SymbolicResult
-from eatss.polyhedral import ScheduledScop, schedule_scop
+from eatss.polyhedral import Kernel, ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import (
@@ -31,8 +32,9 @@ from eatss.polyhedral.copied_operands import (
     operands_to_copy,
     with_copied_operands,
 )
-from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
+from eatss.polyhedral.expansion import expanded_arrays
 from eatss.polyhedral.isl_limits import at_most
+from eatss.polyhedral.private_scalars import with_private_scalars
 from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.polyhedral.tiled_sums import with_tiled_sums
@@ -268,7 +270,7 @@ def _with_temporaries(scop: Scop, options: AnalysisOptions) -> ScheduledScop:
     limit = options.max_operations
     if not options.temporaries:
         return schedule_scop(scop, max_operations=limit)
-    expanded = _with_expanded_sums(scop, options)
+    expanded = _with_private_scalars(scop, options)
     own = scop if expanded is None else expanded.scop
     scheduled = _with_collapsed_loops(own, options, positive=expanded is not None)
     scheduled = scheduled or expanded or schedule_scop(scop, max_operations=limit)
@@ -276,16 +278,37 @@ def _with_temporaries(scop: Scop, options: AnalysisOptions) -> ScheduledScop:
     return copied or scheduled
 
 
-def _with_expanded_sums(scop: Scop, options: AnalysisOptions) -> ScheduledScop | None:
-    """Schedule a region with sums in scalars expanded, ``None`` where the scalars stay."""
-    expanded = with_expanded_sums(scop)
-    if expanded is scop:
-        return None
+def _with_private_scalars(scop: Scop, options: AnalysisOptions) -> ScheduledScop | None:
+    """Schedule a region with scalars expanded, ``None`` where they stay.
+
+    Functions are called again for each reader of a value where a sum has but one parallel loop.
+    """
     limit = options.max_operations
-    with suppress(EatssError, isl.Error):
-        tried = schedule_scop(expanded, max_operations=limit, positive=True, patient=False)
-        return tried if _stay_in_kernels(scop, tried) else None
-    return None
+    before = cache(lambda: schedule_scop(scop, max_operations=limit))
+    found: ScheduledScop | None = None
+    for private in with_private_scalars(scop):
+        with suppress(EatssError, isl.Error):
+            tried = schedule_scop(private, max_operations=limit, positive=True, patient=False)
+            sums = _sums_of_scalars(scop, tried)
+            if (
+                _stay_in_kernels(scop, tried)
+                or sums
+                or frees_loops(before(), tried, one_thread=True)
+            ):
+                found = tried
+            if all(len(kernel.parallel_loops) > 1 for kernel in sums):
+                break
+    return found
+
+
+def _sums_of_scalars(before: Scop, scheduled: ScheduledScop) -> tuple[Kernel, ...]:
+    """Return the kernels with sums whose values were in scalars."""
+    names = expanded_arrays(before, scheduled.scop)
+    return tuple(
+        kernel
+        for kernel in scheduled.kernels
+        if any(one.array in names for one in kernel.reductions)
+    )
 
 
 def _stay_in_kernels(before: Scop, scheduled: ScheduledScop) -> bool:
@@ -345,7 +368,10 @@ def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:
     if symbolic is raw:
         return analysed
     if expanded_arrays(raw, analysed):
-        symbolic = with_expanded_sums(symbolic)
+        names = {statement.name for statement in analysed.statements}
+        private = with_private_scalars(symbolic)
+        alike = (one for one in private if names.issuperset(s.name for s in one.statements))
+        symbolic = next(alike, symbolic)
     if has_collapsed_loops(analysed):
         symbolic = with_collapsed_loops(symbolic)
     return with_copied_operands(symbolic, copied_places(analysed))

@@ -45,7 +45,7 @@ def ppcg_notes(
         for region in program.scops
         for loop in _slow_loops(program, region, selection, profile)
     ]
-    return tuple(with_source_line(loop.note()) for loop in slow)
+    return tuple(with_source_line(loop.note()) for loop in dict.fromkeys(slow))
 
 
 def _slow_loops(
@@ -73,7 +73,7 @@ def _slow_loops(
         if now is not None and then is not None and now > _WORTH_IT * then:
             gain = f"{time_text(then)} expected instead of {time_text(now)}"
             for one in sums:
-                others = [f"'{other.scalar}'" for other in sums if other is not one]
+                others = {f"'{other.scalar}'": None for other in sums if other.scalar != one.scalar}
                 also = f", with the same for {' and '.join(others)}" if others else ""
                 yield from _of_sum(region, one, gain + also)
 

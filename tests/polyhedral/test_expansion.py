@@ -8,7 +8,7 @@ import pytest
 
 from eatss.api import codegen, inspect, select
 from eatss.frontend import parse_source
-from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
+from eatss.polyhedral.expansion import expanded_arrays, with_expanded_scalars
 from eatss.scops import Scop
 from eatss.verify import verify
 
@@ -89,7 +89,7 @@ def test_two_sums_in_one_iteration_are_both_expanded() -> None:
         "C[i][0] = p + q; }"
     )
     before = region(loops, SIZED)
-    assert expanded_arrays(before, with_expanded_sums(before)) == ("p", "q")
+    assert expanded_arrays(before, with_expanded_scalars(before)) == ("p", "q")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_two_sums_in_one_iteration_are_both_expanded() -> None:
         # a value goes from one iteration to the next
         "for (int i = 0; i < 64; i++) for (int j = 1; j < 80; j++) { C[i][j] = s;\n"
         "for (int l = 0; l < 96; l++) s += A[i][l]; }",
-        # nothing is added up inside the iteration
+        # no loop is inside the iteration
         "for (int i = 0; i < 64; i++) { double t = A[i][0]; t += A[i][1]; C[i][0] = t; }",
         # the sum is over the iterations themselves
         "for (int i = 0; i < 64; i++) s += A[i][0];\nC[0][0] = s;",
@@ -110,4 +110,4 @@ def test_two_sums_in_one_iteration_are_both_expanded() -> None:
 def test_other_scalars_stay_as_they_are(loops: str) -> None:
     declared = "double s = 0;\n" if " s " in f" {loops} ".replace("s;", "s ;") else ""
     before = region(declared + loops, SIZED)
-    assert with_expanded_sums(before) is before
+    assert with_expanded_scalars(before) is before

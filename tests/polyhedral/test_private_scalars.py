@@ -1,0 +1,216 @@
+"""Scalars of rows: programs that have them are cut as those that have arrays in their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eatss.api import codegen, inspect, select
+from eatss.frontend import parse_source
+from eatss.polyhedral.expansion import expanded_arrays
+from eatss.polyhedral.private_scalars import with_private_scalars
+from eatss.scops import Scop
+from eatss.verify import verify
+
+ARGUMENTS = "int n, int m, float S[n][m], float O[n][m], float a[n], float b[n], float c[n]"
+
+MAXIMUM = """
+    float most = S[i][0];
+    for (int j = 1; j < m; j++) most = fmaxf(most, S[i][j]);"""
+
+LOCAL = {
+    "softmax": f"""{MAXIMUM}
+    float z = 0;
+    for (int j = 0; j < m; j++) {{ O[i][j] = expf(S[i][j] - most); z = z + O[i][j]; }}
+    for (int j = 0; j < m; j++) O[i][j] /= z;""",
+    "softmax, stored last": f"""{MAXIMUM}
+    float z = 0;
+    for (int j = 0; j < m; j++) {{
+      float e = expf(S[i][j] - most);
+      z += e;
+      O[i][j] = e;
+    }}
+    for (int j = 0; j < m; j++) O[i][j] /= z;""",
+    "layer norm": """
+    float mean = 0, var = 0;
+    for (int j = 0; j < m; j++) mean += S[i][j];
+    mean /= m;
+    for (int j = 0; j < m; j++) { float d = S[i][j] - mean; var += d * d; }
+    float r = 1 / sqrtf(var / m + 1e-5f);
+    for (int j = 0; j < m; j++) O[i][j] = (S[i][j] - mean) * r;""",
+    "log of a sum": f"""{MAXIMUM}
+    float z = 0;
+    for (int j = 0; j < m; j++) z += expf(S[i][j] - most);
+    O[i][0] = most + logf(z);""",
+    "two sums of one call": """
+    float z = 0, w = 0;
+    for (int j = 0; j < m; j++) { float e = expf(S[i][j]); z += e; w += e * S[i][j]; }
+    O[i][0] = w / z;""",
+}
+ARRAYS = {
+    "softmax": """
+    a[i] = S[i][0];
+    for (int j = 1; j < m; j++) a[i] = fmaxf(a[i], S[i][j]);
+    b[i] = 0;
+    for (int j = 0; j < m; j++) { O[i][j] = expf(S[i][j] - a[i]); b[i] = b[i] + O[i][j]; }
+    for (int j = 0; j < m; j++) O[i][j] /= b[i];""",
+    "layer norm": """
+    a[i] = 0;
+    b[i] = 0;
+    for (int j = 0; j < m; j++) a[i] += S[i][j];
+    a[i] /= m;
+    for (int j = 0; j < m; j++) b[i] += (S[i][j] - a[i]) * (S[i][j] - a[i]);
+    c[i] = 1 / sqrtf(b[i] / m + 1e-5f);
+    for (int j = 0; j < m; j++) O[i][j] = (S[i][j] - a[i]) * c[i];""",
+}
+
+
+def source(row: str, before: str = "", inside: str = "") -> str:
+    """Return a function that does the same with each row."""
+    return (
+        f"#include <math.h>\nvoid f({ARGUMENTS}) {{\n{before}\n#pragma scop\n{inside}\n"
+        f"for (int i = 0; i < n; i++) {{{row}\n}}\n#pragma endscop\n}}\n"
+    )
+
+
+def region(text: str) -> Scop:
+    (scop,) = parse_source(text).scops
+    return scop
+
+
+def time_s(text: str) -> float:
+    kernels = select(text, gpu="h200", target="cuda").kernels
+    return sum(kernel.predicted.time_s for kernel in kernels if kernel.predicted is not None)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", ["softmax", "layer norm"])
+def test_scalars_are_expected_to_cost_what_arrays_do(row: str) -> None:
+    assert time_s(source(LOCAL[row])) <= 1.1 * time_s(source(ARRAYS[row]))
+
+
+@pytest.mark.parametrize("place", ["row", "region", "function"])
+def test_it_does_not_matter_where_a_scalar_is_declared(place: str) -> None:
+    row, declared = LOCAL["softmax"], "float most, z;"
+    if place != "row":
+        row = row.replace("float most", "most").replace("float z", "z")
+    before, inside = declared * (place == "function"), declared * (place == "region")
+    (private,) = with_private_scalars(region(source(row, before, inside)))
+    assert sorted(expanded_arrays(region(source(row, before, inside)), private)) == ["most", "z"]
+
+
+def test_a_scalar_that_is_read_after_the_region_stays() -> None:
+    text = source(LOCAL["softmax"].replace("float z", "z"), before="float z;")
+    text = text.replace("#pragma endscop", "#pragma endscop\na[0] = z;")
+    (private,) = with_private_scalars(region(text))
+    assert expanded_arrays(region(text), private) == ("most",)
+
+
+def test_one_whose_address_is_taken_stays() -> None:
+    text = source(LOCAL["log of a sum"].replace("float z", "z"), before="float z; a[n - 1] = *&z;")
+    (private,) = with_private_scalars(region(text))
+    assert expanded_arrays(region(text), private) == ("most",)
+
+
+def test_each_use_of_a_scalar_has_an_array_of_its_own() -> None:
+    row = """
+    float s = 0;
+    for (int j = 0; j < m; j++) s += S[i][j];
+    a[i] = s;
+    s = 1;
+    for (int j = 0; j < m; j++) s *= S[i][j];
+    b[i] = s;"""
+    before = region(source(row))
+    (private,) = with_private_scalars(before)
+    assert expanded_arrays(before, private) == ("s", "s_1")
+
+
+@pytest.mark.parametrize(
+    ("row", "statements"),
+    [("softmax, stored last", 6), ("layer norm", 7), ("two sums of one call", 6)],
+)
+def test_a_value_of_one_iteration_is_stored_or_computed_where_it_is_read(
+    row: str, statements: int
+) -> None:
+    """Calls are not repeated at first: ``z`` and ``w`` both read ``e``."""
+    before = region(source(LOCAL[row]))
+    first, *others = with_private_scalars(before)
+    assert len(first.statements) == statements
+    assert [len(one.statements) for one in others] == [statements - 1] * (row[:3] == "two")
+    assert {"e", "d"}.isdisjoint(expanded_arrays(before, first))
+
+
+@pytest.mark.parametrize(
+    "between", ["O[i][j] = 2;", "a[i] += O[i][j];"], ids=["overwritten", "read"]
+)
+def test_a_value_is_not_stored_early_where_that_is_seen(between: str) -> None:
+    row = f"""
+    float z = 0;
+    for (int j = 0; j < m; j++) {{
+      float e = expf(S[i][j]);
+      {between}
+      z += e;
+      O[i][j] = e;
+    }}
+    b[i] = z;"""
+    (first, _) = with_private_scalars(region(source(row)))
+    assert [s.text for s in first.statements if s.write.array == "O"][-1] == "O[i][j] = e;"
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("row", LOCAL)
+def test_rows_are_what_the_original_computes(row: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.c"
+    path.write_text(source(LOCAL[row]))
+    program = codegen(path, gpu="a100", output=tmp_path / "out")
+    assert any("over j is split" in note for k in program.kernels for note in k.notes)
+    sizes = [{"n": 5, "m": 70}, {"n": 1, "m": 1}, {"n": 3, "m": 0}]
+    verification = verify(tmp_path / "out", device="cpu", sizes=sizes)
+    assert verification.ok, verification.message
+
+
+RECURSIVE = """void f(int n, int m, float X[n][m], float Y[n][m], float k) {
+float last, out;
+#pragma scop
+for (int i = 0; i < n; i++) {
+  last = out = 0;
+  for (int j = 0; j < m; j++) { Y[i][j] = k * last + out; last = X[i][j]; out = Y[i][j]; }
+}
+for (int j = 0; j < m; j++) {
+  out = 0;
+  for (int i = n - 1; i >= 0; i--) { Y[i][j] = k * out + X[i][j]; out = Y[i][j]; }
+}
+#pragma endscop
+}
+"""
+
+
+def test_values_that_go_along_a_row_leave_rows_parallel() -> None:
+    facts = inspect(RECURSIVE, cut="eatss").facts
+    assert [fact.loops[0].parallel for fact in facts] == [True, True]
+
+
+SOLVER = """void f(double A[64][64], double y[64]) {
+double w;
+#pragma scop
+for (int i = 0; i < 64; i++) {
+  for (int j = 0; j < i; j++) {
+    w = A[i][j];
+    for (int k = 0; k < j; k++) w -= A[i][k] * A[k][j];
+    A[i][j] = w / A[j][j];
+  }
+  for (int j = i; j < 64; j++) {
+    w = A[i][j];
+    for (int k = 0; k < i; k++) w -= A[i][k] * A[k][j];
+    A[i][j] = w;
+  }
+}
+#pragma endscop
+}
+"""
+
+
+def test_a_decomposition_that_adds_up_in_a_scalar_has_parallel_updates() -> None:
+    facts = inspect(SOLVER, cut="eatss").facts
+    assert sum(sum(loop.parallel for loop in fact.loops) == 2 for fact in facts) >= 2
