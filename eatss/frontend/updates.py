@@ -155,11 +155,13 @@ class UpdateReader:
         stores = list(_stores(update))
         operators = {store.operator for store in stores}
         commons = {self._common(store) for store in stores}
-        if len(operators) == len(commons) == 1 and operators <= _NEUTRAL.keys():
-            (operator,), (common,) = operators, commons
-            kept = self._keep()
-            return self._compound(operator, kept, self._operand(update, operator, common), common)
-        return self._chosen(update)
+        if len(operators) > 1 or len(commons) > 1 or not operators <= _NEUTRAL.keys():
+            return self._chosen(update)
+        (operator,), (common,) = operators, commons
+        if common.is_floating and not self._element.is_floating:
+            return self._chosen(update)  # a large integer is another one after a round trip
+        kept = self._keep()
+        return self._compound(operator, kept, self._operand(update, operator, common), common)
 
     def _chosen(self, update: Update) -> Expression:
         if isinstance(update, Store):

@@ -96,6 +96,11 @@ def test_a_break_of_a_loop_around_the_region_is_refused() -> None:
             id="factors",
         ),
         pytest.param(
+            "if (s > 0) idx[i] += s;",
+            "idx[i] = (s > 0 ? idx[i] + s : idx[i])",
+            id="no sum of what rounding changes",
+        ),
+        pytest.param(
             "if (s > 0) if (t > 0) A[i] = 2; else A[i]++;",
             "A[i] = (s > 0 ? (t > 0 ? 2 : A[i] + 1) : A[i])",
             id="nested",
