@@ -12,6 +12,7 @@ from eatss.cache import Cache, key_of, versions
 from eatss.diagnostics import input_error
 from eatss.measurement import nvrtc
 from eatss.program import Program
+from eatss.program.source_names import size_text
 from eatss.program.tokens import definition, tokens
 
 _KIND = "cubin-jit"
@@ -86,15 +87,15 @@ class _Request:
 
     @classmethod
     def of(cls, program: Program, sizes: Mapping[str, int], *, specialize: bool) -> _Request:
-        macros = [one.name for one in program.parameters if one.kind == "macro"]
+        macros = [one for one in program.parameters if one.kind == "macro"]
         if not specialize:
             return cls(
-                defined=tuple((name, size_constant(name)) for name in macros),
-                declared=tuple(map(size_constant, macros)),
+                defined=tuple((one.macro, size_constant(one.name)) for one in macros),
+                declared=tuple(size_constant(one.name) for one in macros),
                 known=(),
             )
         return cls(
-            defined=tuple((name, _number(sizes[name])) for name in macros),
+            defined=tuple((one.macro, _number(sizes[one.name])) for one in macros),
             declared=(),
             known=tuple(
                 (one.name, sizes[one.name]) for one in program.parameters if one.kind != "macro"
@@ -124,7 +125,9 @@ def _with_known(program: Program, sizes: Mapping[str, int]) -> str:
         own = [name for name in kernel.arguments if name in sizes]
         if function is None or not function.body or not own:
             continue
-        said = "".join(f" __builtin_assume({name} == {_number(sizes[name])});" for name in own)
+        said = "".join(
+            f" __builtin_assume({size_text(name)} == {_number(sizes[name])});" for name in own
+        )
         places.append((text.rindex("{", 0, function.body[0].start) + 1, said))
     for place, said in sorted(places, reverse=True):
         text = text[:place] + said + text[place:]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from eatss.cuda.halves import HALF, type_text
 from eatss.cuda.host import Allocation, launcher_text
 from eatss.cuda.kernel_printer import kernel_text
-from eatss.cuda.main_text import main_text
+from eatss.cuda.main_text import main_text, size_definition
 from eatss.cuda.preamble import preamble
 from eatss.kernel.nodes import Kernel
 from eatss.kernel.uses import Needs, needs_of, operators_in
@@ -26,6 +26,7 @@ from eatss.program import (
     at_least,
     multiplied,
 )
+from eatss.program.source_names import size_text
 from eatss.schedule.names import NameTable
 
 
@@ -106,14 +107,16 @@ def _heading(kernel: KernelCode) -> str:
 
 
 def _macros(program: Program) -> str:
-    lines = []
-    for parameter in program.parameters:
-        if parameter.kind == "macro":
-            lines += [
-                f"#ifndef {parameter.name}",
-                f"#define {parameter.name} {parameter.default}",
-                "#endif",
-            ]
+    """Return the definitions of sizes: no header stands behind them."""
+    macros = [one for one in program.parameters if one.kind == "macro"]
+    if not macros:
+        return ""
+    lines = [f"// Sizes: -D{macros[0].macro}=VALUE sets {macros[0].name}."]
+    for one in macros:
+        lines += [f"#ifndef {one.macro}", f"#define {one.macro} {one.default}", "#endif"]
+    given = " || ".join(f"defined({size_text(one.name)})" for one in macros)
+    lines += [f"#if {given}", f'#error "give -D{macros[0].macro}=VALUE, not -D{macros[0].name}"']
+    lines += ["#endif", *map(size_definition, macros)]
     return "".join(line + "\n" for line in lines)
 
 
@@ -163,7 +166,8 @@ def _declaration(argument: Argument, given: Mapping[str, str], *, const: bool) -
     if argument.role in ("array", "cell"):
         qualifier = "const " if const and not argument.writes else ""
         return f"{qualifier}{type_text(argument.element_type)} *{argument.name}"
-    return f"{type_text(argument.element_type)} {given.get(argument.name, argument.name)}"
+    name = given.get(argument.name) or size_text(argument.name)
+    return f"{type_text(argument.element_type)} {name}"
 
 
 def _elements(shape: Sequence[IntExpr]) -> IntExpr:

@@ -32,11 +32,11 @@ from eatss.program import (
     Launch,
     Name,
     Operator,
-    c_text,
     names_in,
     substitute,
 )
 from eatss.program.linear import strict
+from eatss.program.source_names import converted, generated_text, size_text
 from eatss.schedule.pieces import Piece
 
 
@@ -171,10 +171,10 @@ def launcher_text(
     for size, given, may_overflow in copies:
         if may_overflow:
             body.add(f"if ({given} > 0x7fffffffffffffffUL) return (int)cudaErrorInvalidValue;")
-        body.add(f"const long {size} = (long){given};")
+        body.add(f"const long {size_text(size)} = (long){given};")
     for number, assumption in enumerate(assumptions):
         wide = _widened(assumption.condition)
-        body.add(f"if (!({c_text(wide)})) return {-number - 1};  // {assumption.message}")
+        body.add(f"if (!({generated_text(wide)})) return {-number - 1};  // {assumption.message}")
     by_name = {kernel.name: kernel for kernel in kernels}
     if index_type != "int":
         steps = tuple(map(_with_wide_products, steps))
@@ -195,7 +195,7 @@ def launcher_text(
 
 def _allocate(body: Lines, one: Allocation, before: Sequence[str], stream: str) -> None:
     """Print how memory is allocated; where that fails, what was allocated before is freed."""
-    size = f"sizeof({one.c_type}) * ({c_text(_widened(one.count))})"
+    size = f"sizeof({one.c_type}) * ({generated_text(_widened(one.count))})"
     body.add(f"{one.c_type} *{one.name} = nullptr;")
     calls = [(f"cudaMalloc(&{one.name}, {size})", before)]
     if one.zeroed:
@@ -227,14 +227,15 @@ def _emit_steps(
             if index_type == "int":  # no condition has told yet that the sizes are small
                 sizes = set(names_in(condition)) - counters
                 condition = widened(condition, sizes)
-            with body.block(f"if ({c_text(condition)})"):
+            with body.block(f"if ({generated_text(condition)})"):
                 _emit_steps(body, step.body, kernels, index_type, stream, counters)
         elif isinstance(step, HostLoop):
             counter = step.counter
             increment = f"++{counter}" if step.step == 1 else f"{counter} += {step.step}"
+            goes_on = strict(Apply(Operator.LE, (Name(counter), step.upper)))
             head = (
-                f"for ({index_type} {counter} = {c_text(step.lower)}; "
-                f"{c_text(strict(Apply(Operator.LE, (Name(counter), step.upper))))}; {increment})"
+                f"for ({index_type} {counter} = {generated_text(step.lower)}; "
+                f"{generated_text(goes_on)}; {increment})"
             )
             with body.block(head):
                 inside = counters | {counter}
@@ -244,10 +245,10 @@ def _emit_steps(
 
 
 def _emit_launch(body: Lines, launch: Launch, kernel: KernelCode, stream: str) -> None:
-    grid = ", ".join(c_text(extent) for extent in _trimmed(launch.grid))
+    grid = ", ".join(generated_text(extent) for extent in _trimmed(launch.grid))
     block = ", ".join(str(size) for size in kernel.block[: _used(kernel.block)])
     shared = kernel.shared_bytes if kernel.dynamic_shared else 0
-    arguments = ", ".join(kernel.arguments)
+    arguments = ", ".join(map(size_text, kernel.arguments))
     body.add(
         f"EATSS_LAUNCH({kernel.name}, dim3({grid}), dim3({block}), {shared}, {stream}"
         + (f", {arguments});" if arguments else ");")
@@ -273,7 +274,7 @@ def _widened(expression: IntExpr) -> IntExpr:
 
 def _in_long(expression: IntExpr) -> IntExpr:
     names = set(names_in(expression))
-    return substitute(expression, {name: Name(f"(long){name}") for name in names})
+    return substitute(expression, {name: converted("long", name) for name in names})
 
 
 def _in_double(expression: IntExpr) -> IntExpr:
@@ -282,8 +283,8 @@ def _in_double(expression: IntExpr) -> IntExpr:
         operands = tuple(_in_double(operand) for operand in expression.operands)
         return replace(expression, operands=operands)
     if isinstance(expression, Apply):
-        return Name(f"(double)({c_text(_in_long(expression))})")
-    return Name(f"(double){expression.name}") if isinstance(expression, Name) else expression
+        return Name(f"(double)({generated_text(_in_long(expression))})")
+    return converted("double", expression.name) if isinstance(expression, Name) else expression
 
 
 _OF_DOUBLES = (Operator.ADD, Operator.SUB, Operator.MUL, Operator.LE)

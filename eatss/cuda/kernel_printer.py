@@ -36,7 +36,8 @@ from eatss.kernel.nodes import (
     Wait,
 )
 from eatss.kernel.values import affine_values
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text, names_in, substitute
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
+from eatss.program.source_names import generated_text, size_text
 
 
 def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:
@@ -98,7 +99,7 @@ class _Printer:
     def _argument(self, argument: Argument) -> str:
         buffer = argument.buffer
         if buffer is None:
-            return f"{self._index} {argument.name}"
+            return f"{self._index} {size_text(argument.name)}"
         c_type = type_text(buffer.element_type)
         if buffer.space == "argument":
             return f"{c_type} {argument.name}"
@@ -232,7 +233,7 @@ class _Printer:
             return f"const {c_type} {node.name} = {self._expression(node.value)};"
         if isinstance(node, Declare):
             buffer = node.buffer
-            sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
+            sizes = "".join(f"[{generated_text(size)}]" for size in buffer.layout.allocated)
             return f"{type_text(buffer.element_type)} {buffer.name}{sizes};"
         if isinstance(node, Source):
             file = node.file or self._file
@@ -336,7 +337,7 @@ class _Printer:
 
     def _expression(self, expression: IntExpr) -> str:
         """Return the text of an expression."""
-        return c_text(self._cast(expression))
+        return generated_text(self._cast(expression))
 
     def _cast(self, expression: IntExpr) -> IntExpr:
         """Return an expression in which the hardware's unsigned numbers become indices."""
@@ -359,7 +360,7 @@ class _Printer:
 
 
 def _box(c_type: str, buffer: Buffer) -> str:
-    sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
+    sizes = "".join(f"[{generated_text(size)}]" for size in buffer.layout.allocated)
     return f"{c_type} {buffer.name}{sizes};"
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from eatss.cuda.halves import HALF, type_text
 from eatss.cuda.lines import Lines
 from eatss.cuda.main_support import CHECK_SUPPORT, SUPPORT, TRUTH_SUPPORT
-from eatss.program import Apply, Argument, Entry, IntExpr, Name, Parameter, Program, c_text
+from eatss.program import Apply, Argument, Entry, IntExpr, Name, Parameter, Program
+from eatss.program.source_names import converted, generated_text, size_text
 from eatss.scops import ElementType
 
 
@@ -20,12 +21,16 @@ def main_text(program: Program) -> str:
     with code 1 if a comparison fails and 2 for what the user or the card cannot do.
     """
     lines = Lines()
-    lines.add("#ifdef EATSS_MAIN", *SUPPORT.splitlines())
+    macros = [one for one in program.parameters if one.defined_as is not None]
+    lines.add("#ifdef EATSS_MAIN", *(f"#undef {size_text(one.name)}" for one in macros))
+    lines.add(*SUPPORT.splitlines())
     if any(_is_truth(one) for entry in program.entries for one in entry.arguments):
         lines.add(*TRUTH_SUPPORT.splitlines())
     if any(_missing(entry) is None for entry in program.entries):
         lines.add("", "#ifdef EATSS_CHECK", *_check_support(program).splitlines())
         lines.add(*_declarations(program.entries), "#endif // EATSS_CHECK")
+    if macros:
+        lines.add("", *map(size_definition, macros))
     for entry in program.entries:
         lines.add("")
         _runner(lines, entry, program.parameters)
@@ -41,6 +46,11 @@ def _check_support(program: Program) -> str:
     types = {type_text(one.element_type) for entry in program.entries for one in entry.arguments}
     narrow = f"sizeof(Element) == 2 ? 1e-2 : {bound}"
     return CHECK_SUPPORT.replace(bound, narrow) if HALF in types else CHECK_SUPPORT
+
+
+def size_definition(parameter: Parameter) -> str:
+    """Return the line that names a size that a macro sets."""
+    return f"#define {size_text(parameter.name)} {parameter.macro}"
 
 
 # -- the original ------------------------------------------------------------------------
@@ -84,8 +94,14 @@ def _declarations(entries: Sequence[Entry]) -> list[str]:
     for entry in entries:
         if _missing(entry) is None:
             types = [_original_type(argument) for argument in _by_position(entry)]
-            found[entry.function] = f'extern "C" void {entry.function}({", ".join(types)});'
+            name, declared = _original(entry), ", ".join(types)
+            found[name] = f'extern "C" void {name}({declared}) __asm__("{entry.function}");'
     return list(found.values())
+
+
+def _original(entry: Entry) -> str:
+    """Return what the original function is called here, where its own name may mean another."""
+    return f"eatss_original_{entry.function}"
 
 
 def _original_type(argument: Argument) -> str:
@@ -110,7 +126,7 @@ def _runner(lines: Lines, entry: Entry, parameters: Sequence[Parameter]) -> None
         lines.add(f"std::vector<const char *> eatss_assumptions = {{{messages}}};")
         shown = _shown(entry, parameters)
         formats = "".join(f" {name}=%lld" for name in shown)
-        values = "".join(f", (long long)({name})" for name in shown)
+        values = "".join(f", (long long)({size_text(name)})" for name in shown)
         lines.add(f'std::printf("{entry.launcher}{formats}\\n"{values});')
         with lines.block("auto eatss_launch = [&]", ";"):
             passed = [_passed(argument) for argument in entry.arguments]
@@ -128,7 +144,8 @@ def _runner(lines: Lines, entry: Entry, parameters: Sequence[Parameter]) -> None
 def _parameter(argument: Argument, default: int | None) -> str:
     usual = "nullptr" if default is None else f'"{default}"'
     name, kind = argument.name, type_text(argument.element_type)
-    return f'const long long {name} = eatss_given.size<{kind}>("{name}", {usual});'
+    value = f'eatss_given.size<{kind}>("{name}", {usual})'
+    return f"const long long {size_text(name)} = {value};"
 
 
 def _data(argument: Argument, seed: int) -> str:
@@ -148,15 +165,15 @@ def _is_truth(argument: Argument) -> bool:
 def _wide(extent: IntExpr) -> str:
     """Return text whose products do not overflow 32 bits."""
     if isinstance(extent, Apply):
-        return c_text(_widened(extent))
-    return c_text(extent)
+        return generated_text(_widened(extent))
+    return generated_text(extent)
 
 
 def _widened(extent: IntExpr) -> IntExpr:
     if isinstance(extent, Apply):
         operands = tuple(_widened(operand) for operand in extent.operands)
         return Apply(extent.operator, operands)
-    return Name(f"(long long){extent.name}") if isinstance(extent, Name) else extent
+    return converted("long long", extent.name) if isinstance(extent, Name) else extent
 
 
 def _addresses(stored: Sequence[Argument]) -> str:
@@ -177,7 +194,7 @@ def _passed(argument: Argument) -> str:
     if argument.role in ("array", "cell"):
         return f"{_as_bool(argument, ' *')}{argument.name}.device"
     if argument.role == "parameter":
-        return f"({type_text(argument.element_type)}){argument.name}"
+        return f"({type_text(argument.element_type)}){size_text(argument.name)}"
     return f"{_as_bool(argument)}{argument.name}"
 
 
@@ -197,7 +214,7 @@ def _check(lines: Lines, entry: Entry) -> None:
         )
         lines.add("// follow from the operations.")
         values = [_original_value(argument) for argument in _by_position(entry)]
-        lines.add(f"{entry.function}({', '.join(values)});")
+        lines.add(f"{_original(entry)}({', '.join(values)});")
         written = [a.name for a in entry.arguments if a.role == "array" and a.writes]
         terms = [f"{name}.differs()" for name in written]
         lines.add(f"return {' | '.join(terms) if terms else '0'};")
@@ -230,8 +247,9 @@ def _main(lines: Lines, program: Program) -> None:
             lines.add(f'std::printf("  {parameter.name}: {default}\\n");')
         for parameter in program.parameters:
             if parameter.kind == "macro":
-                text = f"  {parameter.name}=%lld, set when compiled with -D{parameter.name}=VALUE"
-                lines.add(f'std::printf("{text}\\n", (long long)({parameter.name}));')
+                text = f"  {parameter.name}=%lld, set when compiled with -D{parameter.macro}=VALUE"
+                value = f"(long long)({size_text(parameter.name)})"
+                lines.add(f'std::printf("{text}\\n", {value});')
     lines.add("")
     with lines.block("int main(int eatss_argc, char **eatss_argv)"):
         lines.add(

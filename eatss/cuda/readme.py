@@ -16,6 +16,7 @@ from eatss.program import (
     Program,
     c_text,
 )
+from eatss.program.source_names import size_text
 
 _OPT_IN_BYTES = 48 * 1024
 
@@ -75,14 +76,16 @@ def _compiling(program: Program) -> str:
     )
     defines = [f"-D{define}" for define in program.original.defines]
     includes = [f"-I{place}" for place in program.original.include_dirs]
-    original = " ".join((*defines, *includes, program.original.file))
+    original = " ".join(("gcc -O2", *defines, *includes, "-c", program.original.file))
+    made = f"{program.original.file.removesuffix('.c')}.o"
     run = f"./{stem} 20 {given}".rstrip()
     return (
         "## Compile and run\n\n"
         "By itself, timed on random data, here 20 times:\n\n"
         f"```\n{command} -DEATSS_MAIN {program.file} -o {stem}\n{run}\n```\n\n"
         "With `-DEATSS_CHECK` and the C source, it also compares results:\n\n"
-        f"```\n{command} -DEATSS_MAIN -DEATSS_CHECK {program.file} {original} -o {stem}\n```\n\n"
+        f"```\n{original} -o {made}\n"
+        f"{command} -DEATSS_MAIN -DEATSS_CHECK {program.file} {made} -o {stem}\n```\n\n"
         "As part of another program:\n\n"
         f"```\n{command} -c {program.file}\n```\n"
     )
@@ -101,7 +104,7 @@ def _sizes(program: Program) -> str:
     for parameter in program.parameters:
         usual = "none" if parameter.default is None else str(parameter.default)
         how = (
-            f"`-D{parameter.name}=VALUE` when compiled, for the C source as well"
+            f"`-D{parameter.macro}=VALUE` for nvcc, `-D{parameter.name}=VALUE` for gcc"
             if parameter.kind == "macro"
             else "an argument of the launchers"
         )
@@ -159,7 +162,7 @@ def _signature(entry: Entry) -> str:
 
 def _declaration(argument: Argument) -> str:
     if argument.role not in ("array", "cell"):
-        return f"{type_text(argument.element_type)} {argument.name}"
+        return f"{type_text(argument.element_type)} {size_text(argument.name)}"
     const = "" if argument.writes else "const "
     return f"{const}{type_text(argument.element_type)} *{argument.name}"
 

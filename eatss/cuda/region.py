@@ -75,7 +75,7 @@ from eatss.program import (
 )
 from eatss.recipe.recipe import Recipe
 from eatss.schedule.errors import input_error_at
-from eatss.schedule.names import NameTable, is_reserved
+from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.scops import Scop
 from eatss.transform.chain import transformed
@@ -148,8 +148,7 @@ class RegionBuilder:
     def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
         """Build all kernels, and return the entry that launches them."""
         scop = self._scop
-        _refuse_reserved(scop)
-        names = names_of(scop)
+        names = names_of(scop, macros)
         written = frozenset(s.write.array for s in scop.statements)
         arrays = device_arrays(scop, names)
         names.reserve(*taken_names(scop))
@@ -536,15 +535,3 @@ def _streaming_notes(wished: SharedSum | None, code: Kernel) -> Iterator[str]:
     else:
         blocks = wished.blocks
         yield f"{blocks} blocks take equal shares of the turns over {wished.loop} of all tiles"
-
-
-def _refuse_reserved(scop: Scop) -> None:
-    """Refuse sizes whose names cannot stand in C++."""
-    for name in scop.parameters:
-        if is_reserved(name):
-            raise input_error_at(
-                "EATSS-K014",
-                f"the size '{name}' has a name that C++ or CUDA keeps for itself",
-                span=scop.span,
-                hint="rename it",
-            )

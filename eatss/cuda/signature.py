@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from eatss.kernel.nodes import SHARED
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.program import Argument, Constant, Interface, InterfaceEntry, Parameter, Temporary
+from eatss.program.source_names import size_macro
 from eatss.schedule.names import NameTable
 from eatss.scops import FunctionParameter, Scop
 
 _SOURCES = {"parameter": "parameter", "global": "global"}
 
 
-def names_of(scop: Scop) -> NameTable:
-    """Return the names that arrays of a region cannot have in generated text."""
-    return NameTable((scop.function, *scop.parameters, SHARED))
+def names_of(scop: Scop, macros: Iterable[str]) -> NameTable:
+    """Return the names that arrays of a region cannot have in generated text.
+
+    ``macros`` are the sizes of all regions that macros name.
+    """
+    return NameTable((scop.function, *scop.parameters, *macros, SHARED))
 
 
 def interface_of(scops: Sequence[Scop], macros: Sequence[tuple[str, int]]) -> Interface:
@@ -33,7 +37,7 @@ def interface_of(scops: Sequence[Scop], macros: Sequence[tuple[str, int]]) -> In
                 function=scop.function,
                 arguments=entry_arguments(
                     scop,
-                    device_arrays(scop, names_of(scop)),
+                    device_arrays(scop, names_of(scop, dict(macros))),
                     frozenset(statement.write.array for statement in scop.statements),
                 ),
             )
@@ -64,6 +68,7 @@ def parameters_of(
                     kind="macro" if name in macros else "argument",
                     default=macros.get(name),
                     tile=tiles.get(name, 0),
+                    defined_as=size_macro(name) if name in macros else None,
                 ),
             )
     return tuple(found.values())

@@ -15,8 +15,9 @@ import islpy as isl
 
 from eatss.cuda.halves import type_text
 from eatss.cuda.literal_text import converted_literal, literal_text
-from eatss.program import Apply, IntExpr, Operator, c_text
+from eatss.program import Apply, IntExpr, Operator
 from eatss.program.expression import binds_as_a_name
+from eatss.program.source_names import generated_text
 from eatss.scops import (
     AffineValue,
     Binary,
@@ -128,7 +129,7 @@ class ValuePrinter:
             value = value.operand
         if isinstance(value, AffineValue):
             function = self.affine(value.value)
-            text = c_text(function)
+            text = generated_text(function)
             chooses = isinstance(function, Apply) and function.operator is Operator.SELECT
             return f"{target} = {text[1:-1] if chooses else text};"
         return f"{target} = {self.emit(value).text};"
@@ -163,7 +164,7 @@ class ValuePrinter:
     def bare(self, node: AffineValue) -> _Text:
         """Return an affine value as it is printed, of some signed integer type."""
         function = self.affine(node.value)
-        text = c_text(function)
+        text = generated_text(function)
         kind = _INT if self.index_bits == 32 else ElementType.INT64
         return _Text(text if binds_as_a_name(function) else f"({text})", _ATOM, kind)
 

@@ -28,6 +28,7 @@ from eatss.frontend.macros import MacroNames, macro_names
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.source import SourceText
+from eatss.program.source_names import OWN_WORDS
 from eatss.scops import Scop
 
 _TYPES = frozenset({"int", "unsigned int", "long", "unsigned long", "long long"})
@@ -96,7 +97,8 @@ def parse_symbolic(
     context = numeric.scops[0].isl_context
     program = _Program(file=file, data=data, options=options, context=context)
     names = _macro_names(program)
-    macros = tuple(m for m in _macros(program, names) if m.name not in names.tested)
+    others = names.tested | OWN_WORDS
+    macros = tuple(m for m in _macros(program, names) if m.name not in others)
     kept, scops = _most_parameters(program, macros, numeric)
     used = {name for scop in scops for name in scop.parameters}
     return SymbolicResult(
@@ -269,6 +271,8 @@ def _numbers_left(
             reason = (
                 "decides which code is compiled"
                 if name in names.tested
+                else "has a name that generated code uses itself"
+                if name in OWN_WORDS
                 else "is an option rather than a size where it is 0"
                 if value == 0
                 else "stands where C or the analysis needs a number (the size of a global "

@@ -15,6 +15,7 @@ from typing import Literal
 from eatss.analysis.structure import MAX_STAGES
 from eatss.isl_names import extremes, parameter_extremes, parameters_set
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
+from eatss.program.source_names import converted
 from eatss.schedule.mapping import Mapping
 from eatss.schedule.pieces import Piece
 
@@ -256,7 +257,7 @@ def widened(expression: IntExpr, sizes: Iterable[str]) -> IntExpr:
     counters = Range(-2 * MOST_SIZE, 2 * MOST_SIZE)
     if _plain(expression) or range_of(expression, dict.fromkeys(sizes, anything), counters):
         return expression
-    return substitute(expression, {name: Name(f"(long){name}") for name in names_in(expression)})
+    return substitute(expression, {name: converted("long", name) for name in names_in(expression)})
 
 
 def _plain(expression: IntExpr) -> bool:

@@ -28,8 +28,9 @@ from eatss.program.linear import (
     strict,
     upper_bounds,
 )
+from eatss.program.source_names import is_reserved
 from eatss.schedule.mapping import MappedLoop, Mapping
-from eatss.schedule.names import NameTable, is_reserved
+from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
 from eatss.scops import Statement
 

@@ -194,7 +194,7 @@ def options_of(
     for parameter in program.parameters:
         if parameter.kind == "macro":
             value = sizes[parameter.name]
-            options.append(f"-D{parameter.name}={value if value >= 0 else f'({value})'}")
+            options.append(f"-D{parameter.macro}={value if value >= 0 else f'({value})'}")
     return tuple(options)
 
 

@@ -21,7 +21,8 @@ SCHEMA_VERSION = 1
 class Parameter:
     """A size the program is generic over.
 
-    A ``macro`` is defined when the text is compiled (``-DN=1000``; ``default`` otherwise); an
+    A ``macro`` of the source is set when the text is compiled, by the macro ``defined_as``
+    (``-DEATSS_SIZE_N=1000``; ``default`` otherwise), in texts of before by its own name; an
     ``argument`` is passed to the entry. ``tile`` is the largest tile along a loop that the
     parameter bounds, 0 if it bounds no tiled loop: sizes around it give full and partial tiles.
     """
@@ -30,6 +31,12 @@ class Parameter:
     kind: Literal["macro", "argument"]
     default: int | None
     tile: int = 0
+    defined_as: str | None = None
+
+    @property
+    def macro(self) -> str:
+        """The macro that sets it in the generated text."""
+        return self.defined_as or self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,9 +167,16 @@ class Builder:
         return found
 
     def _defines(self, values: tuple[int, ...] | None) -> list[str]:
-        if values is None:
-            return [f"-D{name}={size_variable(name)}" for name in self._macros]
-        return _definitions(self._macros, values)
+        return _definitions(self._macros, self._size_texts(values))
+
+    def _size_texts(self, values: tuple[int, ...] | None) -> Sequence[str | int]:
+        """Return what macro sizes stand for: their values, or variables."""
+        return [size_variable(name) for name in self._macros] if values is None else values
+
+    def _set(self, values: tuple[int, ...] | None) -> list[str]:
+        """Return options that set macro sizes in the generated text."""
+        macros = [p.macro for p in self._program.parameters if p.kind == "macro"]
+        return _definitions(macros, self._size_texts(values))
 
     def _cpu(self, target: Path, values: tuple[int, ...] | None) -> Path:
         variables = target.with_suffix(".hpp")
@@ -185,7 +192,7 @@ class Builder:
             "-DEATSS_CPU",
             *_EXACT,
             "-Og",  # compiles in half the time of -O1, where the longest runs take a sixth less
-            *self._defines(values),
+            *self._set(values),
         ]
         command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]
         command += ["-fsanitize=thread", "-fsanitize=bounds-strict"]
@@ -203,7 +210,7 @@ class Builder:
             "-Xlinker",
             "-Bsymbolic",
             *self._program.flags,
-            *self._defines(values),
+            *self._set(values),
         ]
         return self._compile([*command, str(source)], target)
 
@@ -374,9 +381,11 @@ def _shortened(said: str) -> str:
     return "\n".join(lines[:4])
 
 
-def _definitions(names: Sequence[str], values: Sequence[int]) -> list[str]:
-    pairs = zip(names, values, strict=True)
-    return [f"-D{name}={value}" if value >= 0 else f"-D{name}=({value})" for name, value in pairs]
+def _definitions(names: Sequence[str], values: Sequence[str | int]) -> list[str]:
+    pairs = zip(names, map(str, values), strict=True)
+    return [
+        f"-D{name}=({value})" if value[0] == "-" else f"-D{name}={value}" for name, value in pairs
+    ]
 
 
 def _source_name(program: Program, parameter: str) -> str:

@@ -238,8 +238,9 @@ def test_products_of_sizes_are_of_64_bits() -> None:
 
 def test_the_original_is_declared_in_the_order_of_its_parameters() -> None:
     text = main_text(a_program())
-    assert 'extern "C" void product(double, int, double *, double *);' in text
-    assert "product(alpha, (int)n, C.expected.data(), A.expected.data());" in text
+    declared = 'extern "C" void eatss_original_product(double, int, double *, double *)'
+    assert f'{declared} __asm__("product");' in text
+    assert "eatss_original_product(alpha, (int)n, C.expected.data(), A.expected.data());" in text
 
 
 def test_what_is_not_compared_is_said() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.schedule.names import NameTable, identifier, is_reserved
+from eatss.program.source_names import is_reserved
+from eatss.schedule.names import NameTable, identifier
 
 ODD = (
     "threadIdx", "dim3", "class", "int", "template", "this", "M_PI", "signbit", "isnan", "sqrt",

@@ -219,14 +219,6 @@ def test_a_counter_may_be_called_like_a_loop_that_runs_on_the_host(tmp_path: Pat
     assert verification.ok, verification.message
 
 
-def test_a_size_with_a_name_of_cuda_is_refused(tmp_path: Path) -> None:
-    source = "void f(int warpSize, double a[warpSize]) {\n#pragma scop\n"
-    source += "for (int i = 0; i < warpSize; i++) a[i] = 0;\n#pragma endscop\n}\n"
-    with pytest.raises(InputError) as caught:
-        codegen(source, gpu="h200")
-    assert caught.value.diagnostics[0].code == "EATSS-K014"
-
-
 def test_a_region_that_does_nothing_is_refused() -> None:
     source = "void f(double a[9]) {\n#pragma scop\nfor (int i = 0; i < 0; i++) a[i] = 0;\n"
     with pytest.raises(InputError) as caught:

@@ -63,12 +63,18 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
     return a > b ? a : b;
 }
 
-#ifndef NY
-#define NY 16000
+// Sizes: -DEATSS_SIZE_NY=VALUE sets NY.
+#ifndef EATSS_SIZE_NY
+#define EATSS_SIZE_NY 16000
 #endif
-#ifndef NX
-#define NX 16000
+#ifndef EATSS_SIZE_NX
+#define EATSS_SIZE_NX 16000
 #endif
+#if defined(NY) || defined(NX)
+#error "give -DEATSS_SIZE_NY=VALUE, not -DNY"
+#endif
+#define NY EATSS_SIZE_NY
+#define NX EATSS_SIZE_NX
 
 // S1: 512 x 1 x 1 threads a block
 // tiles: i = 2048, j = 32

@@ -67,21 +67,30 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
     return a > b ? a : b;
 }
 
-#ifndef N
-#define N 4
+// Sizes: -DEATSS_SIZE_N=VALUE sets N.
+#ifndef EATSS_SIZE_N
+#define EATSS_SIZE_N 4
 #endif
-#ifndef K
-#define K 64
+#ifndef EATSS_SIZE_K
+#define EATSS_SIZE_K 64
 #endif
-#ifndef H
-#define H 28
+#ifndef EATSS_SIZE_H
+#define EATSS_SIZE_H 28
 #endif
-#ifndef W
-#define W 28
+#ifndef EATSS_SIZE_W
+#define EATSS_SIZE_W 28
 #endif
-#ifndef C
-#define C 32
+#ifndef EATSS_SIZE_C
+#define EATSS_SIZE_C 32
 #endif
+#if defined(N) || defined(K) || defined(H) || defined(W) || defined(C)
+#error "give -DEATSS_SIZE_N=VALUE, not -DN"
+#endif
+#define N EATSS_SIZE_N
+#define K EATSS_SIZE_K
+#define H EATSS_SIZE_H
+#define W EATSS_SIZE_W
+#define C EATSS_SIZE_C
 
 // S0: 16 x 8 x 1 threads a block
 // tiles: n = 1, k = 16, y = 4, x = 16, c = 16, r = 3, s = 3

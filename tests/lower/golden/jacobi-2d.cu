@@ -30,12 +30,18 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
     return a > b ? a : b;
 }
 
-#ifndef TSTEPS
-#define TSTEPS 20
+// Sizes: -DEATSS_SIZE_TSTEPS=VALUE sets TSTEPS.
+#ifndef EATSS_SIZE_TSTEPS
+#define EATSS_SIZE_TSTEPS 20
 #endif
-#ifndef N
-#define N 4000
+#ifndef EATSS_SIZE_N
+#define EATSS_SIZE_N 4000
 #endif
+#if defined(TSTEPS) || defined(N)
+#error "give -DEATSS_SIZE_TSTEPS=VALUE, not -DTSTEPS"
+#endif
+#define TSTEPS EATSS_SIZE_TSTEPS
+#define N EATSS_SIZE_N
 
 // S0: 512 x 1 x 1 threads a block
 // tiles: i = 8, j = 2048

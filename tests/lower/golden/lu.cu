@@ -30,9 +30,14 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
     return a > b ? a : b;
 }
 
-#ifndef N
-#define N 2000
+// Sizes: -DEATSS_SIZE_N=VALUE sets N.
+#ifndef EATSS_SIZE_N
+#define EATSS_SIZE_N 2000
 #endif
+#if defined(N)
+#error "give -DEATSS_SIZE_N=VALUE, not -DN"
+#endif
+#define N EATSS_SIZE_N
 
 // S0: 512 x 1 x 1 threads a block
 // tiles: j = 512

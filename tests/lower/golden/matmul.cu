@@ -49,15 +49,22 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
     return a > b ? a : b;
 }
 
-#ifndef NI
-#define NI 4000
+// Sizes: -DEATSS_SIZE_NI=VALUE sets NI.
+#ifndef EATSS_SIZE_NI
+#define EATSS_SIZE_NI 4000
 #endif
-#ifndef NJ
-#define NJ 4000
+#ifndef EATSS_SIZE_NJ
+#define EATSS_SIZE_NJ 4000
 #endif
-#ifndef NK
-#define NK 4000
+#ifndef EATSS_SIZE_NK
+#define EATSS_SIZE_NK 4000
 #endif
+#if defined(NI) || defined(NJ) || defined(NK)
+#error "give -DEATSS_SIZE_NI=VALUE, not -DNI"
+#endif
+#define NI EATSS_SIZE_NI
+#define NJ EATSS_SIZE_NJ
+#define NK EATSS_SIZE_NK
 
 // S0: 16 x 8 x 1 threads a block
 // tiles: i = 64, j = 64, k = 32
