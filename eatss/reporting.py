@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
+from eatss.notices import Warned, warn_caller
 from eatss.progress import Told, nobody
 from eatss.shipped_sweeps import located_sweep
 from eatss.store.not_overwritten import check_no_store
@@ -67,9 +68,13 @@ def sweep_report(
 
 
 def evaluated(
-    sweeps: Sequence[str | PathLike[str] | Sweep], told: Told = nobody
+    sweeps: Sequence[str | PathLike[str] | Sweep],
+    told: Told = nobody,
+    warned: Warned = warn_caller,
 ) -> tuple[Evaluated, ...]:
     """Read and evaluate sweeps, one that is given twice once; ``told`` is told of each.
+
+    ``warned`` is told of damaged rows, which are left out.
 
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-H003``).
@@ -84,7 +89,8 @@ def evaluated(
     for number, one in enumerate(several):
         named = isinstance(one, str | PathLike)
         told(f"evaluating {fspath(one) if named else 'a sweep'}", number, len(several))  # type: ignore[arg-type]
-        found.append(evaluate(read_sweep(one, measurements=False) if named else one))  # type: ignore[arg-type]
+        read = read_sweep(one, measurements=False, warned=warned) if named else one  # type: ignore[arg-type]
+        found.append(evaluate(read))  # type: ignore[arg-type]
     return tuple(found)
 
 

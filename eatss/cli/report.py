@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from eatss.cli.messages import warn_while_working
 from eatss.cli.options import STORE_HELP, Debug, Diagnostics, of_output, store_argument
 from eatss.cli.progress import working
 from eatss.diagnostics import input_error
@@ -83,7 +84,7 @@ def report(
         check_page()
     wants_text = output is not None or figures is None or output_format is not None
     with working("evaluating") as step:
-        found = evaluated(stores, step.at)
+        found = evaluated(stores, step.at, warn_while_working)
     with working("writing the report"):
         text = rendered(found, chosen) if wants_text else ""
     if output is None:

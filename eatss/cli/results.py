@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from eatss.cli.messages import say
+from eatss.cli.messages import say, warn_while_working
 from eatss.cli.options import STORE_HELP, Debug, Format, store_argument
 from eatss.cli.progress import working
 from eatss.diagnostics import input_error
@@ -65,7 +65,9 @@ def ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> No
     with working("reading stores") as step:
         for number, path in enumerate(stores):
             step.at(f"reading {path}", number, len(stores))
-            found.append(summary_of(path, read_sweep(path, measurements=False)))
+            found.append(
+                summary_of(path, read_sweep(path, measurements=False, warned=warn_while_working))
+            )
     typer.echo(render_summaries(found, output), nl=False)
 
 
@@ -101,7 +103,11 @@ def show(
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
     with working(f"reading {store}"):
-        sweep = read_sweep(store, measurements=key is not None or output == "json")
+        sweep = read_sweep(
+            store,
+            measurements=key is not None or output == "json",
+            warned=warn_while_working,
+        )
     if key is None:
         sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
     sweep = replace(sweep, rows=chosen_rows(sweep, where or ()))
@@ -126,7 +132,7 @@ def merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
     with working("reading stores") as step:
         for number, path in enumerate(stores):
             step.at(f"reading {path}", number, len(stores))
-            sweeps.append((path, read_sweep(path)))
+            sweeps.append((path, read_sweep(path, warned=warn_while_working)))
     with working(f"merging into {output}"):
         found = merged(sweeps)
         Store.write_new(output, found)
@@ -169,7 +175,8 @@ def export(
         check_writable("-o", output)
     whole = chosen in ("json", "t4", "kernel-tuner")
     with working(f"exporting {store}"):
-        sweep = of_card(read_sweep(store, measurements=whole), card)
+        read = read_sweep(store, measurements=whole, warned=warn_while_working)
+        sweep = of_card(read, card)
         data = exported(sweep, chosen)
     if to_stdout:
         typer.echo(data if chosen == "parquet" else data.decode(), nl=False)
@@ -214,6 +221,7 @@ def prune(
         typer.Option(metavar="N", min=1, help="Measured variants but the N best, see --by."),
     ] = None,
     by: By = "energy",
+    damaged: Annotated[bool, typer.Option("--damaged", help="Rows that cannot be read.")] = False,
     older_than: Annotated[
         str | None,
         typer.Option(metavar="AGE|DATE", help="Rows older than 12h, 30d, 4w, or 2026-11-01."),
@@ -230,24 +238,23 @@ def prune(
     from eatss.store.pruning import Unwanted, moment_before  # noqa: PLC0415
     from eatss.store.store import Store  # noqa: PLC0415
 
-    if not failed and keep_best is None and older_than is None:
+    if not (failed or damaged) and keep_best is None and older_than is None:
         raise input_error(
             "EATSS-D015",
             "nothing is said of what to remove",
-            hint="add --failed, --keep-best N or --older-than AGE",
+            hint="add --failed, --keep-best N, --older-than AGE or --damaged",
         )
     moment = None if older_than is None else moment_before(older_than, datetime.now(UTC))
     before = store.stat().st_size if store.exists() else 0
     unwanted = Unwanted(failed=failed, keep_best=keep_best, by=by, older_than=moment)
     with working(f"pruning {store}"), Store.reopen(store) as opened:
+        unreadable = opened.remove_damaged() if damaged else 0
         gone = opened.prune(unwanted)
         left = len(opened.rows(measurements=False))
-    why = [
-        f"{len(places)} {word}"
-        for places, word in ((gone.failed, "failed"), (gone.worse, "worse"), (gone.old, "old"))
-        if places
-    ]
-    removed = _rows(len(gone.rows)) + (f" ({', '.join(why)})" if why else "")
+    counts = (len(gone.failed), len(gone.worse), len(gone.old), unreadable)
+    words = ("failed", "worse", "old", "damaged")
+    why = [f"{count} {word}" for count, word in zip(counts, words, strict=True) if count]
+    removed = _rows(sum(counts)) + (f" ({', '.join(why)})" if why else "")
     sizes = f"{bytes_text(before)} to {bytes_text(store.stat().st_size)}"
     typer.echo(f"removed {removed}, {left} left; {sizes}")
 

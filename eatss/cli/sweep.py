@@ -152,7 +152,7 @@ def _replayed(store: str, searched: Searched, seeds: int, format_: TableOrJson) 
     if searched.objective == "pareto":
         message = "--replay needs one number a variant, and --objective pareto has two"
         raise input_error("EATSS-W007", message, hint="take energy, time or edp")
-    recorded = read_sweep(store, measurements=False)
+    recorded = read_sweep(store, measurements=False, warned=warn_while_working)
     return replay_command(
         recorded, searched.strategy, seeds, searched.budget, searched.objective, format_
     )

@@ -10,7 +10,7 @@ from eatss.explore.lab import Done
 from eatss.explore.options import Goal
 from eatss.measurement.estimate import Estimate
 from eatss.measurement.measurement import KernelResources, Measurement, Window
-from eatss.store.nouns import Metrics, Row, Sizes, Stage
+from eatss.store.nouns import Metrics, Row, Sizes, Stage, as_result
 
 
 def row_of(done: Done, stage: Stage, at_s: float) -> Row:
@@ -33,7 +33,7 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
             created=created,
         )
     found, own = tried.measurement, stage != "reference"
-    return Row(
+    row = Row(
         variant=made.variant,
         values=wanted.values if own else (),
         role=wanted.role if own else "",
@@ -58,6 +58,7 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
         created=created,
         measurement=found,
     )
+    return as_result(row)
 
 
 def cost_of(row: Row, objective: Goal) -> float:

@@ -28,6 +28,7 @@ from eatss.frontend.macros import MacroNames, macro_names
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.source import SourceText
+from eatss.frontend.symbols import ISL_WORDS
 from eatss.program.source_names import OWN_WORDS
 from eatss.scops import Scop
 
@@ -38,6 +39,9 @@ _MAX_SINGLE_TRIES = 12
 
 _MAX_OPERATIONS = 20_000_000
 """isl operations the comparison of the two readings may take."""
+
+_OWN_WORDS = OWN_WORDS | ISL_WORDS
+"""What no size can be called that stays a macro, in generated code or in sets."""
 
 _DEFAULT = FrontendOptions()
 
@@ -97,7 +101,7 @@ def parse_symbolic(
     context = numeric.scops[0].isl_context
     program = _Program(file=file, data=data, options=options, context=context)
     names = _macro_names(program)
-    others = names.tested | OWN_WORDS
+    others = names.tested | _OWN_WORDS
     macros = tuple(m for m in _macros(program, names) if m.name not in others)
     kept, scops = _most_parameters(program, macros, numeric)
     used = {name for scop in scops for name in scop.parameters}
@@ -271,8 +275,8 @@ def _numbers_left(
             reason = (
                 "decides which code is compiled"
                 if name in names.tested
-                else "has a name that generated code uses itself"
-                if name in OWN_WORDS
+                else "has a name that generated code or isl uses itself"
+                if name in _OWN_WORDS
                 else "is an option rather than a size where it is 0"
                 if value == 0
                 else "stands where C or the analysis needs a number (the size of a global "

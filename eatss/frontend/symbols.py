@@ -14,7 +14,7 @@ from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeTable
 
 # Words of isl's own notation; a C variable of that name gets another one.
-_ISL_WORDS = frozenset(
+ISL_WORDS = frozenset(
     {
         "and", "or", "not", "implies", "exists", "mod", "floor", "floord", "ceild", "ceil", "min",
         "max", "true", "false", "infty", "infinity", "NaN", "rat", "all", "div",
@@ -71,7 +71,7 @@ class NameSource:
     """Hands out names that isl can print and that no other object has."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set(_ISL_WORDS)
+        self._taken: set[str] = set(ISL_WORDS)
 
     def free(self, name: str, also_taken: Iterable[str] = ()) -> str:
         """Return ``name`` or a variant of it that is neither taken nor in ``also_taken``."""

@@ -61,7 +61,8 @@ def damaged(path: Path, why: str) -> InputError:
     return input_error(
         "EATSS-D003",
         f"the store '{shown(path)}' is damaged: {why}",
-        hint="take a copy of it; what can be saved, this saves: sqlite3 OLD.db .recover | "
+        hint="take a copy of it; 'eatss results prune STORE --damaged' removes rows that are "
+        "damaged, and of a file that is, this saves what can be: sqlite3 OLD.db .recover | "
         "sqlite3 NEW.db",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
@@ -153,6 +154,23 @@ class Row:
         if self.flops is None or not self.energy_j:
             return None
         return self.flops / self.energy_j / 1e9
+
+
+def as_result(row: Row) -> Row:
+    """Return a row without numbers that can be no result: negative or infinite ones, or no time."""
+    for name in ("time_s", "energy_j", "power_w"):
+        value = getattr(row, name)
+        if value is not None and not (0 <= value < math.inf and (value or name != "time_s")):
+            why = f"no result: {name} is {value:g}"
+            return replace(
+                row,
+                status="unstable" if row.status == "ok" else row.status,
+                reason=f"{row.reason}; {why}" if row.reason else why,
+                time_s=None,
+                energy_j=None,
+                power_w=None,
+            )
+    return row
 
 
 _COUNTS = ("ok", "unstable", "wrong result")

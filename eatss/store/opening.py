@@ -26,6 +26,12 @@ _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "9p", "afs
 """Beginnings of names of file systems that several hosts share."""
 
 
+def _with_any_text(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a connection that reads text which is no UTF-8, too: who reads a row says so of it."""
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    return connection
+
+
 def no_folder(place: Path) -> InputError:
     """Return the error of a store in a folder that is not there."""
     return input_error(
@@ -68,8 +74,8 @@ def opened_to_write(path: Path, identity: Identity, space: str) -> sqlite3.Conne
         InputError: ``EATSS-D002`` to ``EATSS-D007``.
     """
     with faults_told(path):
-        connection = sqlite3.connect(
-            path, timeout=_WAITS_S, isolation_level=None, check_same_thread=False
+        connection = _with_any_text(
+            sqlite3.connect(path, timeout=_WAITS_S, isolation_level=None, check_same_thread=False)
         )
         try:
             _prepare(path, connection, identity, space)
@@ -99,7 +105,7 @@ def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
             connection.backup(copy)
             migrate(copy, found)
-            yield copy
+            yield _with_any_text(copy)
 
 
 @contextmanager
@@ -171,12 +177,14 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _connected(path: Path, how: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.as_uri()}?{how}",
-        uri=True,
-        timeout=_WAITS_S,
-        isolation_level=None,
-        check_same_thread=False,
+    return _with_any_text(
+        sqlite3.connect(
+            f"{path.as_uri()}?{how}",
+            uri=True,
+            timeout=_WAITS_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
     )
 
 

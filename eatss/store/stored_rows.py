@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eatss.codec import MisfitError, decode, encode
+from eatss.diagnostics import InputError
 from eatss.store.faults import damaged
-from eatss.store.nouns import CardSeen, Identity, Row
+from eatss.store.nouns import CardSeen, Identity, Row, as_result
 
 T = TypeVar("T")
 
@@ -63,27 +64,58 @@ def _insert(table: str, columns: Collection[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608 - our names
 
 
-INSERT_ROW = _insert("rows", _COLUMNS.values())
+INSERT_ROW = _insert("rows", (*_COLUMNS.values(), "checksum"))
 
 
 def stored_row(row: Row) -> tuple[_Stored, ...]:
     """Return a row as :data:`INSERT_ROW` takes it."""
     plain = encode(row)
-    return tuple(_FORMS.get(name, _AS_IT_IS).write(plain[name]) for name in _COLUMNS)
+    stored = {name: _FORMS.get(name, _AS_IT_IS).write(plain[name]) for name in _COLUMNS}
+    return (*stored.values(), _checksum(stored))
+
+
+def _checksum(stored: Mapping[str, Any]) -> int:
+    """Return the checksum of a row as it stands in its columns, but for its measurement.
+
+    SQLite has no NaN, and makes one number of 1 and 1.0.
+    """
+    plain = (
+        None if value != value else float(value) if isinstance(value, int) else value  # noqa: PLR0124
+        for name, value in stored.items()
+        if name != "measurement"
+    )
+    return zlib.crc32(repr(list(plain)).encode("utf-8", "surrogateescape"))
 
 
 def read_rows(
-    path: Path, connection: sqlite3.Connection, *, measurements: bool = True
+    path: Path,
+    connection: sqlite3.Connection,
+    *,
+    measurements: bool = True,
+    left_out: Callable[[int, InputError], None] | None = None,
 ) -> Iterator[Row]:
     """Yield the rows in their order; without ``measurements``, which take longest, if need be.
+
+    ``left_out`` is told of the numbers of rows that are damaged, and how; else they are errors.
 
     Raises:
         InputError: ``EATSS-D003``, one cannot be read.
     """
     names = [name for name in _COLUMNS if measurements or name != "measurement"]
     chosen = ", ".join(_COLUMNS[name] for name in names)
-    for number, *stored in connection.execute(f"SELECT id, {chosen} FROM rows ORDER BY id"):  # noqa: S608 - our names
-        yield _read(path, f"row {number}", Row, dict(zip(names, stored, strict=True)))
+    found = connection.execute(f"SELECT id, checksum, {chosen} FROM rows ORDER BY id")  # noqa: S608 - our names
+    for number, checksum, *values in found:
+        try:
+            stored = dict(zip(names, values, strict=True))
+            row = _read(path, f"row {number}", Row, stored)
+            if checksum not in (None, _checksum(stored)):
+                raise damaged(path, f"row {number} is not what was written: its checksum differs")
+        except InputError as error:
+            if left_out is None:
+                raise
+            left_out(number, error)
+        else:
+            yield as_result(row)
 
 
 _CARD_FIELDS = tuple(one.name for one in fields(CardSeen))
@@ -138,13 +170,28 @@ def read_space(path: Path, connection: sqlite3.Connection) -> str:
     found = connection.execute("SELECT text FROM space").fetchone()
     if found is None or not isinstance(found[0], str):
         raise damaged(path, "it has no space")
+    try:
+        _check_text("text", found[0])
+    except ValueError as error:
+        raise damaged(path, f"its space: {error}") from None
     return found[0]
+
+
+def _check_text(name: str, value: str) -> None:
+    """Refuse text with bytes that are no UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"column '{name}' has a byte that is no UTF-8") from None
 
 
 def _read(
     path: Path, what: str, kind: type[T], stored: Mapping[str, Any], form: _Form | None = None
 ) -> T:
     try:
+        for name, value in stored.items():
+            if isinstance(value, str):
+                _check_text(name, value)
         plain = {
             name: (form or _FORMS.get(name, _AS_IT_IS)).read(value)
             for name, value in stored.items()

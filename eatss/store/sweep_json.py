@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 
-from eatss.diagnostics import input_error
+from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
 from eatss.documents import Document
 from eatss.files import read_regular
+from eatss.notices import Warned, warn_caller
 from eatss.shipped_sweeps import located_sweep
-from eatss.store.nouns import Sweep
+from eatss.store.nouns import Sweep, as_result
 from eatss.store.store import Store
 
 SWEEP = Document(
@@ -24,7 +27,9 @@ MOST_BYTES = 1 << 30
 """Of a file of JSON that is read."""
 
 
-def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sweep:
+def read_sweep(
+    path: str | os.PathLike[str], *, measurements: bool = True, warned: Warned = warn_caller
+) -> Sweep:
     """Return a sweep that ``eatss sweep`` keeps, or one that was exported as JSON (``.json``).
 
         sweep = eatss.read_sweep("2mm.db")
@@ -37,6 +42,8 @@ def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sw
             comes with eatss (``"@gemm"``).
         measurements: Whether rows of a store have their measurements; without them they are read in
             a tenth of the time.
+        warned: Is told of damaged rows of a store, which are left out; by default as
+            ``EatssWarning``.
 
     Raises:
         InputError: ``EATSS-D001`` to ``EATSS-D007``, the store cannot be read; ``EATSS-D017``, no
@@ -44,8 +51,30 @@ def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sw
             another version or damaged.
     """
     if not os.fspath(path).endswith(".json"):
-        return Store.read(located_sweep(path), measurements=measurements)
-    return SWEEP.from_dict(read_json(path))
+        left_out: list[InputError] = []
+        found = Store.read(
+            located_sweep(path),
+            measurements=measurements,
+            left_out=lambda _, error: left_out.append(error),
+        )
+        if left_out:
+            warned([_of_damaged(path, left_out)])
+        return found
+    found = SWEEP.from_dict(read_json(path))
+    return replace(found, rows=tuple(map(as_result, found.rows)))
+
+
+def _of_damaged(path: str | os.PathLike[str], left_out: Sequence[InputError]) -> Diagnostic:
+    """Return the warning of rows that are left out: how many, and the first one's damage."""
+    rows = "1 damaged row is" if len(left_out) == 1 else f"{len(left_out)} damaged rows are"
+    first = left_out[0].diagnostics[0]
+    return Diagnostic(
+        code="EATSS-D009",
+        severity=Severity.WARNING,
+        message=f"{rows} left out: {first.message}",
+        hint=f"take a copy; 'eatss results prune {os.fspath(path)} --damaged' removes such rows, "
+        "and a sweep that goes on measures them again",
+    )
 
 
 def read_json(path: str | os.PathLike[str]) -> object:

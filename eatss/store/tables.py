@@ -12,7 +12,7 @@ from eatss.store.faults import no_store, shown
 APPLICATION_ID = 0x65617473
 """``eats``: what tells a store from other databases of SQLite (``file`` shows it)."""
 
-VERSION = 1
+VERSION = 2
 
 TABLES = """
 CREATE TABLE identity (
@@ -55,15 +55,20 @@ CREATE TABLE rows (
     at_s REAL NOT NULL,
     strategy TEXT NOT NULL,
     created TEXT NOT NULL,
-    measurement BLOB
+    measurement BLOB,
+    checksum INTEGER
 );
 CREATE INDEX rows_of_a_variant ON rows (variant);
 """
 """``value`` of ``identity``, ``point``, ``sizes`` and ``metrics`` are JSON; ``measurement`` is JSON
-that zlib has packed (5 to 1), or nothing."""
+that zlib has packed (5 to 1), or nothing. ``checksum`` is that of the other columns of a row, which
+rows of version 1 do not have; zlib has its own of a measurement."""
 
-MIGRATIONS: Mapping[int, str] = {}
-"""By the version that a store has: the SQL that makes it one of the next version."""
+MIGRATIONS: Mapping[int, str] = {1: "ALTER TABLE rows ADD COLUMN checksum INTEGER;\n"}
+"""By the version that a store has: the SQL that makes it one of the next version.
+
+What changes a column of rows that are there sets their ``checksum`` to NULL.
+"""
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
