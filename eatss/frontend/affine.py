@@ -51,7 +51,7 @@ class AffineReader:
         self.algebra = algebra
         self.active: dict[Variable, str] = {}
         self.ranges = RangeProver(algebra)
-        self.local_values: dict[Variable, Value] = {}
+        self.scalars: dict[Variable, Value] = {}
         self._depth = 0
         self._inner: dict[NodeKind, Callable[[Node, isl.Set], Value]] = {
             NodeKind.BINARY: self._binary,
@@ -90,11 +90,8 @@ class AffineReader:
 
     def conditions(self) -> tuple[SizeCondition, ...]:
         """Return on what sizes it depends that values are those of C."""
-        stated = coalesced(self.ranges.stated)
-        if stated.plain_is_universe():
-            return ()
-        message = "a number of the original would not fit its type otherwise"
-        return (SizeCondition(sizes=stated, message=message),)
+        stated = self.ranges.stated.items()
+        return tuple(SizeCondition(sizes=sizes, message=message) for message, sizes in stated)
 
     @contextmanager
     def _guarded(self, node: Node) -> Iterator[None]:
@@ -168,8 +165,8 @@ class AffineReader:
                 node, Reason.OWN, f"'{node.name}' is volatile", code=Code.VOLATILE,
                 hint="drop 'volatile' or copy the value before the region",
             )  # fmt: skip
-        if variable in self.local_values:
-            return self.local_values[variable]
+        if variable in self.scalars:
+            return self.scalars[variable]
         if variable in self.active:
             return Poly.unknown(self.active[variable])
         if variable.role is Role.COUNTER:
@@ -193,9 +190,11 @@ class AffineReader:
             return NotAffineError(
                 node,
                 Reason.OWN,
-                f"'{node.name}' is written in the region, so it is no constant of it",
+                f"'{node.name}' is written in the region, and not known here as an affine "
+                "expression of counters and parameters",
                 code=Code.BOUND_WRITTEN,
-                hint=f"compute '{node.name}' before #pragma scop, or write its expression here",
+                hint="write its expression here, set it to one before in each round of the loop, "
+                "or compute it before #pragma scop if it does not change",
             )
         return NotAffineError(node, Reason.DATA, f"'{node.name}' is data")
 
@@ -203,7 +202,7 @@ class AffineReader:
         left_node, right_node = node.children
         if node.op == "*":
             return self._product(node, domain)
-        if node.op in ("/", "%", ">>", "<<", "&"):
+        if node.op in ("/", "%", ">>", "<<", "&", "|", "^"):
             return division.by_constant(self, node, domain)
         if node.op in _COMPARISONS or node.op in ("&&", "||"):
             return self._truth(node, domain)
@@ -228,9 +227,10 @@ class AffineReader:
         if node.op in ("+", "-"):
             value = self._ring(node.children[0], domain)
             return self.algebra.scale(value, 1 if node.op == "+" else -1)
-        if node.op == "~" and node.type.signed:
-            value = self._ring(node.children[0], domain)
-            return self.algebra.add(Poly.constant(-1), value, -1)
+        if node.op == "~":
+            value = self.value(node.children[0], domain)
+            ones = -1 if node.type.signed else node.type.maximum
+            return self.algebra.add(Poly.constant(ones), value, -1)
         if node.op == "!":
             return self._truth(node, domain)
         raise not_affine(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -17,11 +17,11 @@ from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.loops import LoopReader
 from eatss.frontend.not_affine import NotAffineError
-from eatss.frontend.polynomial import Poly
 from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
 from eatss.frontend.refusals import REFUSED_STATEMENTS
 from eatss.frontend.report import Place, Reporter
+from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of, written_name
 from eatss.frontend.tree import BODIES, Node, NodeKind
 from eatss.frontend.types import TypeClass
@@ -36,7 +36,7 @@ from eatss.frontend.updates import (
     tests_of,
     update_of,
 )
-from eatss.frontend.values import same
+from eatss.frontend.values import Value, same
 from eatss.isl_names import coalesced
 from eatss.scops import AccessKind
 
@@ -62,6 +62,7 @@ class StatementReader:
         self._affine = affine
         self._reporter = reporter
         self._loops = LoopReader(symbols, affine, reporter)
+        self.scalars = ScalarValues(symbols, affine, self._loops)
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
@@ -70,6 +71,7 @@ class StatementReader:
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
+        self.scalars.follow(nodes)
         _ = self._sequence(nodes, frame, 0)
 
     def _sequence(self, nodes: list[Node], frame: Frame, position: int) -> int:
@@ -135,7 +137,9 @@ class StatementReader:
         try:
             header = self._loops.header(node)
         except RefusedError:
+            self.scalars.forget(node)
             self._inside_refused(node, frame)
+            self.scalars.forget(node)
             return
         variable = header.variable
         if variable in self._affine.active:
@@ -150,13 +154,16 @@ class StatementReader:
         sign = 1 if header.step > 0 else -1
         level = LoopLevel(name=name, variable=variable, sign=sign)
         inner = replace(frame, loops=(*frame.loops, level))
+        rounds = self.scalars.enter(header, frame.domain)
         with self._counter(variable, name):
             try:
                 domain = self._loops.iterations(header, name, frame.domain)
             except RefusedError:
                 with self._doubt(), self._left(None):
                     self._sequence([header.body], inner, 0)
+                self.scalars.forget(node)
                 return
+            self.scalars.begin(rounds, name, domain)
             exits = Exits(counter=name, sign=sign, guards=len(frame.guards))
             first = len(self.statements)
             with self._left(exits):
@@ -165,6 +172,7 @@ class StatementReader:
                 replace(raw, domain=exits.before(raw.domain, self._affine.algebra))
                 for raw in self.statements[first:]
             ]
+        self.scalars.leave(rounds)
 
     @contextmanager
     def _left(self, exits: Exits | None) -> Iterator[None]:
@@ -233,17 +241,24 @@ class StatementReader:
             with self._affine.ranges.stating():
                 holds = self._affine.condition(test, frame.domain)
         except NotAffineError as error:
-            mark_index_expressions(test, self._symbols)
+            self._mark(test)
             if not test.pure_index and not self._reporter.doubtful:
-                return self._choice(node, frame, position)
-            self._reporter.not_affine(error, test, Place.CONDITION)
-            with self._doubt():
-                return self._sequence(arms, frame, position)
+                position = self._choice(node, frame, position)
+            else:
+                self._reporter.not_affine(error, test, Place.CONDITION)
+                with self._doubt():
+                    position = self._sequence(arms, frame, position)
+            self.scalars.forget(node)
+            return position
+        before = self.scalars.now()
         if_true = _coalesced(frame.domain.intersect(holds))
         position = self._sequence([arms[0]], replace(frame, domain=if_true), position)
+        known = self.scalars.now()
+        self.scalars.restore(before)
         if len(arms) > 1:
             if_false = _coalesced(frame.domain.subtract(holds))
             position = self._sequence([arms[1]], replace(frame, domain=if_false), position)
+        self.scalars.join(holds, known)
         return position
 
     def _choice(self, node: Node, frame: Frame, position: int) -> int:
@@ -256,7 +271,7 @@ class StatementReader:
             test, domain = self._without_affine(test, frame.domain)
             frame = replace(frame, domain=domain)
             node = replace(node, children=[test, *arms])
-            mark_index_expressions(test, self._symbols)
+            self._mark(test)
         reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
         try:
             _ = reader.read(test)
@@ -270,7 +285,7 @@ class StatementReader:
             return self._guard(node, test, frame, position)
         target, update = found
         if not self._writes_counter(node, target):
-            mark_index_expressions(node, self._symbols)
+            self._mark(node)
             self._ppcg_name = self.ppcg.statement()
             here = replace(frame, positions=(*frame.positions, position))
             self._assign(node, target, update, here)
@@ -291,7 +306,9 @@ class StatementReader:
             self._assign(test, kept, condition_of(test), here)
             test, position = kept, position + 1
         declared = frozenset(self._declared_in(node))
+        before = self.scalars.now()
         for arm, holds in zip(arms, (True, False), strict=False):
+            self.scalars.restore(before)
             guard = Guard(test=test, holds=holds, declared=declared)
             inside = replace(frame, guards=(*frame.guards, guard))
             position = self._sequence([arm], inside, position)
@@ -333,7 +350,9 @@ class StatementReader:
                 "declare variables only",
             )  # fmt: skip
             return position
+        known = self.scalars.after(node, frame.domain)
         if self._refuses_storage(node, variable) or not node.children:
+            self.scalars.note(node, None)
             return position
         here = replace(frame, positions=(*frame.positions, position))
         if variable.role is Role.COUNTER:
@@ -354,23 +373,13 @@ class StatementReader:
             )  # fmt: skip
             return position
         self._ppcg_name = self.ppcg.statement()
-        mark_index_expressions(node.children[0], self._symbols)
+        self._mark(node.children[0])
         self._assign(node, node, Store(value=node.children[0], operator=""), here)
-        self._keep_value(node, variable, frame)
+        self.scalars.note(node, known)
         return position + 1
 
-    def _keep_value(self, node: Node, variable: Variable, frame: Frame) -> None:
-        """Keep the affine value of an integer variable that is never written again.
-
-        Its scope lies within that of the counters in the value, so it holds wherever it is named.
-        """
-        is_fixed = variable.is_local and variable.is_scalar and variable.first_write is None
-        if not is_fixed or not variable.shape.element.is_integer:
-            return
-        with suppress(NotAffineError):
-            value = self._affine.value(node.children[0], frame.domain)
-            if not isinstance(value, Poly) or value.is_linear:
-                self._affine.local_values[variable] = value
+    def _mark(self, node: Node) -> None:
+        mark_index_expressions(node, self._symbols, self._affine.scalars)
 
     def _refuses_storage(self, node: Node, variable: Variable) -> bool:
         """Refuse a variable whose memory outlives the block it is declared in."""
@@ -396,8 +405,10 @@ class StatementReader:
                 if inner is not None:
                     value = _with_innermost(value, inner.children[0])
                 update = Store(value=value, operator=node.op)
-            mark_index_expressions(node if update.value is None else update.value, self._symbols)
-            self._assign(node, target, update, frame)
+            self._mark(node if update.value is None else update.value)
+            known = self.scalars.after(node, frame.domain)
+            self._assign(node, target, update, frame, known)
+            self.scalars.note(node, known)
             return
         self._refuse_statement(node)
         self._inside_refused(node, frame)
@@ -417,8 +428,18 @@ class StatementReader:
         )
         return True
 
-    def _assign(self, node: Node, place: Node, update: Update, frame: Frame) -> None:
-        """Read what a statement does to an element, or to the variable that it declares."""
+    def _assign(
+        self,
+        node: Node,
+        place: Node,
+        update: Update,
+        frame: Frame,
+        known: Value | None = None,
+    ) -> None:
+        """Read what a statement does to an element, or to the variable that it declares.
+
+        A scalar that is ``known`` afterwards is set to that, whatever it was.
+        """
         reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
         operator = update.operator if isinstance(update, Store) else ""
         try:
@@ -431,7 +452,9 @@ class StatementReader:
         assert element is not None
         update = guarded(update, write.variable, frame.guards)
         try:
-            stored = UpdateReader(reader, place, element).value(update)
+            stored = None if frame.guards else reader.known(known, element)
+            if stored is None:
+                stored = UpdateReader(reader, place, element).value(update)
         except RefusedError:
             return
         if reader.failed:

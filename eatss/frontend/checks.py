@@ -13,7 +13,9 @@ from eatss.frontend.codes import Code
 from eatss.frontend.delinearise import Delinearised
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.reading import RawAccess, RawStatement
+from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
+from eatss.frontend.surroundings import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
@@ -41,24 +43,41 @@ def without_idle(
     return tuple(kept)
 
 
-def without_unread_locals(
+def without_unread(
     statements: tuple[RawStatement, ...], known: Collection[Variable]
 ) -> tuple[RawStatement, ...]:
-    """Return the statements less those that set a local whose value was put in its place."""
-    read = {
-        access.variable
-        for raw in statements
-        for access in raw.accesses
-        if access.kind is AccessKind.READ
-    }
-    kept = tuple(
-        raw
-        for raw in statements
-        if not (raw.node.kind is NodeKind.VARIABLE and _written(raw) in known)
-        or _written(raw) in read
-        or not _written(raw).is_local
-    )
-    return kept or statements
+    """Return the statements less those that set scalars whose values were put in their place."""
+    kept = statements
+    while True:
+        read = {
+            access.variable
+            for raw in kept
+            for access in raw.accesses
+            if access.kind is AccessKind.READ and access.variable is not _written(raw)
+        }
+        rest = tuple(raw for raw in kept if _written(raw) not in known or _written(raw) in read)
+        if len(rest) in (0, len(kept)):
+            return kept
+        kept = rest
+
+
+def is_dead_after(
+    variable: Variable, placed: PlacedRegion, surroundings: Surroundings, types: TypeTable
+) -> bool:
+    """Return whether nothing reads what a scalar of a region is after it."""
+    if variable.is_local:
+        return True
+    declaration = variable.declaration
+    if clang.outlives_function(declaration) or any(
+        declaration == addressed for addressed, _ in surroundings.addressed
+    ):
+        return False
+    for cursor in (*placed.following, *placed.later):
+        tree = read_tree(cursor, types)
+        use = _first_use(tree, variable)
+        if use is not None:
+            return tree.kind is NodeKind.ASSIGN and use.implicit
+    return True
 
 
 def _written(raw: RawStatement) -> Variable:

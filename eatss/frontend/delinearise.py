@@ -10,7 +10,7 @@ that all references stay inside the dimensions found here.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -132,20 +132,25 @@ class _Delineariser:
         return None
 
     def _factors(self, uses: list[_Use]) -> list[Poly]:
-        """Return the values free of counters by which the source multiplies counters."""
+        """Return the values free of counters by which the source multiplies counters.
+
+        What scalars are set to is not in the text of a reference, but in its value.
+        """
         found: list[Poly] = []
+        for factor in (
+            *self._written_factors(uses),
+            *(f for use in uses for f in _coefficients(use)),
+        ):
+            is_size = factor.constant_value is None or factor.constant_value > 1
+            if is_size and factor.is_linear and all(factor.terms != known.terms for known in found):
+                found.append(factor)
+        return found[:_MAX_FACTORS]
+
+    def _written_factors(self, uses: list[_Use]) -> Iterator[Poly]:
         for use in uses:
             for node in use.access.node.preorder():
-                if node.kind is not NodeKind.BINARY or node.op not in ("*", "<<"):
-                    continue
-                for factor in self._free_side(node, use):
-                    if factor.constant_value in (0, 1, -1) or not factor.is_linear:
-                        continue
-                    if factor.constant_value is not None and factor.constant_value < 0:
-                        continue
-                    if all(factor.terms != known.terms for known in found):
-                        found.append(factor)
-        return found[:_MAX_FACTORS]
+                if node.kind is NodeKind.BINARY and node.op in ("*", "<<"):
+                    yield from self._free_side(node, use)
 
     def _free_side(self, node: Node, use: _Use) -> list[Poly]:
         sides = []
@@ -312,6 +317,29 @@ def _without(domain: isl.Set, names: Collection[str]) -> isl.Set:
 
 def _names(node: Node) -> list[Node]:
     return [n for n in node.preorder() if n.kind is NodeKind.NAME]
+
+
+def _coefficients(use: _Use) -> Iterator[Poly]:
+    """Yield the values that are no numbers by which a subscript multiplies counters."""
+    value = use.access.subscripts[0]
+    assert isinstance(value, Poly)
+    known: list[Poly] = []
+    for counter in sorted(use.counters, key=lambda name: _degree(value.beside(name))):
+        factor = value.beside(counter)
+        for size in known:
+            quotient, remainder = _divide(factor, size)
+            factor = quotient if remainder.constant_value == 0 else factor
+        if (
+            factor.is_linear
+            and factor.constant_value is None
+            and not factor.unknowns & use.counters
+        ):
+            known.append(factor)
+            yield factor
+
+
+def _degree(value: Poly) -> int:
+    return max((len(monomial) for monomial in value.terms), default=0)
 
 
 def _quotient_of(total: Value | None, inner: tuple[Poly, ...]) -> Value | None:

@@ -1,4 +1,4 @@
-"""Reads division and rounding: C's ``/``, ``%``, shifts and masks by a constant, floor and ceil.
+"""Reads division and rounding: C's ``/``, ``%``, shifts and bits by a constant, floor and ceil.
 
 C truncates towards zero and isl rounds down; everything that turns one into the other is here.
 The functions take what reads their operands.
@@ -19,6 +19,9 @@ from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeClass
 from eatss.frontend.values import Value, ValueAlgebra
 
+_BITWISE = ("&", "|", "^")
+_MAX_RUNS = 4
+
 
 class OperandReader(Protocol):
     """Reads integer operands; ``AffineReader`` is one."""
@@ -31,23 +34,27 @@ class OperandReader(Protocol):
 
 
 def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
-    """Read ``/``, ``%``, ``&``, ``<<`` and ``>>`` with a constant right operand.
+    """Read ``/``, ``%``, ``&``, ``|``, ``^``, ``<<`` and ``>>`` with a constant right operand.
 
     Raises:
         NotAffineError: If the right operand is not a constant, or one C leaves undefined.
     """
-    value = reader.value(node.children[0], domain)
-    amount = reader.algebra.constant_of(reader.value(node.children[1], domain))
+    value, right = (reader.value(operand, domain) for operand in node.children)
+    amount = reader.algebra.constant_of(right)
+    if amount is None and node.op in _BITWISE:
+        value, amount = right, reader.algebra.constant_of(value)
+        if amount is None:
+            raise NotAffineError(
+                node, Reason.NON_AFFINE, f"no operand of '{node.op}' is a constant"
+            )
     if amount is None:
         raise NotAffineError(
             node, Reason.NON_AFFINE, f"right operand of '{node.op}' is not a constant"
         )
     if node.op in ("/", "%"):
         return _divide(reader, node, value, amount, domain)
-    if node.op == "&":
-        if amount < 0 or amount & (amount + 1):
-            raise not_affine(node)
-        return reader.algebra.modulo(value, amount + 1)
+    if node.op in _BITWISE:
+        return _of_bits(reader, node, value, amount, domain)
     if not 0 <= amount < node.type.bits:
         raise NotAffineError(
             node,
@@ -59,6 +66,50 @@ def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
     if node.op == "<<":
         return reader.algebra.scale(value, 1 << amount)
     return reader.algebra.floor_divide(value, 1 << amount)
+
+
+def _of_bits(reader: OperandReader, node: Node, value: Value, mask: int, domain: isl.Set) -> Value:
+    """Read what bits say: ``x | c = x + c - (x & c)``, ``x ^ c = x + c - 2 (x & c)``."""
+    runs = _runs_of_ones(mask)
+    if len(runs) > _MAX_RUNS:
+        raise NotAffineError(node, Reason.NON_AFFINE, f"bits of {mask} that are far apart")
+    algebra = reader.algebra
+    common: Value = Poly.constant(0)
+    for low, high in runs:
+        above = value if high is None else _low_bits(reader, value, high, domain)
+        common = algebra.add(common, above)
+        if low:
+            common = algebra.add(common, _low_bits(reader, value, low, domain), -1)
+    if node.op == "&":
+        return common
+    both = algebra.add(value, Poly.constant(mask))
+    return algebra.add(both, common, -1 if node.op == "|" else -2)
+
+
+def _runs_of_ones(mask: int) -> list[tuple[int, int | None]]:
+    """Return where the ones of a number begin and end; those of a negative one have no end."""
+    runs: list[tuple[int, int | None]] = []
+    at = 0
+    while mask not in (0, -1):
+        low = (mask & -mask).bit_length() - 1
+        high = (~(mask >> low) & -~(mask >> low)).bit_length() - 1
+        if mask >> low == -1:
+            break
+        runs.append((at + low, at + low + high))
+        at, mask = at + low + high, mask >> (low + high)
+    if mask < 0:
+        runs.append((at + (mask & -mask).bit_length() - 1, None))
+    return runs
+
+
+def _low_bits(reader: OperandReader, value: Value, bits: int, domain: isl.Set) -> Value:
+    algebra = reader.algebra
+    within = algebra.at_least(value, Poly.constant(0)).intersect(
+        algebra.at_least(Poly.constant((1 << bits) - 1), value)
+    )
+    if reader.ranges.proven(domain, within):
+        return value
+    return algebra.modulo(value, 1 << bits)
 
 
 def _divide(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 
 import islpy as isl
@@ -20,7 +20,7 @@ from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeClass
-from eatss.frontend.values import Value
+from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
 from eatss.isl_names import coalesced, constant_value
 from eatss.scops import (
     AccessKind,
@@ -57,8 +57,13 @@ _INDEX_INNER = frozenset(
 )
 
 
-def mark_index_expressions(root: Node, symbols: SymbolTable) -> None:
-    """Mark the integer expressions that name nothing but counters, parameters and constants."""
+def mark_index_expressions(
+    root: Node, symbols: SymbolTable, known: Container[Variable] = ()
+) -> None:
+    """Mark the integer expressions that name nothing but counters, parameters and constants.
+
+    Scalars that are ``known`` are expressions of these.
+    """
     for node in reversed(list(root.preorder())):
         if not node.type.is_integer:
             continue
@@ -66,7 +71,9 @@ def mark_index_expressions(root: Node, symbols: SymbolTable) -> None:
             node.pure_index = True
         elif node.kind is NodeKind.NAME:
             variable = symbols.of(node)
-            node.pure_index = variable is not None and variable.role is not Role.DATA
+            node.pure_index = variable is not None and (
+                variable.role is not Role.DATA or variable in known
+            )
         elif node.kind in _INDEX_INNER:
             operands = node.children[1:] if node.kind is NodeKind.CALL else node.children
             node.pure_index = all(child.pure_index for child in operands)
@@ -180,13 +187,24 @@ class ExpressionReader:
             if error.code in (Code.COUNTER_AFTER_LOOP, Code.VOLATILE, Code.DIVISOR):
                 self._reporter.not_affine(error, node, Place.SUBSCRIPT)
                 raise RefusedError from None
-            if node.kind is NodeKind.NAME:
+            variable = self._symbols.of(node) if node.kind is NodeKind.NAME else None
+            if variable is not None and variable.role is not Role.DATA:
                 self._reporter.not_affine(error, node, Place.SUBSCRIPT)
                 raise RefusedError from None
             return None
         if constant_value(function) is not None:
             return None
         return AffineValue(value=function, element_type=self._element(node))
+
+    def known(self, value: Value | None, element: ElementType) -> Expression | None:
+        """Return a value as an expression, if it is one and no number."""
+        try:
+            function = None if value is None else self._affine.algebra.function(value)
+        except (NonLinearError, TooManyPiecesError):
+            return None
+        if function is None or constant_value(function) is not None:
+            return None
+        return AffineValue(value=function, element_type=element)
 
     def _element(self, node: Node) -> ElementType:
         element = node.type.element

@@ -185,7 +185,7 @@ class LoopReader:
 
     def _iterations(self, header: Header, name: str, outer: isl.Set) -> isl.Set:
         try:
-            start = self._start_value(header, outer)
+            start = self.start(header, outer)
             reached = self._from_start(header, name, start, outer)
             holds = self._end(header, name, start, outer, reached)
             domain = reached.intersect(holds)
@@ -212,13 +212,37 @@ class LoopReader:
     def _within(inner: Node, whole: Node) -> bool:
         return any(node is inner for node in whole.preorder())
 
-    def _start_value(self, header: Header, outer: isl.Set) -> Value:
+    def start(self, header: Header, outer: isl.Set) -> Value:
+        """Return what the counter is at first, whether it is active or not."""
         active = self._affine.active
-        name = active.pop(header.variable)
+        name = active.pop(header.variable, None)
         try:
             return self._affine.value(header.start, outer)
         finally:
-            active[header.variable] = name
+            if name is not None:
+                active[header.variable] = name
+
+    def rounds(self, header: Header, outer: isl.Set) -> Poly | None:
+        """Return how many rounds a loop of a simple form has, a number below 0 for none.
+
+        The counter is not active. ``None``: the form is another one, or a bound is not affine.
+        """
+        condition = header.condition
+        if condition.kind is not NodeKind.BINARY or abs(header.step) != 1:
+            return None
+        if self._symbols.of(_converted(condition.children[0])) is not header.variable:
+            return None
+        if condition.op not in (("<", "<=") if header.step > 0 else (">", ">=")):
+            return None
+        try:
+            start = self._affine.value(header.start, outer)
+            end = self._affine.value(condition.children[1], outer)
+        except NotAffineError:
+            return None
+        if not isinstance(start, Poly) or not isinstance(end, Poly):
+            return None
+        between = end.plus(start, -1).scaled(header.step)
+        return between.plus(Poly.constant(1 if condition.op in ("<=", ">=") else 0))
 
     def _from_start(self, header: Header, name: str, start: Value, outer: isl.Set) -> isl.Set:
         """Return where the counter is the start plus a multiple of the stride."""

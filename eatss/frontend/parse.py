@@ -19,11 +19,12 @@ from eatss.frontend.builder import Frame, StatementReader
 from eatss.frontend.calls import inlined
 from eatss.frontend.checks import (
     check_live_counters,
+    is_dead_after,
     keep_live,
     warn_of_assumptions,
     warn_of_bounds,
     without_idle,
-    without_unread_locals,
+    without_unread,
 )
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.codes import Code
@@ -233,8 +234,7 @@ def _read_region(
     fixed = fixed_values(values, affine)
     reader = StatementReader(symbols, affine, reporter)
     reader.read_all(nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
-    known = frozenset(affine.local_values)
-    affine.local_values.clear()  # they hold only where their counters do
+    affine.scalars.clear()  # they hold only where their counters do
     warn_of_assumptions(affine, reporter)
     check_live_counters(symbols, (*placed.following, *placed.later), types, reporter)
     surroundings = Surroundings(placed, types)
@@ -246,7 +246,9 @@ def _read_region(
     for one in conditions:
         facts = facts.intersect(one.sizes)
     certain = tuple(raw for raw in reader.statements if not raw.doubtful)
-    statements = without_idle(without_unread_locals(certain, known), reporter)
+    scalars = reader.scalars.known
+    dead = frozenset(v for v in scalars if is_dead_after(v, placed, surroundings, types))
+    statements = without_idle(without_unread(certain, dead), reporter)
     arrays = delinearise(affine, symbols, reporter, statements)
     if facts.intersect(fixed).is_empty():
         findings.add(

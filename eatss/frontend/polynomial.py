@@ -23,6 +23,16 @@ class Poly:
         """Build a single unknown."""
         return cls({(name,): 1})
 
+    def with_unknown(self, name: str, value: Poly) -> Poly:
+        """Put a polynomial in the place of an unknown."""
+        result = Poly({})
+        for monomial, coefficient in self.terms.items():
+            term = Poly.constant(coefficient)
+            for one in monomial:
+                term = term.times(value if one == name else Poly.unknown(one))
+            result = result.plus(term)
+        return result
+
     @property
     def constant_value(self) -> int | None:
         """The value if it is a constant."""
@@ -45,6 +55,15 @@ class Poly:
     def coefficient(self, name: str) -> int:
         """Return the coefficient of the unknown on its own."""
         return self.terms.get((name,), 0)
+
+    def beside(self, name: str) -> Poly:
+        """Return what is multiplied by the unknown, on its own or in a product with others."""
+        found: dict[Monomial, int] = {}
+        for monomial, coefficient in self.terms.items():
+            if name in monomial:
+                at = monomial.index(name)
+                found[monomial[:at] + monomial[at + 1 :]] = coefficient
+        return Poly(found)
 
     def scaled(self, factor: int) -> Poly:
         """Return the polynomial times a number."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 
 import islpy as isl
 
@@ -15,8 +16,9 @@ from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import CType
 from eatss.frontend.values import Value, ValueAlgebra
-from eatss.isl_names import parameter_names, parameters_set, without_parameters
+from eatss.isl_names import coalesced, parameter_names, parameters_set, without_parameters
 
+_FITS = "a number of the original would not fit its type otherwise"
 _USUAL_SIZES = (61, 4099)
 """Sizes at which no condition on sizes may exclude a program: all alike, small and large."""
 
@@ -33,15 +35,15 @@ class RangeProver:
     """Proves ranges; what it could not prove but takes for granted is in ``assumptions``.
 
     ``used_parameters`` is filled by the reader of expressions; the types of parameters
-    bound their values. ``stated`` are the sizes for which all holds that was proven: what runs the
-    code has to check it.
+    bound their values. ``stated`` are the sizes for which all holds that was proven, by what would
+    be the case for others: what runs the code has to check it.
     """
 
     def __init__(self, algebra: ValueAlgebra) -> None:
         self._algebra = algebra
         self.used_parameters: dict[str, Variable] = {}
         self.assumptions: list[RangeAssumption] = []
-        self.stated = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
+        self.stated: dict[str, isl.Set] = {}
         self._trusts = self._states = False
 
     @contextmanager
@@ -68,7 +70,7 @@ class RangeProver:
             return
         ctype = node.type
         known = domain.intersect(self.of_parameters(domain))
-        if isinstance(value, Poly) and not value.is_linear and self._sums_up(value, known):
+        if isinstance(value, Poly) and not value.is_linear and self.sums_up(value, known):
             return
         above = self._algebra.at_least(value, Poly.constant(ctype.minimum))
         if ctype.signed:
@@ -107,7 +109,7 @@ class RangeProver:
                 hint="use int or long",
             )
 
-    def _sums_up(self, value: Poly, known: isl.Set) -> bool:
+    def sums_up(self, value: Poly, known: isl.Set) -> bool:
         """Return whether a sum of products is plainly not negative (a linearised subscript)."""
         return all(c > 0 for c in value.terms.values()) and all(
             self.proven(known, self._algebra.at_least(Poly.unknown(name), Poly.constant(0)))
@@ -123,19 +125,20 @@ class RangeProver:
             low = self._algebra.at_least(unknown, Poly.constant(ctype.minimum))
             high = self._algebra.at_least(Poly.constant(ctype.maximum), unknown)
             ranges = ranges.intersect(low).intersect(high)
-        return ranges.intersect(self.stated)
+        return reduce(isl.Set.intersect, self.stated.values(), ranges)
 
     def proven(self, domain: isl.Set, holds: isl.Set) -> bool:
         """Return whether ``holds`` covers ``domain``, given the types of the parameters."""
         known = domain.intersect(self.of_parameters(domain))
         return bool(known.subtract(holds).is_empty())
 
-    def proven_or_stated(self, domain: isl.Set, holds: isl.Set) -> bool:
+    def proven_or_stated(self, domain: isl.Set, holds: isl.Set, otherwise: str = _FITS) -> bool:
         """Return whether ``holds`` covers ``domain``, if need be for sizes that are stated.
 
         A condition that excludes usual sizes is none that a program is meant to have.
         """
-        known = domain.intersect(self.of_parameters(domain))
+        ranges = self.of_parameters(domain)
+        known = domain.intersect(ranges)
         outside = self._over_sizes(known.subtract(holds))
         if outside.is_empty():
             return True
@@ -147,8 +150,10 @@ class RangeProver:
             alike = " and ".join(f"{name} = {size}" for name in names)
             if not parameters_set(self._algebra.context, names, alike).is_disjoint(outside):
                 return False
-        ranges = self.of_parameters(domain)
-        self.stated = self.stated.intersect(self._over_sizes(outside.complement().gist(ranges)))
+        sizes = self._over_sizes(outside.complement().gist(ranges))
+        if otherwise in self.stated:
+            sizes = coalesced(self.stated[otherwise].intersect(sizes))
+        self.stated[otherwise] = sizes
         return True
 
     def _over_sizes(self, points: isl.Set) -> isl.Set:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.frontend.polynomial import Poly
-from eatss.isl_names import big_value, coalesced, linear_function
+from eatss.isl_names import big_value, coalesced, constant_value, linear_function
 
 MAX_PIECES = 200
 
@@ -123,6 +123,11 @@ class ValueAlgebra:
                 return self._with_known(value).constant_value
             return value.constant_value
         return None
+
+    def number(self, value: Value) -> int | None:
+        """Return the value if it is a number, however it is written."""
+        constant = self.constant_of(value)
+        return constant_value(self.function(value)) if constant is None else constant
 
     def floor_divide(self, value: Value, divisor: int) -> isl.PwAff:
         """Return ``⌊value / divisor⌋`` for a positive divisor."""

@@ -13,7 +13,7 @@ from eatss.model.predicted_cuda import Structures, cuda_problems
 from eatss.model.predicted_ppcg import ppcg_problems
 from eatss.model.problem import Direction, Problem, TableProblem, Variable
 from eatss.model.selection import KernelSelection, Selection
-from eatss.model.table_proof import table_to_smt2
+from eatss.model.table_proof import symbol, table_to_smt2
 from eatss.model.uniform import build_uniform_problem, position_name
 from eatss.polynomial import Polynomial
 
@@ -193,7 +193,7 @@ def _size(name: str) -> str:
 def _symbol(name: str) -> str:
     """Return a symbol, quoted where the language asks for it."""
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
-    return name if plain else f"|{name.replace('|', '!').replace(chr(92), '!')}|"
+    return name if plain else symbol(name)
 
 
 def _comment(text: str) -> str:

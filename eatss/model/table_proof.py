@@ -107,8 +107,8 @@ def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
 
 
 def symbol(name: str) -> str:
-    """Return a variable's name as a symbol."""
-    return f"|{name}|"
+    """Return a name as a quoted symbol, which has no bar and no backslash."""
+    return f"|{name.replace('|', '!').replace(chr(92), '!')}|"
 
 
 def _explained(problem: TableProblem) -> list[str]:

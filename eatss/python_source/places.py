@@ -25,7 +25,8 @@ _HINTS = {
     Code.DATA_DEPENDENT_BOUND.value: "pass it as a parameter: m: eatss.Param",
     Code.DATA_DEPENDENT_CONDITION.value: "write the choice as an expression: "
     "x = a if condition else b",
-    Code.BOUND_WRITTEN.value: "write its expression here, or give it a value once only",
+    Code.BOUND_WRITTEN.value: "write its expression here, or set it to one before, in each "
+    "round of the loop",
 }
 """Hints that are otherwise for Python than for C."""
 

@@ -62,7 +62,7 @@ CASES = [
     ("EATSS-F031", LOOP + "i++;", "i++;"[:3], ""),
     ("EATSS-F031", LOOP + "for (i = 0; i < 3; i++) A[i] = 0;", "i = 0", ""),
     ("EATSS-F032", LOOP + "{ n = 3; A[i] = 0; }", "n", ""),
-    ("EATSS-F032", "k = 3; A[k] = 0;", "k", ""),
+    ("EATSS-F032", "A[k] = 0; k = 3;", "k]", ""),
     ("EATSS-F033", LOOP + "A[i] = 0; A[i] = 1;", "i", ""),
     ("EATSS-F033", LOOP + "A[i] = 0; t = i;", "i", ""),
     ("EATSS-F033", "i = 3; for (i = 0; i < n; i++) A[i] = 0;", "i = 3", ""),

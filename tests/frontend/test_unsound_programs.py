@@ -217,11 +217,6 @@ def test_a_local_with_an_affine_value_is_that_value(
     assert equal(statement.write.relation, "[n] -> { S0[i] -> A[i + 1] : 1 <= i and 2i + 2 <= n }")
 
 
-def test_a_local_that_is_written_again_is_data() -> None:
-    findings = _findings(_function("for (int i = 1; i < n; i++) { int k = i; k += 1; A[k] = 1; }"))
-    assert findings[0].code == "EATSS-F032"
-
-
 def test_a_size_in_a_condition_is_no_fact(
     only: Callable[[str], Scop], equal: Callable[[isl.Set | isl.Map, str], bool]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pytest
@@ -73,6 +74,12 @@ def test_of_equal_rows_the_first_is_taken() -> None:
 
 def test_a_table_of_one_row_is_proven() -> None:
     assert solve_table(problem({(1, 2, 3): 0}), timeout_s=TIMEOUT_S).proven
+
+
+def test_a_name_may_have_any_letters() -> None:
+    names = ("i", "j", "staged:b[i | 1]")
+    named = replace(problem({(2, 1, 1): 5, (1, 1, 1): 7}), variables=names)
+    assert solve_table(named, timeout_s=TIMEOUT_S).proven
 
 
 def test_a_better_row_that_was_overlooked_is_our_own_fault(

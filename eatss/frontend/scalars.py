@@ -1,0 +1,448 @@
+"""Values of the integer scalars that a region sets, where they are affine.
+
+    k = 0;
+    for (i = 0; i < n; i++) { j = i + 1; a[k] = b[j]; k += 2; }
+
+reads ``b[i + 1]`` and writes ``a[2 * i]``. While statements are read in their order, the value that
+each scalar has is known or not known:
+
+- what is set to an affine value has it until it is set again;
+- what every round of a loop counts up by the same is closed form at the start of each round;
+- what a round sets is, in the next one, what it was for the counter before; at first what it was
+  before the loop;
+- after an ``if``, each arm says what it is where it was taken.
+
+Values of types that may wrap are known only where they provably do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.loops import Header, LoopReader
+from eatss.frontend.not_affine import NotAffineError
+from eatss.frontend.polynomial import Poly
+from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name
+from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.values import (
+    NonLinearError,
+    TooManyPiecesError,
+    Value,
+    extremum,
+    same,
+)
+
+_WRITES = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.VARIABLE)
+_LEAVES = (NodeKind.BREAK, NodeKind.CONTINUE, NodeKind.GOTO, NodeKind.RETURN)
+_NO_VALUE = (NotAffineError, NonLinearError, TooManyPiecesError)
+_ITSELF = "itself"
+_MAX_DISTANCE = 3
+"""From how many rounds before a value may come."""
+
+_MAX_TURNS = 8
+"""After how many rounds a scalar may be what it was."""
+
+_OTHERWISE = "a loop that counts would have less than no rounds otherwise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """A loop whose body sets the scalars of ``written``.
+
+    ``before`` is what was known before it; each round adds ``steps`` to some of them. Others have
+    the values of ``turns`` one after another, and again.
+    """
+
+    header: Header
+    outer: isl.Set
+    written: frozenset[Variable]
+    before: dict[Variable, Value]
+    steps: dict[Variable, Poly]
+    turns: dict[Variable, tuple[int, ...]]
+
+
+class ScalarValues:
+    """What is known of scalars; :attr:`AffineReader.scalars` holds it for those who read names."""
+
+    def __init__(self, symbols: SymbolTable, affine: AffineReader, loops: LoopReader) -> None:
+        self._symbols = symbols
+        self._affine = affine
+        self._algebra = affine.algebra
+        self._loops = loops
+        self._values = affine.scalars
+        self._followed: set[Variable] = set()
+        self.known: set[Variable] = set()
+
+    def follow(self, nodes: Sequence[Node]) -> None:
+        """Find the scalars whose values decide where something is, or that are counted."""
+        every = [node for root in nodes for node in root.preorder()]
+        for node in every:
+            if node.kind is NodeKind.SUBSCRIPT:
+                self._add(node.children[1:])
+            elif node.kind is NodeKind.FOR:
+                self._add(node.children[:-1])
+            elif node.kind is NodeKind.IF or _is_count(node):
+                self._add(node.children[:1])
+        before = -1
+        while before != len(self._followed):
+            before = len(self._followed)
+            for node in every:
+                if self._written(node) in self._followed:
+                    self._add(node.children)
+
+    def _add(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            for part in node.preorder():
+                variable = self._symbols.of(part) if part.kind is NodeKind.NAME else None
+                if variable is not None and self._may_follow(variable):
+                    self._followed.add(variable)
+
+    @staticmethod
+    def _may_follow(variable: Variable) -> bool:
+        shape = variable.shape
+        is_integer = shape.element.is_integer and not shape.qualified_volatile
+        return variable.is_scalar and is_integer and variable.role is Role.DATA
+
+    def _written(self, node: Node) -> Variable | None:
+        """Return the scalar that a node sets, or that it declares."""
+        if node.kind not in _WRITES:
+            return None
+        name = node if node.kind is NodeKind.VARIABLE else base_name(node.children[0])
+        variable = None if name is None else self._symbols.of(name)
+        return variable if variable is not None and variable.is_scalar else None
+
+    # -- statements -----------------------------------------------------------------
+
+    def after(self, node: Node, domain: isl.Set) -> Value | None:
+        """Return what the scalar that a statement sets is then, ``None`` if that is not known."""
+        variable = self._written(node)
+        if variable not in self._followed:
+            return None
+        try:
+            value = self._new_value(node, self._values.get(variable), domain)
+            return value if value is not None and self._fits(variable, value, domain) else None
+        except _NO_VALUE:
+            return None
+
+    def _new_value(self, node: Node, before: Value | None, domain: isl.Set) -> Value | None:
+        if node.kind is NodeKind.VARIABLE or (node.kind is NodeKind.ASSIGN and not node.op):
+            return self._affine.value(node.children[-1], domain) if node.children else None
+        if before is None:
+            return None
+        if node.kind is NodeKind.STEP:
+            return self._algebra.add(before, Poly.constant(1 if node.op.endswith("++") else -1))
+        target, value = node.children
+        if target.type != value.type and node.op not in ("+", "-"):
+            return None
+        whole = Node(NodeKind.BINARY, node.cursor, value.type, [target, value], op=node.op)
+        return self._affine.value(whole, domain)
+
+    def _fits(self, variable: Variable, value: Value, domain: isl.Set) -> bool:
+        """Return whether a value is one of the scalar's type; that of ``int`` does not overflow."""
+        kind = variable.shape.element
+        if kind.signed and kind.bits >= 32:
+            return True
+        ranges = self._affine.ranges
+        if isinstance(value, Poly) and not value.is_linear:
+            return kind.bits >= 32 and ranges.sums_up(value, domain)
+        holds = self._algebra.at_least(value, Poly.constant(kind.minimum))
+        if kind.bits <= 32:
+            most = Poly.constant(kind.maximum)
+            holds = holds.intersect(self._algebra.at_least(most, value))
+        return ranges.proven(domain, holds)
+
+    def note(self, node: Node, value: Value | None) -> None:
+        """Note what a statement has set."""
+        variable = self._written(node)
+        if variable is not None:
+            self._put(variable, value)
+
+    def _put(self, variable: Variable, value: Value | None) -> None:
+        if value is None:
+            self._values.pop(variable, None)
+        else:
+            self._values[variable] = value
+            self.known.add(variable)
+
+    def forget(self, node: Node) -> None:
+        """Note that any statement below a node may have run, or not."""
+        for variable in self._all_written(node):
+            self._put(variable, None)
+
+    def _all_written(self, node: Node) -> set[Variable]:
+        found = (self._written(part) for part in node.preorder())
+        return {variable for variable in found if variable is not None}
+
+    # -- conditions -----------------------------------------------------------------
+
+    def now(self) -> dict[Variable, Value]:
+        """Return what is known here."""
+        return dict(self._values)
+
+    def restore(self, known: dict[Variable, Value]) -> None:
+        """Go back to what was known."""
+        self._values.clear()
+        self._values.update(known)
+
+    def join(self, holds: isl.Set, if_true: dict[Variable, Value]) -> None:
+        """Note what is known after an ``if``: now is the end of the other arm."""
+        if_false = self.now()
+        for variable in if_true.keys() | if_false.keys():
+            yes, no = if_true.get(variable), if_false.get(variable)
+            value = None
+            if yes is not None and no is not None:
+                value = yes if same(yes, no) else self._chosen(holds, yes, no)
+            self._put(variable, value)
+
+    def _chosen(self, holds: isl.Set, yes: Value, no: Value) -> Value | None:
+        try:
+            return self._algebra.choose(holds, yes, no)
+        except _NO_VALUE:
+            return None
+
+    # -- loops ----------------------------------------------------------------------
+
+    def enter(self, header: Header, outer: isl.Set) -> Rounds:
+        """Come to a loop: what its rounds set is not known in its header."""
+        before = self.now()
+        written = self._all_written(header.body)
+        for variable in written:
+            self._put(variable, None)
+        steps: dict[Variable, Poly] = {}
+        turns: dict[Variable, tuple[int, ...]] = {}
+        if not _leaves(header.body):
+            for variable in written & self._followed & before.keys():
+                step = self._net(variable, [header.body], outer)
+                if step is not None:
+                    steps[variable] = step
+                    continue
+                numbers = self._turns(variable, header.body, before[variable], outer)
+                if numbers:
+                    turns[variable] = numbers
+        return Rounds(
+            header=header,
+            outer=outer,
+            written=frozenset(written),
+            before=before,
+            steps=steps,
+            turns=turns,
+        )
+
+    def _turns(
+        self, variable: Variable, body: Node, before: Value, domain: isl.Set
+    ) -> tuple[int, ...]:
+        """Return the numbers that a scalar is in turn, as by ``t = 1 - t``."""
+        plain = body.children if body.kind is NodeKind.COMPOUND else [body]
+        setting = [node for node in plain if variable in self._all_written(node)]
+        first = self._algebra.constant_of(before)
+        if len(setting) != 1 or self._written(setting[0]) is not variable or first is None:
+            return ()
+        numbers = [first]
+        while len(numbers) <= _MAX_TURNS:
+            self._values[variable] = Poly.constant(numbers[-1])
+            value = self.after(setting[0], domain)
+            del self._values[variable]
+            number = None if value is None else self._algebra.number(value)
+            if number is None:
+                return ()
+            if number == first:
+                return tuple(numbers)
+            numbers.append(number)
+        return ()
+
+    def begin(self, rounds: Rounds, name: str, domain: isl.Set) -> None:
+        """Note what is known at the start of a round, whose counter is called ``name``."""
+        header = rounds.header
+        if not rounds.written or _leaves(header.body):
+            return
+        try:
+            start = self._loops.start(header, rounds.outer)
+            distance = self._algebra.add(Poly.unknown(name), start, -1)
+        except _NO_VALUE:
+            return
+        for variable, step in rounds.steps.items():
+            before = rounds.before[variable]
+            self._put(
+                variable, self._counted(variable, before, step, distance, header.step, domain)
+            )
+        for variable, turns in rounds.turns.items():
+            self._put(variable, self._in_turn(turns, distance, header.step))
+        self._from_rounds_before(rounds, name, start, domain)
+
+    def _in_turn(self, turns: tuple[int, ...], distance: Value, stride: int) -> Value | None:
+        """Return what a scalar is that has the same values again after some rounds."""
+        every = len(turns) * stride
+        ahead = self._algebra.scale(distance, 1 if stride > 0 else -1)
+        place = self._algebra.modulo(ahead, abs(every))
+        value: Value | None = Poly.constant(turns[0])
+        for at in range(1, len(turns)):
+            here = self._algebra.equal(place, Poly.constant(at * abs(stride)))
+            value = None if value is None else self._chosen(here, Poly.constant(turns[at]), value)
+        return value
+
+    def _from_rounds_before(self, rounds: Rounds, name: str, start: Value, domain: isl.Set) -> None:
+        """Note what scalars are that were set in a round before, and at first before the loop."""
+        header = rounds.header
+        earlier = Poly.unknown(name).plus(Poly.constant(header.step), -1)
+        values: dict[Variable, tuple[Value, ...]] = {}  # in the first rounds, and in later ones
+        for _ in range(_MAX_DISTANCE):
+            last = self._at_end(header.body, domain)
+            for variable in rounds.written & rounds.before.keys() - self._values.keys():
+                then = last.get(variable)
+                if isinstance(then, Poly):
+                    later: tuple[Value, ...] = (then,)
+                else:
+                    others = (one for one in values if self._values.get(one) is then)
+                    later = next((values[one] for one in others), ())
+                if not later or not isinstance(later[-1], Poly):
+                    continue
+                shifted = later[-1].with_unknown(name, earlier)
+                values[variable] = (rounds.before[variable], *later[:-1], shifted)
+                self._put(variable, self._by_round(values[variable], name, start, header.step))
+
+    def _by_round(
+        self, values: tuple[Value, ...], name: str, start: Value, stride: int
+    ) -> Value | None:
+        value: Value | None = values[-1]
+        for number in reversed(range(len(values) - 1)):
+            at = self._algebra.add(start, Poly.constant(number * stride))
+            here = self._algebra.equal(Poly.unknown(name), at)
+            value = None if value is None else self._chosen(here, values[number], value)
+        return value
+
+    def leave(self, rounds: Rounds) -> None:
+        """Note what is known after a loop."""
+        for variable in rounds.written:
+            self._put(variable, None)
+        count = self._loops.rounds(rounds.header, rounds.outer) if rounds.steps else None
+        if count is None:
+            return
+        for variable, step in rounds.steps.items():
+            value = self._total(rounds.before[variable], step, count, rounds.outer)
+            if value is not None and self._fits(variable, value, rounds.outer):
+                self._put(variable, value)
+
+    def _counted(
+        self,
+        variable: Variable,
+        before: Value,
+        step: Poly,
+        distance: Value,
+        stride: int,
+        domain: isl.Set,
+    ) -> Value | None:
+        """Return what a scalar is where the counter is so far from its start."""
+        constant = step.constant_value
+        try:
+            if constant is not None and constant % stride == 0:
+                change = self._algebra.scale(distance, constant // stride)
+            elif constant is not None:
+                ahead = self._algebra.scale(distance, 1 if stride > 0 else -1)
+                change = self._algebra.scale(
+                    self._algebra.floor_divide(ahead, abs(stride)), constant
+                )
+            elif isinstance(distance, Poly) and abs(stride) == 1:
+                change = step.times(distance).scaled(stride)
+            else:
+                return None
+            value = self._algebra.add(before, change)
+            return value if self._fits(variable, value, domain) else None
+        except _NO_VALUE:
+            return None
+
+    def _total(self, before: Value, step: Poly, count: Poly, outer: isl.Set) -> Value | None:
+        constant = step.constant_value
+        try:
+            if self._is_counted(count, outer):
+                return self._algebra.add(before, step.times(count))
+            if constant is None:
+                return None
+            most = extremum(is_max=True, left=count, right=Poly.constant(0))
+            return self._algebra.add(before, self._algebra.scale(most, constant))
+        except _NO_VALUE:
+            return None
+
+    def _is_counted(self, count: Poly, domain: isl.Set) -> bool:
+        """Return whether a number of rounds is one, and not a negative number for none."""
+        return self._affine.ranges.proven_or_stated(
+            domain, self._algebra.at_least(count, Poly.constant(0)), _OTHERWISE
+        )
+
+    def _at_end(self, body: Node, domain: isl.Set) -> dict[Variable, Value]:
+        """Return what is known after a round of which nothing but plain statements is followed."""
+        before = self.now()
+        self._run(body, domain)
+        last = self.now()
+        self.restore(before)
+        return last
+
+    def _run(self, node: Node, domain: isl.Set) -> None:
+        if node.kind in (NodeKind.COMPOUND, NodeKind.DECLARATIONS):
+            for child in node.children:
+                self._run(child, domain)
+        elif len(self._all_written(node)) == 1 and self._written(node) is not None:
+            self.note(node, self.after(node, domain))
+        else:
+            self.forget(node)
+
+    def _net(self, variable: Variable, nodes: Sequence[Node], domain: isl.Set) -> Poly | None:
+        """Return what statements add to a scalar, each time the same."""
+        total = Poly({})
+        for node in nodes:
+            if variable not in self._all_written(node):
+                continue
+            try:
+                change = self._net_of(variable, node, domain)
+            except _NO_VALUE:
+                return None
+            if not isinstance(change, Poly):
+                return None
+            total = total.plus(change)
+        return total
+
+    def _net_of(self, variable: Variable, node: Node, domain: isl.Set) -> Value | None:
+        if node.kind is NodeKind.COMPOUND:
+            return self._net(variable, node.children, domain)
+        if node.kind is NodeKind.FOR:
+            return self._net_of_loop(variable, node, domain)
+        if self._written(node) is not variable or len(self._all_written(node)) > 1:
+            return None
+        return self._net_of_statement(variable, node, domain)
+
+    def _net_of_loop(self, variable: Variable, node: Node, domain: isl.Set) -> Value | None:
+        header = self._loops.header(node)
+        inside = self._net(variable, [header.body], domain)
+        count = self._loops.rounds(header, domain)
+        if inside is None or count is None:
+            return None
+        with self._affine.ranges.stating():
+            return inside.times(count) if self._is_counted(count, domain) else None
+
+    def _net_of_statement(self, variable: Variable, node: Node, domain: isl.Set) -> Value | None:
+        """Return what ``v += e`` or ``v = v + e`` adds to ``v``."""
+        itself = Poly.unknown(_ITSELF)
+        self._values[variable] = itself
+        try:
+            total = self._new_value(node, itself, domain)
+        finally:
+            del self._values[variable]
+        if not isinstance(total, Poly):
+            return None
+        change = total.plus(itself, -1)
+        return None if _ITSELF in change.unknowns else change
+
+
+def _is_count(node: Node) -> bool:
+    """Return whether a statement adds a constant to a variable."""
+    if node.kind is NodeKind.STEP:
+        return True
+    is_sum = node.kind is NodeKind.ASSIGN and node.op in ("+", "-")
+    return is_sum and node.children[1].kind is NodeKind.INT
+
+
+def _leaves(body: Node) -> bool:
+    return any(node.kind in _LEAVES for node in body.preorder())

@@ -1,0 +1,132 @@
+"""Integer scalars that a region sets count as what they are set to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import and_, or_, xor
+
+import islpy as isl
+import pytest
+
+from eatss.diagnostics import InputError
+from eatss.frontend import parse_source
+from eatss.scops import Scop
+
+Only = Callable[[str], Scop]
+Equal = Callable[[isl.Set | isl.Map, str], bool]
+
+LOOP = "for (int i = 0; i < n; i++)"
+
+
+def function(body: str, after: str = "") -> str:
+    arguments = "int n, int m, double *a, double *b, double A[3][n], int *c"
+    return (
+        f"void f({arguments}) {{\nint j, k, t;\nunsigned u;\nshort s;\n"
+        f"#pragma scop\n{body}\n#pragma endscop\n{after}\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "subscript"),
+    [
+        (f"{LOOP} {{ j = i + 1; a[j] = 0; }}", "i + 1"),
+        (f"{LOOP} {{ j = i; j += 2; a[j] = 0; }}", "i + 2"),
+        (f"{LOOP} {{ j = 2 * i; k = j - 1; a[k] = 0; }}", "2i - 1"),
+        (f"k = 0; {LOOP} {{ a[k] = 0; k += 2; }}", "2i"),
+        (f"k = -1; {LOOP} {{ k++; a[k] = 0; k++; }}", "2i"),
+        (f"k = n; {LOOP} {{ --k; a[k] = 0; }}", "n - i - 1"),
+        (f"k = m; {LOOP} {{ a[k] = 0; k = k + 3; }}", "m + 3i"),
+        ("k = 0; for (int i = n; i > 0; i -= 2) { a[k] = 0; k++; }", "floor((n - i) / 2)"),
+        (f"k = 0; {LOOP} {{ a[k] = 0; for (j = 0; j < 4; j++) k++; }}", "4i"),
+        (f"k = 0; {LOOP} k++; for (int i = 0; i < 1; i++) a[k] = 0;", "max(n, 0)"),
+        (f"k = n - 1; {LOOP} {{ a[k] = 0; k = i; }}", "n - 1 : i = 0; i - 1 : i > 0"),
+        (
+            f"k = n - 1; t = n - 2; {LOOP} {{ a[t] = 0; t = k; k = i; }}",
+            "n - 2 : i = 0; n - 1 : i = 1; i - 2 : i > 1",
+        ),
+        (f"t = 0; {LOOP} {{ a[t] = 0; t = 1 - t; }}", "i mod 2"),
+        (f"t = 0; {LOOP} {{ a[t] = 0; t ^= 1; }}", "i mod 2"),
+        (f"t = 0; {LOOP} {{ a[t] = 0; t = (t + 1) % 3; }}", "i mod 3"),
+        (f"{LOOP} {{ t = i == 0 ? i : i - 1; a[t] = 0; }}", "max(i - 1, 0)"),
+        (f"{LOOP} {{ if (i == 0) t = 0; else t = i - 1; a[t] = 0; }}", "max(i - 1, 0)"),
+        (f"{LOOP} {{ t = i + 1; if (t >= n) t = n - 1; a[t] = 0; }}", "min(i + 1, n - 1)"),
+        (f"{LOOP} {{ j = i; if (c[i]) {{ j = i + 1; }} j = i + 2; a[j] = 0; }}", "i + 2"),
+        (f"u = 0; {LOOP} {{ a[u] = 0; u++; }}", "i"),
+        ("s = 0; for (int i = 0; i < 9; i++) { a[s] = 0; s += 2; }", "2i"),
+    ],
+)
+def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str, only: Only, equal: Equal) -> None:
+    scop = only(function(body))
+    statement = next(s for s in scop.statements if s.write.array == "a")
+    pieces = "; ".join(
+        f"{statement.name}[i] -> a[{piece}]" if ":" not in piece else
+        f"{statement.name}[i] -> a[{piece.split(':')[0]}] : {piece.split(':')[1]}"
+        for piece in subscript.split(";")
+    )  # fmt: skip
+    expected = isl.Map.read_from_str(scop.isl_context, f"[n, m] -> {{ {pieces} }}")
+    relation = statement.write.relation
+    assert relation.is_equal(expected.intersect_domain(statement.domain)), str(relation)
+    assert {s.write.array for s in scop.statements} <= {"a"}  # the scalar is set by nothing
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{LOOP} {{ a[k] = 0; k = i; }}",  # what was it before?
+        f"k = 0; {LOOP} {{ if (c[i] > 0) k++; b[k] = 0; }}",
+        f"k = 0; {LOOP} {{ if (i > 5) continue; a[k] = 0; k++; }}",
+        f"k = 0; {LOOP} for (j = 0; j <= i; j++) {{ a[k] = 0; k++; }}",
+        f"k = 0; {LOOP} {{ a[k] = 0; k += c[i]; }}",
+        f"k = 0; {LOOP} {{ if (c[i]) k = 1; a[k] = 0; }}",
+        f"{LOOP} k = i; a[k] = 0;",
+        f"s = 0; {LOOP} {{ a[s] = 0; s += 2; }}",  # beyond its type
+        f"u = 5; {LOOP} {{ a[u] = 0; u--; }}",
+    ],
+)
+def test_a_scalar_that_is_not_known_is_refused(body: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_source(function(body))
+    assert {one.code for one in caught.value.diagnostics} == {"EATSS-F032"}
+
+
+def test_each_arm_begins_with_what_was_known_before(only: Only, equal: Equal) -> None:
+    arms = "if (c[i]) { j = i + 1; a[j] = 1; } else b[j] = 0;"
+    scop = only(function(f"{LOOP} {{ j = i; {arms} }}"))
+    for array, subscript in (("a", "i + 1"), ("b", "i")):
+        (statement,) = (s for s in scop.statements if s.write.array == array)
+        relation = f"[n] -> {{ {statement.name}[i] -> {array}[{subscript}] : 0 <= i < n }}"
+        assert equal(statement.write.relation, relation)
+
+
+def test_a_scalar_that_is_read_after_the_region_is_set_there(only: Only, equal: Equal) -> None:
+    body = f"k = 0; {LOOP} {{ a[k] = 0; k++; }}"
+    scop = only(function(body, after="c[0] = k;"))
+    assert [s.write.array for s in scop.statements] == ["k", "a", "k"]
+    assert all(access.array != "k" for s in scop.statements for access in s.reads)
+    again = only(function(body, after="k = 1; c[0] = k;"))
+    assert [s.write.array for s in again.statements] == ["a"]
+
+
+def test_counted_scalars_give_linearised_subscripts(only: Only, equal: Equal) -> None:
+    body = f"k = 0; {LOOP} for (j = 0; j < m; j++) {{ a[k] = b[k]; k++; }}"
+    (statement,) = only(function(body)).statements
+    assert equal(
+        statement.write.relation,
+        "[n, m] -> { S0[i, j] -> a[i, j] : 0 <= i < n and 0 <= j < m }",
+    )
+    text = "for (t = 0; t < m; t++) { int at = (i * n + j) * m + t; b[at] = 0; }"
+    scop = only(function(f"{LOOP} for (j = 0; j < n; j++) {text}"))
+    assert scop.array("b").n_dims == 3
+
+
+@pytest.mark.parametrize("mask", [1, 3, 6, 13, -4, -3, 0])
+@pytest.mark.parametrize("operator", ["&", "|", "^"])
+def test_bits_are_those_of_c(operator: str, mask: int, only: Only) -> None:
+    loop = f"for (int i = -9; i < 9; i++) p[((i {operator} {mask}) & 15) + (~i & 3)] = 0;"
+    scop = only(f"void f(double *p) {{\n#pragma scop\n{loop}\n#pragma endscop\n}}\n")
+    (statement,) = scop.statements
+    bits = {"&": and_, "|": or_, "^": xor}[operator]
+    pairs = "; ".join(f"S0[{i}] -> p[{(bits(i, mask) & 15) + (~i & 3)}]" for i in range(-9, 9))
+    assert statement.write.relation.is_equal(
+        isl.Map.read_from_str(scop.isl_context, f"{{{pairs}}}")
+    )
