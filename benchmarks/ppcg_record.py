@@ -29,7 +29,7 @@ def main() -> None:
             source = cases.KERNELS / f"{kernel}.c"
             for selects in (True, False):
                 cases.build(source, work, ppcg, arguments=[cases.SMALL], selects=selects)
-        for stem in ("scaled", "several", "serial", "wrong"):
+        for stem in ("rows", "scaled", "several", "serial", "wrong"):
             source = cases.written(work / "c", f"{stem}.c", getattr(cases, stem.upper()))
             with suppress(EatssError):
                 cases.build(source, work, ppcg)

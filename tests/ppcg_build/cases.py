@@ -28,6 +28,25 @@ void scaled(double a, double x[N][N], double y[N][N])
 """
 SIZE = "#ifndef N\n#define N 100\n#endif\n"
 
+ROWS = """\
+#ifndef N
+#define N 60
+#endif
+void rows(float A[N][8], float x[N], float y[N][8])
+{
+#pragma scop
+    for (int i = 0; i < N; i++) {
+        x[i] = 0;
+        for (int j = 0; j < 8; j++)
+            x[i] += A[i][j];
+        x[i] /= 8;
+        for (int j = 0; j < 8; j++)
+            y[i][j] = A[i][j] - x[i];
+    }
+#pragma endscop
+}
+"""
+
 SEVERAL = """\
 void several(int n, float A[n][n], float B[100])
 {

@@ -128,6 +128,17 @@ def test_several_regions_are_compared_with_the_kernels_that_eatss_expects(
     assert verify(tmp_path / "out", device="cpu").status == "ok"
 
 
+@pytest.mark.parametrize("selects", [True, False])
+def test_kernels_of_ppcg_that_are_for_no_other_size_can_be_verified(
+    selects: bool, recorded: Path, tmp_path: Path
+) -> None:
+    source = cases.written(tmp_path / "c", "rows.c", cases.ROWS)
+    made = cases.build(source, tmp_path / "out", recorded, selects=selects)
+    assert made.warnings == ()
+    assert made.program == tmp_path / "out" / "rows.eatss"
+    assert verify(tmp_path / "out", device="cpu").status == "ok"
+
+
 @pytest.mark.long
 def test_many_builds_into_one_folder_do_not_meet(recorded: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
