@@ -73,9 +73,9 @@ def select(
     Safe to call from several threads at once; equal input gives equal output.
 
     Args:
-        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with a
-            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
-            ``"FILE.py:NAME"``.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with
+            several lines or the body of a function), or loops in Python: what ``eatss.scop``
+            made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         gpu: Name of a card (``"a100"``), ``"auto"`` for the one in this machine, path of a TOML
             profile, or a profile.
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
@@ -148,9 +148,9 @@ def predict(
     for the energy objective.
 
     Args:
-        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with a
-            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
-            ``"FILE.py:NAME"``.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with
+            several lines or the body of a function), or loops in Python: what ``eatss.scop``
+            made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         gpu: Name of a card, ``"auto"`` for the one in this machine, path of a TOML profile, or a
             profile.
         target: Whose code: ``"ppcg"``, or ``"cuda"`` for that of :func:`codegen`.
@@ -218,9 +218,9 @@ def inspect(
     The isl objects of the result belong to one isl context: use a result in one thread at a time.
 
     Args:
-        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with a
-            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
-            ``"FILE.py:NAME"``.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with
+            several lines or the body of a function), or loops in Python: what ``eatss.scop``
+            made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         volume: How tile volumes are counted, ``"product"`` or ``"footprint"``.
         cut: Whose kernels: PPCG's (``"ppcg"``), or those that :func:`codegen` makes (``"eatss"``).
         **reading: Those of :class:`Reading`.
@@ -260,9 +260,9 @@ def codegen(
     With ``dtype`` the macro that names the type in the source is defined.
 
     Args:
-        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with a
-            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
-            ``"FILE.py:NAME"``.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with
+            several lines or the body of a function), or loops in Python: what ``eatss.scop``
+            made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         gpu: Name of a card (``"h200"``), ``"auto"`` for the one in this machine, path of a TOML
             profile, or a profile.
         output: A folder to write the program to, with its launch plan, a README and the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -29,6 +30,14 @@ def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MiB", os.fspath(path))
     return data
+
+
+_BODY = re.compile(r"\)\s*\{.*[;}]\s*\Z", re.DOTALL)
+
+
+def is_c_text(source: object) -> bool:
+    """Tell C text from the path of a file: it has several lines, or the body of a function."""
+    return isinstance(source, str) and ("\n" in source or _BODY.search(source) is not None)
 
 
 def folder_named(name: str | os.PathLike[str]) -> Path:

@@ -51,9 +51,9 @@ def measure(
     """Measure time and energy of a generated program, or of one generated from a C file.
 
     Args:
-        source: Folder of ``eatss codegen``, path of a C file, C source text (a ``str`` with a
-            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
-            ``"FILE.py:NAME"``. A folder is measured as it is.
+        source: Folder of ``eatss codegen``, path of a C file, C source text (a ``str`` with
+            several lines or the body of a function), or loops in Python: what ``eatss.scop``
+            made, ``"FILE.py"`` or ``"FILE.py:NAME"``. A folder is measured as it is.
         options: How to measure.
         reading: How C is read, and the card that is selected for; by default the one in this
             machine.

@@ -10,7 +10,7 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.files import folder_named, read_regular, write_whole
+from eatss.files import folder_named, is_c_text, read_regular, write_whole
 from eatss.frontend import parse_source
 from eatss.frontend.files import path_for_clang
 from eatss.supervisor import Outcome, Worker
@@ -139,3 +139,18 @@ def test_what_a_killed_compiler_leaves_goes_with_the_folder_of_the_run(
     (worker,) = started
     assert isinstance(worker.job, Job)
     assert worker.environment["TMPDIR"] == worker.job.work
+
+
+@pytest.mark.parametrize(
+    ("source", "is_text"),
+    [
+        ('void f(int n, double a[n]) { _Pragma("scop") a[0] = n; _Pragma("endscop") }', True),
+        ("void f(void)\n{\n}", True),
+        ("kernels/gemm.c", False),
+        ("a (copy) {1}.c", False),
+        (Path("void f(int n) { n = 1; }"), False),
+        (7, False),
+    ],
+)
+def test_c_text_is_told_from_the_path_of_a_file(source: object, is_text: bool) -> None:
+    assert is_c_text(source) is is_text

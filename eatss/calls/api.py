@@ -13,6 +13,7 @@ from eatss.calls.callable import JitFunction, ProfileOf
 from eatss.calls.options import CallOptions
 from eatss.calls.programs import ProgramMaker, SourceMaker
 from eatss.diagnostics import EatssError
+from eatss.files import is_c_text
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.this_machine import AUTO, is_auto, profile_of_cuda_device
@@ -50,7 +51,7 @@ def jit(
 
     Args:
         source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with
-            a line break), or what :func:`eatss.scop` made.
+            several lines or the body of a function), or what :func:`eatss.scop` made.
         gpu: The card selected for: ``"auto"`` is the one that the arrays are on. Name of a shipped
             profile, path of a TOML profile, or a profile.
         specialize: Compile the sizes into the machine code: fastest, and compiled again for other
@@ -104,7 +105,7 @@ def _placed(source: object) -> tuple[Any, str]:
     Raises:
         InputError: ``EATSS-C004``, it is no source.
     """
-    if isinstance(source, str) and "\n" in source:
+    if is_c_text(source):
         return source, "<source>"
     if isinstance(source, str | PathLike):
         title = source if isinstance(source, str) else Path(fspath(source)).name

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from eatss.files import is_c_text
 from eatss.frontend.files import read_bytes
 from eatss.program import Original
 
@@ -32,7 +33,7 @@ class OriginalFiles:
 
 def program_name(source: str | os.PathLike[str], function: str) -> str:
     """Return the name of the program made from a path, or from text that has ``function``."""
-    if _is_text(source):
+    if is_c_text(source):
         return function
     return _UNUSUAL.sub("_", re.sub("^-", "_", Path(source).stem)) or function
 
@@ -60,7 +61,7 @@ def original_files(
     Raises:
         InputError: the file cannot be read.
     """
-    if _is_text(source):
+    if is_c_text(source):
         assert isinstance(source, str)
         home, own_name = Path.cwd(), f"{name}.c"
         data = source.encode("utf-8", "surrogateescape")
@@ -103,10 +104,6 @@ def headers_of(source: Path, include_dirs: Sequence[Path]) -> tuple[Path, ...]:
     home = Path(os.path.normpath(source.absolute().parent))
     searched = [Path(os.path.normpath(folder.absolute())) for folder in include_dirs]
     return tuple(sorted({path for path, _ in _headers(read_bytes(str(source)), home, searched)}))
-
-
-def _is_text(source: str | os.PathLike[str]) -> bool:
-    return isinstance(source, str) and "\n" in source
 
 
 def _headers(data: bytes, home: Path, searched: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from eatss.diagnostics import input_error
 from eatss.explore.identity import generator_version
 from eatss.explore.nouns import SourceText
-from eatss.files import folder_named
+from eatss.files import folder_named, is_c_text
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.gpu.this_machine import AUTO
@@ -49,7 +49,7 @@ def source_text(source: str | PathLike[str] | PythonScop, reading: Reading) -> S
     """Return a source as other processes can read it; loops in Python that are no file's are C."""
     if isinstance(source, str | PathLike):
         text = fspath(located(source))
-        known = text if "\n" in text else str(Path(text).absolute())
+        known = text if is_c_text(text) else str(Path(text).absolute())
     else:
         known = fspath(c_source(source))
     return SourceText.of(known, reading)

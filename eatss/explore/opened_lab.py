@@ -14,6 +14,7 @@ from eatss.explore.lab import Lab, LocalLab
 from eatss.explore.nouns import BenchJob, MakerJob
 from eatss.explore.options import SweepOptions
 from eatss.explore.setting import Setting
+from eatss.files import is_c_text
 
 MOST_MAKERS = 14
 
@@ -57,7 +58,7 @@ def _what(plan: Plan, job: MakerJob | None, options: SweepOptions) -> tuple[obje
     made_of: object = None
     if job is not None:
         text = job.source.source
-        content = text if "\n" in text else _source_bytes(text)
+        content = text if is_c_text(text) else _source_bytes(text)
         made_of = (replace(job, folder="", choices=()), content)
     measured = (options.seed, options.meter, options.timeout_s, options.compares)
     return (plan.path.absolute(), plan.space_text, made_of, *measured, options.objective)

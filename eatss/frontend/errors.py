@@ -78,6 +78,9 @@ def _record(
     text = message.message
     if message.category == _OWN_WORDS:
         text = f"#error {text}"
+    elif message.file == source.file and source.data[message.offset : message.offset + 1] == b"#":
+        text = "'#' within a line, where no directive begins"
+        hint = 'give the directive a line of its own, or write _Pragma("scop")'
     code = Code.UNDECLARED if undeclared else Code.SYNTAX
     findings.add(code, text, span=_span(message, source), hint=hint)
 

@@ -217,7 +217,7 @@ def place_region(
     if not inside:
         findings.add(
             Code.EMPTY_REGION, "region has no statements", span=span,
-            hint="put the loops between the pragmas",
+            hint="put the loops between the pragmas, on lines of their own",
         )  # fmt: skip
         return None
     return PlacedRegion(

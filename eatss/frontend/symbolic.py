@@ -17,6 +17,7 @@ import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
 from eatss.diagnostics import Diagnostic, InputError, Severity
+from eatss.files import is_c_text
 from eatss.frontend.agreement import agree
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.codes import Code
@@ -87,7 +88,7 @@ def parse_symbolic(
     """Read the regions of a file with its overridable macro sizes as parameters.
 
     Args:
-        source: a path, or C source text: a ``str`` of more than one line is text.
+        source: a path, or C source text: see :func:`~eatss.files.is_c_text`.
         options: as for ``parse_file``; a macro given there stays the number it is.
         numeric: the file as it is, where it was read with these options before; its sets and
             those of the result live in one isl context.
@@ -133,7 +134,7 @@ def type_macros(
 
 
 def _named_bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
-    if isinstance(source, str) and "\n" in source:
+    if isinstance(source, str) and is_c_text(source):
         return "<source>", source.encode("utf-8", "surrogateescape")
     file = os.fspath(source)
     return path_for_clang(file), read_bytes(file)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import EatssError, input_error
+from eatss.files import is_c_text
 from eatss.measurement.options import Variant
 from eatss.program import load_program, program_folder
 from eatss.shipped_kernels import located
@@ -28,13 +29,17 @@ def is_program(source: str | PathLike[str] | PythonScop) -> bool:
     Raises:
         InputError: ``EATSS-E051`` there is neither, ``EATSS-V0xx`` the folder holds no program.
     """
-    if not isinstance(source, str | PathLike) or "\n" in fspath(source):
+    if not isinstance(source, str | PathLike) or is_c_text(source):
         return False
     path = Path(fspath(located(source)))
-    if path.is_dir():
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except OSError:  # such as a name that is too long
+        is_folder = is_file = False
+    if is_folder:
         load_program(program_folder(path))
         return True
-    if path.suffix.partition(":")[0] in _SUFFIXES or path.is_file():
+    if path.suffix.partition(":")[0] in _SUFFIXES or is_file:
         return False
     raise input_error(
         "EATSS-E051",

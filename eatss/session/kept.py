@@ -19,7 +19,7 @@ from eatss.cache import Cache, key_of, versions
 from eatss.codec import decode, encode
 from eatss.diagnostics import Diagnostic, EatssError, InputError
 from eatss.extensions import Registry
-from eatss.files import folder_named, read_regular
+from eatss.files import folder_named, is_c_text, read_regular
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.keywords import changed
@@ -307,8 +307,7 @@ def _about(source: str | os.PathLike[str] | PythonScop, profile: GpuProfile | No
     elif not isinstance(source, str | os.PathLike):
         name = type(source).__name__  # who reads it says that it is no source
     else:
-        is_text = isinstance(source, str) and "\n" in source
-        name = "<source>" if is_text else os.fspath(source)
+        name = "<source>" if is_c_text(source) else os.fspath(source)
     return name if profile is None else f"{name} for {profile.name}"
 
 

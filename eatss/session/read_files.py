@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from eatss.files import read_regular
+from eatss.files import is_c_text, read_regular
 
 MAX_BYTES = 4 << 20
 _MAX_HEADERS = 2_000
@@ -51,7 +51,7 @@ def read_files(
     """
     if any(os.environ.get(name) for name in _SEARCHED):
         raise UnknownFilesError("the environment names folders of headers")
-    if isinstance(source, str) and "\n" in source:
+    if isinstance(source, str) and is_c_text(source):
         name, data = "", source.encode("utf-8", "surrogateescape")
         home = Path.cwd()
     else:

@@ -20,7 +20,7 @@ from eatss.analysis import VolumeKind
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.structure import SharedSum
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
-from eatss.files import folder_named
+from eatss.files import folder_named, is_c_text
 from eatss.forked import anew
 from eatss.frontend import (
     FrontendOptions,
@@ -79,7 +79,7 @@ class Session:
     The isl objects of a session belong to one isl context: use it in one thread at a time.
 
     Args:
-        source: path of a C file, C source text (a ``str`` of more than one line), or loops in
+        source: path of a C file, C source text (:func:`~eatss.files.is_c_text`), or loops in
             Python: what ``eatss.scop`` made, ``FILE.py`` or ``FILE.py:NAME``.
         reading: how it is read.
         cut: whose kernels are wanted: PPCG's, or those that eatss generates code for.
@@ -469,7 +469,7 @@ class Session:
 
     @property
     def _is_text(self) -> bool:
-        return isinstance(self.c_source, str) and "\n" in self.c_source
+        return is_c_text(self.c_source)
 
     @cached_property
     def _written(self) -> FrontendResult:

@@ -17,7 +17,7 @@ CASES = [
     ("EATSS-F012", LOOP + "for (j = 0; j < n; j++) B[i * j][0] = 0;", "i * j", ""),
     ("EATSS-F012", LOOP + "B[i * n][0] = 0;", "B[i * n][0]", ""),
     ("EATSS-F012", LOOP + "A[i / n] = 0;", "i / n", ""),
-    ("EATSS-F012", LOOP + "A[i ^ 1] = 0;", "i ^ 1", ""),
+    ("EATSS-F012", LOOP + "A[i ^ n] = 0;", "i ^ n", ""),
     ("EATSS-F012", LOOP + "A[(int) (i * 0.5)] = 0;", "i * 0.5", ""),
     ("EATSS-F013", LOOP + "for (j = 0; j < i * i; j++) A[j] = 0;", "i * i", ""),
     ("EATSS-F013", LOOP + "for (j = m * i; j < n; j++) A[j] = 0;", "m * i", ""),
@@ -95,6 +95,7 @@ CASES = [
     ("EATSS-F051", "for (i = 0; n > 3; i++) A[i] = 0;", "n > 3", ""),
     ("EATSS-F007", LOOP + "A[i] = 1 +;", ";", ""),
     ("EATSS-F007", LOOP + "A[i] = B;", "=", ""),
+    ("EATSS-F007", LOOP + "A[i] = 1; #pragma omp", "#pragma", ""),
     ("EATSS-F008", LOOP + "A[i] = unknown;", "u", ""),
 ]  # fmt: skip
 
