@@ -19,6 +19,7 @@ _EFFECTS = frozenset(
 _WRITES = (NodeKind.ASSIGN, NodeKind.STEP)
 _LEAVING = frozenset({NodeKind.RETURN, NodeKind.GOTO, NodeKind.LABEL})
 _MEMORY = frozenset({NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE, NodeKind.MEMBER, NodeKind.CALL})
+_TEXTUAL = frozenset({NodeKind.INT, NodeKind.FLOAT, NodeKind.VARIABLE})
 _FIRST_STATEMENT = {NodeKind.COMPOUND: 0, NodeKind.IF: 1, NodeKind.FOR: 3, NodeKind.LABEL: 0}
 """At which child the statements of a statement begin."""
 
@@ -96,11 +97,14 @@ class _Inliner:
     def _value(self, call: Node) -> Node | None:
         """Return what a call returns; ``None`` where that is not known."""
         definition = _definition(call.children[0])
-        value = None if definition is None else _returned_by(definition, self._types)
-        if value is None or value.type != call.type:
+        if definition is None:
             return None
-        if any(node.kind in _EFFECTS for node in value.preorder()):
+        body = read_tree(clang.children(definition)[-1], self._types)
+        if any(node.kind in _EFFECTS for node in body.preorder()):
             return None
+        value = self._returned(body.children, {})
+        if value is None or value.type != call.type or _called(body) != _called(value):
+            return None  # what nobody takes may have an effect
         return self._in_place_of(call, value, definition)
 
     def _statements(self, call: Node) -> Node | None:
@@ -115,7 +119,7 @@ class _Inliner:
         if body.children and _is_plain_return(body.children[-1]):
             body.children.pop()
         parts = list(body.preorder())
-        given = [node for argument in call.children[1:] for node in argument.preorder()]
+        given = [node for argument in call.children[1:] for node in _evaluated(argument)]
         if any(part.kind in _LEAVING or _is_array(part) for part in parts):
             return None
         if any(node.kind in _MEMORY for node in given):
@@ -142,6 +146,41 @@ class _Inliner:
         self._open.pop()
         return holder.children[0]
 
+    def _returned(self, statements: list[Node], values: Mapping[int, Node]) -> Node | None:
+        """Return what statements yield that only declare, choose and return.
+
+        Args:
+            statements: The statements.
+            values: What the variables hold that were declared before, by their declarations.
+        """
+        while statements and statements[0].kind is NodeKind.COMPOUND:
+            statements = statements[0].children
+        if not statements:
+            return None
+        first, *others = statements
+        if first.kind is NodeKind.RETURN and len(first.children) == 1:
+            return self._with(first.children[0], values)
+        if first.kind is NodeKind.DECLARATIONS and all(map(_is_value, first.children)):
+            for variable in first.children:
+                value = self._with(variable.children[0], values)
+                values = {**values, variable.declaration.hash: value}
+            return self._returned(others, values)
+        return self._chosen(first, others, values) if first.kind is NodeKind.IF else None
+
+    def _chosen(self, first: Node, others: list[Node], values: Mapping[int, Node]) -> Node | None:
+        """Return what an ``if`` and the statements behind it yield."""
+        test, *arms = first.children
+        if_true = self._returned([arms[0]], values)
+        if_false = self._returned([arms[1]] if len(arms) > 1 else others, values)
+        if if_true is None or if_false is None or if_true.type != if_false.type:
+            return None
+        return replace(
+            first,
+            kind=NodeKind.CONDITIONAL,
+            type=if_true.type,
+            children=[self._with(test, values), if_true, if_false],
+        )
+
     def _sees(self, body: Node, parameters: Sequence[Any]) -> bool:
         """Return whether a body that stands at a call names what it names in its function."""
         own = {parameter.hash for parameter in parameters}
@@ -161,7 +200,7 @@ class _Inliner:
             return False
         used = {n.declaration.hash for n in value.preorder() if n.kind is NodeKind.NAME}
         for parameter, argument in zip(parameters, arguments, strict=True):
-            kinds = {node.kind for node in argument.preorder()}
+            kinds = {node.kind for node in _evaluated(argument)}
             if kinds & _EFFECTS or (parameter.hash not in used and NodeKind.CALL in kinds):
                 return False
             wanted = shape_of(parameter, self._types)
@@ -171,22 +210,23 @@ class _Inliner:
                 return False
         return True
 
-    def _with(self, node: Node, given: Mapping[int, Node], place: Any) -> Node:
-        """Return a copy with arguments in the place of parameters; it stands at the call.
+    def _with(self, node: Node, given: Mapping[int, Node], place: Any = None) -> Node:
+        """Return a copy with what is given in the place of names.
 
-        Literals and declarations stay where they are, as their text says what they are.
+        Args:
+            node: What to copy.
+            given: What stands for variables, by their declarations.
+            place: The call at which the copy stands; literals and declarations stay where they are,
+                as their text says what they are.
         """
+        self._count()
         if node.kind is NodeKind.NAME and node.declaration.hash in given:
-            return self._copy(given[node.declaration.hash])
-        self._count()
+            return self._with(given[node.declaration.hash], {})
         children = [self._with(child, given, place) for child in node.children]
-        if node.kind in (NodeKind.INT, NodeKind.FLOAT, NodeKind.VARIABLE):
-            return replace(node, children=children)
-        return replace(node, children=children, cursor=place, is_inlined=True)
-
-    def _copy(self, node: Node) -> Node:
-        self._count()
-        return replace(node, children=[self._copy(child) for child in node.children])
+        found = replace(node, children=children)
+        if place is not None and node.kind not in _TEXTUAL:
+            found.cursor, found.is_inlined = place, True
+        return _element_of_address(found)
 
     def _count(self) -> None:
         self._added += 1
@@ -196,6 +236,44 @@ class _Inliner:
 
 def _is_plain_return(node: Node) -> bool:
     return node.kind is NodeKind.RETURN and not node.children
+
+
+def _is_value(variable: Node) -> bool:
+    """Return whether a declaration gives a plain variable a value."""
+    return (
+        variable.kind is NodeKind.VARIABLE
+        and variable.type.is_arithmetic
+        and len(variable.children) == 1
+        and clang.is_automatic(variable.cursor)
+    )
+
+
+def _element_of_address(node: Node) -> Node:
+    """Return ``a[i + j]`` for ``(&a[i])[j]``, and ``a[i]`` for ``*&a[i]``; else the node."""
+    if node.kind not in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+        return node
+    address, *index = node.children
+    if address.kind is not NodeKind.ADDRESS or address.children[0].kind is not NodeKind.SUBSCRIPT:
+        return node
+    element = address.children[0]
+    if not index:
+        return element
+    array, first = element.children
+    wider = max(first.type, index[0].type, key=lambda one: one.bits)
+    total = Node(NodeKind.BINARY, node.cursor, wider, op="+", is_inlined=True)
+    total.children = [first, *index]
+    return replace(node, children=[array, total])
+
+
+def _evaluated(argument: Node) -> Iterator[Node]:
+    """Yield the nodes of an argument whose values it takes: of ``&a[i]``, not the element."""
+    if argument.kind is NodeKind.ADDRESS and argument.children[0].kind is NodeKind.SUBSCRIPT:
+        argument = argument.children[0].children[1]
+    return argument.preorder()
+
+
+def _called(node: Node) -> set[str]:
+    return {part.name for part in node.preorder() if part.kind is NodeKind.CALL}
 
 
 def _is_array(node: Node) -> bool:
@@ -224,6 +302,10 @@ def _names_rows(argument: Node, wanted: Shape, types: TypeTable) -> bool:
 
     Sizes that are no numbers are equal where the program is defined (C99 6.7.5.2p6).
     """
+    if argument.kind is NodeKind.ADDRESS and argument.children[0].kind is NodeKind.SUBSCRIPT:
+        array, index = argument.children[0].children
+        is_plain = array.kind is NodeKind.NAME and index.type.is_integer
+        return is_plain and len(wanted.sizes) == 1 and _names_rows(array, wanted, types)
     if argument.kind is not NodeKind.NAME or argument.declaration is None:
         return False
     found = shape_of(argument.declaration, types)
@@ -236,30 +318,3 @@ def _names_rows(argument: Node, wanted: Shape, types: TypeTable) -> bool:
             for one, other in zip(wanted.sizes[1:], found.sizes[1:], strict=True)
         )
     )
-
-
-def _returned_by(definition: Any, types: TypeTable) -> Node | None:
-    """Return the expression of a function that does nothing but return it."""
-    body = clang.children(definition)[-1]
-    return _returned(read_tree(body, types).children)
-
-
-def _returned(statements: list[Node]) -> Node | None:
-    """Return the expression that a list of ``if`` and ``return`` statements yields."""
-    if not statements:
-        return None
-    first = statements[0]
-    if first.kind is NodeKind.COMPOUND:
-        return _returned(first.children)
-    if first.kind is NodeKind.RETURN and len(first.children) == 1:
-        return first.children[0]
-    if first.kind is NodeKind.IF:
-        test, *arms = first.children
-        if_true = _returned([arms[0]])
-        if_false = _returned([arms[1]] if len(arms) > 1 else statements[1:])
-        if if_true is None or if_false is None or if_true.type != if_false.type:
-            return None
-        choice = Node(NodeKind.CONDITIONAL, first.cursor, if_true.type)
-        choice.children = [test, if_true, if_false]
-        return choice
-    return None

@@ -63,6 +63,17 @@ def test_an_array_can_be_an_argument(region: Region) -> None:
     assert [access.text for access in scop.statements[0].accesses] == ["A[i]", "B[i][0]"]
 
 
+def test_what_a_function_declares_is_put_in_its_place(region: Region) -> None:
+    before = (
+        "double mid(double *x, int at) {\n"
+        "  double a = x[at - 1], b = a + x[1];\n  if (at > 3) return b;\n  return b / 2;\n}\n"
+    )
+    scop = region("for (i = 4; i < n; i++) A[i] = mid(&p[i + 1], 1);", before=before)
+    _, first, second, *_ = scop.statements[0].accesses
+    assert "[i] -> p[1 + i]" in str(first.relation).replace("S0", "")
+    assert second.text == "p[i + 1 + 1]"
+
+
 def test_a_call_without_effect_is_no_statement(region: Region) -> None:
     scop = region("nothing(); A[0] = 1;", before="int nothing(void) { return 0; }\n")
     assert len(scop.statements) == 1
@@ -96,6 +107,9 @@ def test_a_call_that_is_a_statement_stands_for_those_of_its_function(region: Reg
             "double rows(double m[][50]) { return m[1][0]; }", "A[0] = rows(B);", id="other rows"
         ),
         pytest.param("int zero(int x) { return 0; }", "A[0] = zero(i++);", id="effect of argument"),
+        pytest.param(
+            "double g(void); int zero(int x) { double y = g(); return 0; }", "zero(1);", id="unused"
+        ),
         pytest.param(
             "void set(double *x, int n, double v) { for (int i = 0; i < n; i++) x[i] += v; }",
             "set(p, n, p[0]);",
