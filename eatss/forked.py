@@ -267,7 +267,9 @@ def bounded(work: Callable[[], T], *, watched: bool = True) -> T:
             f"gave up: {error} (10 s for a region by default)"
             if error.cause is Cause.TIME
             else f"gave up: {error}",
-            hint="mark a smaller region, or raise --max-operations",
+            hint="mark a smaller region"
+            if error.cause is Cause.MEMORY
+            else "mark a smaller region, or raise --max-operations",
         ) from None
 
 

@@ -12,7 +12,11 @@ import networkx as nx  # type: ignore[import-untyped]
 from eatss.analysis.structure import MOST_POINTS, held_words
 from eatss.gpu import GpuProfile
 from eatss.isl_names import (
+    AffineForm,
+    affine_form,
     coalesced,
+    name_inputs,
+    output_affs,
     parameters_as_inputs,
     renamed_parameter_of,
     without_parameters,
@@ -156,6 +160,56 @@ def _along(references: Sequence[Reference]) -> tuple[str | None, ...]:
     )
 
 
+_Form = tuple[AffineForm | None, ...]
+"""Subscripts as functions of the kernel's loops, by position; ``None`` for one not affine."""
+
+
+def _form_of(relation: isl.Map) -> _Form:
+    loops = [f"i{at}" for at in range(relation.dim(isl.dim_type.in_))]
+    forms = map(affine_form, output_affs(name_inputs(relation, loops)))
+    return tuple(one and one._replace(parameters=tuple(sorted(one.parameters))) for one in forms)
+
+
+def _linear(form: _Form) -> tuple[object, ...]:
+    """Return a form without its constants: two that differ in them only never meet."""
+    return tuple(one and one[:-1] for one in form)
+
+
+def _never_meet(one: _Form, other: _Form) -> bool:
+    """Tell whether some subscript of both is the same but for a constant."""
+    return any(
+        a is not None and b is not None and a.constant != b.constant and a[:-1] == b[:-1]
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+class _Accesses:
+    """Accesses to one array, found by the form of their subscripts."""
+
+    def __init__(self, found: Dictionary[Place, tuple[isl.Map, _Form]]) -> None:
+        self._found = found
+        self._order = {place: at for at, place in enumerate(found)}
+        self._alike: dict[tuple[object, ...], dict[_Form, list[Place]]] = {}
+        for place, (_, form) in found.items():
+            self._alike.setdefault(_linear(form), {}).setdefault(form, []).append(place)
+
+    def within(self, relation: isl.Map, form: _Form) -> Iterator[Place]:
+        """Yield the accesses that are (part of) a relation whose subscripts have a form.
+
+        A stencil of hundreds of points costs as many comparisons, not their square.
+        """
+        linear = _linear(form)
+        alike: list[Place] = []
+        for other, forms in self._alike.items():
+            if other == linear and None not in linear:
+                alike += forms.get(form, [])
+            else:
+                alike += [p for own, at in forms.items() if not _never_meet(own, form) for p in at]
+        for place in sorted(alike, key=self._order.__getitem__):
+            if self._found[place][0].is_subset(relation):
+                yield place
+
+
 class _Planner:
     def __init__(
         self, scop: Scop, piece: Piece, mapped: tuple[MappedLoop, ...], dependences: Dependences
@@ -243,6 +297,7 @@ class _Planner:
         """Yield the reads of a group by the shape of their subscripts."""
         shapes: dict[object, list[Place]] = {}
         references: dict[object, list[Reference]] = {}
+        accesses = _Accesses({place: self._in_kernel(place) for place in group})
         for reference in self._piece.kernel.references:
             if reference.array != array:
                 continue
@@ -250,11 +305,10 @@ class _Planner:
                 (s.coefficients, s.symbols) if s.affine else id(s) for s in reference.subscripts
             )
             references.setdefault(shape, []).append(reference)
-            for place in group:
-                if self._belongs(place, reference.relation):
-                    known = shapes.setdefault(shape, [])
-                    if place not in known:
-                        known.append(place)
+            for place in accesses.within(*self._bound(reference)):
+                known = shapes.setdefault(shape, [])
+                if place not in known:
+                    known.append(place)
         taken: set[Place] = set()
         for form, places in shapes.items():
             own = [place for place in places if place not in taken]
@@ -269,19 +323,20 @@ class _Planner:
                     along=_along(references[form]),
                 )
 
-    def _belongs(self, place: Place, relation: isl.Map) -> bool:
-        """Tell whether an access is (part of) a reference of the kernel."""
-        statement = self._piece.statement(place[0])
-        if relation.get_tuple_name(isl.dim_type.out) != self._access(place).array:
-            return False
-        schedule = self._piece.kernel.schedule
-        here = self._piece.unbound(self._piece.domain_of(statement.name))
-        own = schedule.intersect_domain(isl.UnionSet.from_set(here))
+    def _in_kernel(self, place: Place) -> tuple[isl.Map, _Form]:
+        """Return the elements that an access touches at each point of the kernel."""
+        here = self._piece.unbound(self._piece.domain_of(place[0]))
+        own = self._piece.kernel.schedule.intersect_domain(isl.UnionSet.from_set(here))
+        access = isl.UnionMap.from_map(self._access(place).relation.intersect_domain(here))
+        found = isl.Map.from_union_map(own.reverse().apply_range(access))
+        return found, _form_of(found)
+
+    def _bound(self, reference: Reference) -> tuple[isl.Map, _Form]:
+        """Return the elements of a reference of the kernel, by the piece's names of host loops."""
+        relation = reference.relation
         for loop in self._piece.host:
             relation = renamed_parameter_of(relation, loop.source_name, loop.name)
-        image = own.apply_range(isl.UnionMap.from_map(relation))
-        access = self._access(place).relation.intersect_domain(here)
-        return bool(isl.UnionMap.from_map(access).is_subset(image))
+        return relation, _form_of(relation)
 
     def _point_map(self, place: Place, domains: Dictionary[str, isl.Set]) -> isl.Map:
         """Return the elements an access touches, as a map from ``point[mapped loops]``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
 
@@ -27,6 +27,7 @@ from eatss.analysis.structure import (
     WarpInstruction,
 )
 from eatss.gpu.profile import GpuProfile
+from eatss.polyhedral.isl_limits import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
 from eatss.prediction.cuda_shape import CudaCandidates, trips_of
 from eatss.prediction.demand import Column
@@ -117,6 +118,33 @@ WIDE_THREADS = (128, 256)
 FREE_LOOPS = 5
 """Loops among which those with threads and points are chosen, where more than three are mapped."""
 
+MOST_LAYOUTS, MOST_OF_PROGRAM = 1 << 18, 400_000
+"""Layouts of one structure, and of all kernels together if each has one. doitgen has 165 000 for
+one of two kernels, and each takes ten microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """What is offered: mapped loops with threads and points, tiled serial ones, single stagings.
+
+    ``serial`` are the innermost loops whose tiles differ; others have their least one.
+    """
+
+    free: int
+    serial: int
+    single: bool
+
+
+_OFFERS = (
+    _Offer(FREE_LOOPS, MAX_DEPTH, single=True),
+    _Offer(FREE_LOOPS, 2, single=True),
+    _Offer(3, 2, single=True),
+    _Offer(3, 1, single=True),
+    _Offer(3, 1, single=False),
+    _Offer(2, 1, single=False),
+)
+"""Everything, then less and less: the first with few enough layouts, or the last, is taken."""
+
 _MANY = 1 << 13
 
 Integers = npt.NDArray[np.int64]
@@ -129,7 +157,7 @@ class CudaLattice:
 
     ``tiles`` by loop of the band, ``threads`` by mapped loop, ``staged`` by group of references.
     ``stages`` are the boxes of shared memory in use at once, ``streams`` blocks that take equal
-    shares of all steps, 0 for none.
+    shares of all steps, 0 for none. ``fewer`` says that there were too many to offer all.
     """
 
     structure: Structure
@@ -141,6 +169,7 @@ class CudaLattice:
     chunks: Integers
     stages: Integers
     streams: Integers
+    fewer: bool = False
 
     def __len__(self) -> int:
         """Return the number of layouts."""
@@ -158,6 +187,7 @@ class CudaLattice:
             chunks=self.chunks[keep],
             stages=self.stages[keep],
             streams=self.streams[keep],
+            fewer=self.fewer,
         )
 
     def candidates(self) -> CudaCandidates:
@@ -182,8 +212,9 @@ def lattices(
     facts: KernelFacts,
     structures: Sequence[Structure],
     profile: GpuProfile,
+    most: int = MOST_LAYOUTS,
 ) -> list[CudaLattice]:
-    """Return the layouts of a kernel, structure by structure."""
+    """Return the layouts of a kernel, structure by structure, about ``most`` of each."""
     found = []
     for structure in structures:
         if structure.spreads:
@@ -194,8 +225,14 @@ def lattices(
         elif facts.loops:
             every = set(range(len(facts.references)))
             ahead = profile.compute_capability >= COPIES_AHEAD and _may_run_ahead(facts, every)
-            found.append(_plain_lattice(facts, structure, PLAIN_STAGES if ahead else (1,)))
+            stages = PLAIN_STAGES if ahead else (1,)
+            found.append(_plain_lattice(facts, structure, stages, most))
     return [lattice for lattice in found if len(lattice)]
+
+
+def layouts_of_each(kernels: int) -> int:
+    """Return how many layouts of a structure are compared where there are so many kernels."""
+    return min(MOST_LAYOUTS, MOST_OF_PROGRAM // max(1, kernels))
 
 
 def _has_room(facts: KernelFacts, profile: GpuProfile) -> bool:
@@ -205,49 +242,82 @@ def _has_room(facts: KernelFacts, profile: GpuProfile) -> bool:
     return points < SPREAD_BELOW * profile.sm_count * profile.max_threads_per_sm
 
 
-def _plain_lattice(facts: KernelFacts, structure: Structure, ahead: Sequence[int]) -> CudaLattice:
-    mapped = mapped_loops(facts)
-    names = [loop.name for loop in mapped]
-    pairs = _wide_pairs(facts, mapped) if len(mapped) > len(AXES) else _pairs(mapped)
-    threads, points = pairs
-    held = any(launch.held for launch in structure.launches)
-    if not held:
-        few = points.prod(axis=1) <= STREAM_POINTS
-        threads, points = threads[few], points[few]
-    groups = _groups(facts, structure)
-    stagings = _stagings([_in_loops(facts, group, names) for group in groups])
-    serial = [loop for loop in facts.loops if loop.name not in names]
-    outer = reordering_loops(facts)
-    staged_tiles = _staged_tiles(serial, outer, in_order=structure.in_order)
-    plain = dict.fromkeys(outer, (1,) if structure.in_order else (PLAIN_TILE,))
-    plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), plain)
-    inner = [
-        (staging, tiles, stages)
-        for staging in stagings
-        for tiles in (staged_tiles if any(staging) else plain_tiles)
-        for stages in (ahead if any(staging) and serial and held else (1,))
-    ]
-    count, many = len(threads), len(inner)
-    rows = np.repeat(np.arange(count), many)
-    flags = np.array([staging for staging, _, _ in inner], dtype=np.int64).reshape(
-        many, len(groups)
-    )
-    tiles = np.array([own for _, own, _ in inner], dtype=np.int64).reshape(many, len(serial))
-    ones = np.ones(count * many, dtype=np.int64)
-    return CudaLattice(
-        structure=structure,
-        tiles={
-            **{name: (threads * points)[rows, at] for at, name in enumerate(names)},
-            **{loop.name: np.tile(tiles[:, at], count) for at, loop in enumerate(serial)},
-        },
-        threads={name: threads[rows, at] for at, name in enumerate(names)},
-        staged={group: np.tile(flags[:, at], count) for at, group in enumerate(groups)},
-        lanes=ones,
-        sum_tile=ones,
-        chunks=ones,
-        stages=np.tile(np.array([own for _, _, own in inner], dtype=np.int64), count),
-        streams=0 * ones,
-    )
+def _plain_lattice(
+    facts: KernelFacts, structure: Structure, ahead: Sequence[int], most: int
+) -> CudaLattice:
+    """Return as many layouts as can be compared, at best all."""
+    for offer in _OFFERS:
+        made = _Plain.of(facts, structure, ahead, offer)
+        if len(made.threads) * len(made.inner) <= most:
+            break
+    return replace(made.lattice(structure), fewer=offer is not _OFFERS[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """Layouts without spread sums: threads and points of mapped loops, with all else for each."""
+
+    names: tuple[str, ...]
+    serial: tuple[str, ...]
+    groups: tuple[Group, ...]
+    threads: Integers
+    points: Integers
+    inner: Sequence[tuple[tuple[int, ...], tuple[int, ...], int]]
+
+    @classmethod
+    def of(
+        cls, facts: KernelFacts, structure: Structure, ahead: Sequence[int], offer: _Offer
+    ) -> _Plain:
+        mapped = mapped_loops(facts)
+        names = [loop.name for loop in mapped]
+        wide = len(mapped) > len(AXES)
+        threads, points = _wide_pairs(facts, mapped, offer.free) if wide else _pairs(mapped)
+        held = any(launch.held for launch in structure.launches)
+        if not held:
+            few = points.prod(axis=1) <= STREAM_POINTS
+            threads, points = threads[few], points[few]
+        groups = _groups(facts, structure)
+        stagings = _stagings(
+            [_in_loops(facts, group, names) for group in groups], single=offer.single
+        )
+        serial = [loop for loop in facts.loops if loop.name not in names]
+        outer = reordering_loops(facts)
+        staged_tiles = _staged_tiles(serial, outer, offer.serial, in_order=structure.in_order)
+        plain = dict.fromkeys(outer, (1,) if structure.in_order else (PLAIN_TILE,))
+        plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), plain)
+        inner = [
+            (staging, tiles, stages)
+            for staging in stagings
+            for tiles in (staged_tiles if any(staging) else plain_tiles)
+            for stages in (ahead if any(staging) and serial and held else (1,))
+        ]
+        return cls(
+            tuple(names), tuple(loop.name for loop in serial), groups, threads, points, inner
+        )
+
+    def lattice(self, structure: Structure) -> CudaLattice:
+        count, many = len(self.threads), len(self.inner)
+        rows = np.repeat(np.arange(count), many)
+        flags = np.array([staging for staging, _, _ in self.inner], dtype=np.int64)
+        tiles = np.array([own for _, own, _ in self.inner], dtype=np.int64)
+        flags, tiles = flags.reshape(many, -1), tiles.reshape(many, -1)
+        whole, threads = self.threads * self.points, self.threads
+        ones = np.ones(count * many, dtype=np.int64)
+        stages = np.array([own for _, _, own in self.inner], dtype=np.int64)
+        return CudaLattice(
+            structure=structure,
+            tiles={
+                **{name: whole[rows, at] for at, name in enumerate(self.names)},
+                **{name: np.tile(tiles[:, at], count) for at, name in enumerate(self.serial)},
+            },
+            threads={name: threads[rows, at] for at, name in enumerate(self.names)},
+            staged={group: np.tile(flags[:, at], count) for at, group in enumerate(self.groups)},
+            lanes=ones,
+            sum_tile=ones,
+            chunks=ones,
+            stages=np.tile(stages, count),
+            streams=0 * ones,
+        )
 
 
 def _spread_lattice(facts: KernelFacts, structure: Structure, profile: GpuProfile) -> CudaLattice:
@@ -417,48 +487,56 @@ def _moving(facts: KernelFacts, group: Group) -> set[str]:
     }
 
 
-def _stagings(serial: Sequence[bool]) -> list[tuple[int, ...]]:
-    """Return which groups may be staged together: any of two, else none, one, or all.
+def _stagings(serial: Sequence[bool], *, single: bool) -> list[tuple[int, ...]]:
+    """Return which groups may be staged together: any of two, else none, one if ``single``, or all.
 
     ``serial`` says which of them serial loops read, again and again. Where there are such, all are
     those alone: others would take the shared memory from them for the whole kernel.
     """
     count = len(serial)
-    if count <= 2:
+    if count <= 2 and single:
         return list(product((0, 1), repeat=count))
     alone = [tuple(int(at == one) for at in range(count)) for one in range(count)]
+    alone = alone if single else []
     every = tuple(map(int, serial)) if any(serial) else (1,) * count
     return list(dict.fromkeys([(0,) * count, *alone, every]))
 
 
 def _staged_tiles(
-    serial: Sequence[Loop], outer: Sequence[str], *, in_order: bool
+    serial: Sequence[Loop], outer: Sequence[str], several: int, *, in_order: bool
 ) -> list[tuple[int, ...]]:
-    """Return tiles of serial loops where something is staged; ``outer`` reorder their sum."""
+    """Return tiles of serial loops where something is staged; ``outer`` reorder their sum.
+
+    Of the innermost ``several`` they differ.
+    """
     if not outer:
-        return _serial_tiles(serial, SERIAL_TILES[min(2, max(1, len(serial)))])
+        return _serial_tiles(serial, SERIAL_TILES[min(2, max(1, len(serial)))], several=several)
     own: dict[str, tuple[int, ...]] = {}
     for loop in serial:
         trips = loop.trip_count
         if loop.name in outer:
             short = trips is not None and trips <= SHORT_SUM
-            several = (1, trips) if short and trips is not None else SUMMED_TILES
-            own[loop.name] = (1,) if in_order else several
-    return _serial_tiles(serial, SERIAL_TILES[1], own)
+            sizes = (1, trips) if short and trips is not None else SUMMED_TILES
+            own[loop.name] = (1,) if in_order else sizes
+    return _serial_tiles(serial, SERIAL_TILES[1], own, several=several)
 
 
 def _serial_tiles(
     loops: Sequence[Loop],
     sizes: Sequence[int],
     of_loops: Mapping[str, Sequence[int]] | None = None,
+    *,
+    several: int = MAX_DEPTH,
 ) -> list[tuple[int, ...]]:
-    """Return tiles of loops, no longer than they are; ``of_loops`` have sizes of their own."""
+    """Return tiles of loops, no longer than they are; ``of_loops`` have sizes of their own.
+
+    All but the innermost ``several`` have their least size.
+    """
     choices = []
-    for loop in loops:
+    for at, loop in enumerate(loops):
         trips, own = loop.trip_count, (of_loops or {}).get(loop.name, sizes)
-        choices.append(
-            sorted({size if trips is None else min(size, max(1, trips)) for size in own})
-        )
+        every = sorted({size if trips is None else min(size, max(1, trips)) for size in own})
+        choices.append(every if at + several >= len(loops) else every[:1])
     return list(product(*choices))
 
 
@@ -518,14 +596,16 @@ def _kept(
     return along[fits], times[fits]
 
 
-def _wide_pairs(facts: KernelFacts, mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
+def _wide_pairs(
+    facts: KernelFacts, mapped: Sequence[Loop], count: int
+) -> tuple[Integers, Integers]:
     """Return threads and points along more than three mapped loops, a row each.
 
     All choices for each loop would be too many to look at. Threads run along the last loop, which
     is contiguous, and at most two others. A thread has points along at most ``POINT_LOOPS``. Both
-    are among ``FREE_LOOPS`` loops.
+    are among ``count`` loops.
     """
-    free = _free_loops(facts, mapped)
+    free = _free_loops(facts, mapped, count)
     most = [reach(loop.trip_count) if loop.name in free else 1 for loop in mapped]
     every = [
         counts
@@ -540,7 +620,7 @@ def _wide_pairs(facts: KernelFacts, mapped: Sequence[Loop]) -> tuple[Integers, I
     return _kept(threads, points, most)
 
 
-def _free_loops(facts: KernelFacts, mapped: Sequence[Loop]) -> frozenset[str]:
+def _free_loops(facts: KernelFacts, mapped: Sequence[Loop], count: int) -> frozenset[str]:
     """Return the mapped loops that may have threads and points; a block has one point of others.
 
     First the contiguous one, then the longest up to a warp, then those along which most
@@ -554,7 +634,7 @@ def _free_loops(facts: KernelFacts, mapped: Sequence[Loop]) -> frozenset[str]:
         return loop is last, min(reach(loop.trip_count), 32), still, at
 
     order = sorted(range(len(mapped)), key=worth, reverse=True)
-    return frozenset(mapped[at].name for at in order[:FREE_LOOPS])
+    return frozenset(mapped[at].name for at in order[:count])
 
 
 def _powers(

@@ -21,7 +21,7 @@ from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import WORD_BYTES, SharedSum, SplitK, Structure, WarpUse
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
-from eatss.model.cuda_lattice import CudaLattice
+from eatss.model.cuda_lattice import MOST_LAYOUTS, CudaLattice
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
 from eatss.model.predicted_kernel import Places, predicted_kernel
@@ -56,6 +56,11 @@ STREAM_MARGIN = 1.04
 their cost. With 1.03 syrk of 2150 × 1950 doubles was one, which took 4 % more energy on an H100
 than without (``library-streams``)."""
 
+FEWER = (
+    "its loops leave more layouts than can be compared: "
+    "tiles and threads differ along fewer of them"
+)
+
 AT_ONCE = 1 << 16
 """Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
 
@@ -79,15 +84,18 @@ def select_cuda(
     structures: Sequence[Structure],
     profile: GpuProfile,
     options: ModelOptions,
+    most: int = MOST_LAYOUTS,
 ) -> KernelSelection:
     """Select cuts, threads, points, tiles and places of one kernel.
+
+    About ``most`` layouts of each cut are compared.
 
     Raises:
         NoSolutionError: ``EATSS-M020``, no layout of it can launch on the card, or
             ``EATSS-M023``, the objective allows none of those that can.
     """
     began = time.perf_counter()
-    cells = _cells(facts, structures, profile, options)
+    cells = _cells(facts, structures, profile, options, most)
     if not cells and mapped_loops(facts) and structures:
         raise _no_solution(facts)
     if not cells:
@@ -110,6 +118,7 @@ def select_cuda(
         solver_calls=solution.solver_calls,
         solve_time_s=spent_s + solution.solve_time_s,
         compared=sum(len(cell.lattice) for cell in cells),
+        note=FEWER if any(cell.lattice.fewer for cell in cells) else described.note,
     )
 
 
@@ -189,10 +198,11 @@ def _cells(
     structures: Sequence[Structure],
     profile: GpuProfile,
     options: ModelOptions,
+    most: int = MOST_LAYOUTS,
 ) -> list[_Cell]:
     model = CudaModel.of(facts, profile)
     cells = []
-    for lattice in every_lattice(facts, structures, profile):
+    for lattice in every_lattice(facts, structures, profile, most):
         parts = [
             _costed(
                 model,

@@ -18,6 +18,7 @@ from eatss.model.build import (
     shared_budget_bytes,
     weights,
 )
+from eatss.model.cuda_lattice import layouts_of_each
 from eatss.model.grid import SolvedCell, SolvedGrid, no_solution, solve_grid, traffic
 from eatss.model.options import Cell, ModelOptions
 from eatss.model.predicted_cuda import Structures, select_cuda
@@ -80,9 +81,10 @@ def select_program(
         selections, vector = _select_uniform(kernels, profile, options)
     elif options.model == "prediction" and options.target == "cuda":
         offered = structures or {}
+        most = layouts_of_each(len(kernels))
         selections = _select_each(
             kernels,
-            lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options),
+            lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options, most),
             told,
         )
         selections = with_row_blocks(

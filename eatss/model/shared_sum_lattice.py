@@ -12,7 +12,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Structure
 from eatss.gpu.profile import GpuProfile
-from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.model.cuda_lattice import MOST_LAYOUTS, CudaLattice, lattices
 from eatss.prediction.cuda_shape import trips_of
 
 BLOCKS_PER_SM = (1, 2, 4, 8)
@@ -31,14 +31,17 @@ POINTS_OF_AN_SM = 4096
 
 
 def every_lattice(
-    facts: KernelFacts, structures: Sequence[Structure], profile: GpuProfile
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    most: int = MOST_LAYOUTS,
 ) -> list[CudaLattice]:
-    """Return all layouts of a kernel, structure by structure."""
+    """Return all layouts of a kernel, structure by structure, about ``most`` of each."""
     alone = [one for one in structures if one.shared_loop is None]
     sharing = [one for one in structures if one.shared_loop is not None]
-    own = lattices(facts, alone, profile)
+    own = lattices(facts, alone, profile, most)
     streaming = streaming_lattices(facts, own, profile)
-    return [*own, *streaming, *sharing_lattices(facts, sharing, profile)]
+    return [*own, *streaming, *sharing_lattices(facts, sharing, profile, most)]
 
 
 def streaming_lattices(
@@ -109,7 +112,10 @@ def _moves(facts: KernelFacts, lattice: CudaLattice, group: tuple[int, ...]) -> 
 
 
 def sharing_lattices(
-    facts: KernelFacts, structures: Sequence[Structure], profile: GpuProfile
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    most: int = MOST_LAYOUTS,
 ) -> list[CudaLattice]:
     """Return the layouts of a kernel whose blocks share a sum, structure by structure.
 
@@ -122,13 +128,14 @@ def sharing_lattices(
         facts: the kernel.
         structures: how it can be cut, all of them with a loop that blocks share, outermost first.
         profile: the card.
+        most: about so many of each structure.
     """
     trips = trips_of(facts)
     points = prod(trips[loop.name] for loop in mapped_loops(facts))
     if points >= POINTS_OF_AN_SM * profile.sm_count:
         return []
     outermost = [one for one in structures if one.shared_loop == structures[0].shared_loop]
-    found = (_sharing(facts, one, profile) for one in lattices(facts, outermost, profile))
+    found = (_sharing(facts, one, profile) for one in lattices(facts, outermost, profile, most))
     return [lattice for lattice in found if len(lattice)]
 
 

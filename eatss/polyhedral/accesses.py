@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import islpy as isl
+
+from eatss.isl_names import coalesced
 from eatss.scops import Access, Scop, Statement
 
 Place: TypeAlias = tuple[str, int]
 """An access: the name of its statement, and its number there."""
 
+_MANY = 24
+"""Reads of one array in a statement above which those that make few boxes are one for dataflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class NumberedAccess:
-    """An access with its number among all accesses of the scop, in source order, and its place."""
+    """An access with its number among all accesses of the scop, in source order, and its place.
+
+    ``tag`` is the number that dataflow knows it by, of the first of a group of reads where it is in
+    one.
+    """
 
     number: int
     statement: Statement
     access: Access
     place: Place
+    tag: int
 
 
 def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
@@ -34,11 +45,52 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
     number = 0
     for statement in scop.statements:
         firsts = first_equal(statement.accesses)
+        own: list[NumberedAccess] = []
         for position, access in enumerate(statement.accesses):
             if access.array in written and firsts[position] == position:
-                found.append(NumberedAccess(number, statement, access, (statement.name, position)))
+                place = (statement.name, position)
+                own.append(NumberedAccess(number, statement, access, place, number))
             number += 1
+        found += _with_groups(statement, own)
     return tuple(found)
+
+
+def _with_groups(
+    statement: Statement, accesses: Sequence[NumberedAccess]
+) -> Iterator[NumberedAccess]:
+    """Yield accesses of a statement; reads of one array that make few boxes have one tag.
+
+    isl takes long for each tag, and a stencil of a hundred points is one box. What the statement
+    writes itself is never among them: whether it is read tells an update.
+    """
+    groups: dict[str, list[NumberedAccess]] = {}
+    for item in accesses:
+        if not item.access.is_write:
+            groups.setdefault(item.access.array, []).append(item)
+    tags: dict[int, int] = {}
+    for group in groups.values():
+        if len(group) <= _MANY:
+            continue
+        others = [one for one in group if _is_apart(one.access, statement.write)]
+        if not others:
+            continue
+        boxes = union_of([one.access.relation for one in others])
+        if 2 * boxes.n_basic_map() <= len(others):
+            tags |= {one.number: others[0].number for one in others}
+    for item in accesses:
+        yield replace(item, tag=tags.get(item.number, item.number))
+
+
+def _is_apart(access: Access, write: Access) -> bool:
+    return access.array != write.array or bool(access.relation.is_disjoint(write.relation))
+
+
+def union_of(relations: Sequence[isl.Map]) -> isl.Map:
+    """Return all relations as one, of as few pieces as isl finds."""
+    found = relations[0]
+    for relation in relations[1:]:
+        found = found.union(relation)
+    return coalesced(found)
 
 
 def first_equal(accesses: Sequence[Access]) -> tuple[int, ...]:

@@ -174,7 +174,7 @@ def _early_reads(scop: Scop, flow: isl.UnionMap) -> Iterator[_EarlyRead]:
             continue
         if array.n_dims > depth or _is_update(statement, access):
             continue  # vectors of time are too short for the loops of a copy, or it is an update
-        tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.number}[] }}")
+        tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.tag}[] }}")
         instances = isl.Map.from_domain_and_range(statement.domain, tag).wrap().to_union_set()
         if fed.intersect(instances).is_empty():
             yield _EarlyRead(item.place, array, instances)

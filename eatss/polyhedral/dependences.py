@@ -9,17 +9,18 @@ to a point of the schedule, so that private scalars do not serialise a loop.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.isl_names import coalesced
-from eatss.polyhedral.accesses import NumberedAccess, dependent_accesses
+from eatss.isl_names import coalesced, maps_of
+from eatss.polyhedral.accesses import NumberedAccess, Place, dependent_accesses
 from eatss.polyhedral.isl_limits import at_most, ran_out
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
-from eatss.scops import Scop
+from eatss.scops import Access, Scop
 
 _STEP = 300_000
 """isl operations for one of the relations, at first exactly; fdtd-apml needs 220 000."""
@@ -47,8 +48,10 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
     empty = isl.UnionMap.empty(scop.context.get_space())
     reads, writes = empty, empty
     updates = isl.UnionSet.empty(scop.context.get_space())
+    grouped = False
     for item in dependent_accesses(scop):
         statement, access = item.statement, item.access
+        grouped |= item.tag != item.number
         tagged = _tagged(scop, item)
         if access.is_write:
             writes = writes.union(tagged)
@@ -58,6 +61,7 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
                 own = access.relation.intersect(statement.write.relation).domain()
                 tag = tagged.domain().unwrap().intersect_domain(own.to_union_set())
                 updates = updates.union(tag.wrap())
+    reads = coalesced(reads) if grouped else reads
     tagged_domain = reads.union(writes).domain().universe().unwrap()
     tagger = tagged_domain.domain_map_union_pw_multi_aff()
     return TaggedAccesses(
@@ -69,9 +73,43 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
     )
 
 
+def flow_by_read(scop: Scop, tagged_flow: isl.UnionMap) -> dict[Place, isl.UnionMap]:
+    """Return from which instances each read has its values, by statement and position.
+
+    Reads of arrays that nothing writes are left out, and those that repeat another of their
+    statement. Of reads that share a tag each has what is written to its own elements.
+    """
+    empty = isl.UnionMap.empty(scop.context.get_space())
+    by_tag: dict[tuple[str, str], isl.UnionMap] = {}
+    for relation in maps_of(tagged_flow):
+        sink = relation.range().unwrap()
+        instance, tag = (sink.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
+        plain = isl.UnionMap.from_map(relation).factor_domain()
+        by_tag[instance, tag] = by_tag.get((instance, tag), empty).union(plain)
+    reads = [item for item in dependent_accesses(scop) if not item.access.is_write]
+    sharing = Counter(item.tag for item in reads)
+    found: dict[Place, isl.UnionMap] = {}
+    for item in reads:
+        flow = by_tag.get((item.statement.name, f"__ref{item.tag}"), empty)
+        if sharing[item.tag] > 1:
+            flow = flow.intersect(_to_elements_of(scop, item.access))
+        found[item.place] = flow
+    return found
+
+
+def _to_elements_of(scop: Scop, read: Access) -> isl.UnionMap:
+    """Return what runs from each write to the instances of a read of the same element."""
+    found = isl.UnionMap.empty(scop.context.get_space())
+    back = read.relation.reverse()
+    for statement in scop.statements:
+        if statement.write.array == read.array:
+            found = found.union(statement.write.relation.apply_range(back).to_union_map())
+    return found
+
+
 def _tagged(scop: Scop, item: NumberedAccess) -> isl.UnionMap:
     """Return ``[S[i] -> __refN[]] -> A[…]``."""
-    tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.number}[] }}")
+    tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.tag}[] }}")
     instance_to_tag = isl.Map.from_domain_and_range(item.statement.domain, tag)
     relation = item.access.relation.intersect_domain(item.statement.domain)
     return isl.UnionMap.from_map(instance_to_tag.range_product(relation).uncurry())

@@ -27,7 +27,7 @@ from eatss.isl_names import (
     output_affs,
 )
 from eatss.polyhedral.accesses import Place, first_equal
-from eatss.polyhedral.dependences import flow_of, tag_accesses
+from eatss.polyhedral.dependences import flow_by_read, flow_of, tag_accesses
 from eatss.polyhedral.isl_limits import at_most
 from eatss.polyhedral.program import ScheduledScop
 from eatss.scops import (
@@ -212,21 +212,13 @@ def _flow(scop: Scop) -> _Flow:
     """
     accesses = tag_accesses(scop)
     tagged = flow_of(accesses.reads, accesses.schedule, must=accesses.writes).get_may_dependence()
-    by_tag: dict[tuple[str, str], isl.UnionMap] = {}
+    known = flow_by_read(scop, tagged)
     empty = isl.UnionMap.empty(scop.context.get_space())
-    for relation in maps_of(tagged):
-        sink = relation.range().unwrap()
-        instance, tag = (sink.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
-        plain = isl.UnionMap.from_map(relation).factor_domain()
-        by_tag[instance, tag] = by_tag.get((instance, tag), empty).union(plain)
-    found: dict[Place, isl.UnionMap] = {}
-    number = 0
-    for statement in scop.statements:
-        for position, first in enumerate(first_equal(statement.accesses)):
-            key = (statement.name, f"__ref{number - position + first}")
-            found[statement.name, position] = by_tag.get(key, empty)
-            number += 1
-    return found
+    return {
+        (statement.name, position): known.get((statement.name, first), empty)
+        for statement in scop.statements
+        for position, first in enumerate(first_equal(statement.accesses))
+    }
 
 
 def _source(scop: Scop, place: Place, flow: _Flow) -> _Source | None:

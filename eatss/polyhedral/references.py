@@ -75,7 +75,8 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
     """Join the groups that touch the same elements, in order of first appearance.
 
     Subscripts that differ by a constant only never do, so groups are compared with those
-    of another shape: a stencil of thousands of points costs no isl at all.
+    of another shape: a stencil of thousands of points costs no isl at all, whatever the subscript
+    of its time buffer is.
     """
     merged: list[_Group] = []
     by_shape: dict[tuple[object, ...], list[_Group]] = {}
@@ -87,7 +88,7 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
                 for other_shape, others in by_shape.items()
                 if other_shape[0] == group.array and (other_shape != shape or None in shape)
                 for other in others
-                if _same_elements(other, group)
+                if not _is_apart(other, group) and _same_elements(other, group)
             ),
             None,
         )
@@ -104,6 +105,17 @@ def _shape(group: _Group) -> tuple[object, ...]:
     return (
         group.array,
         *((s.coefficients, s.symbols) if s.affine else None for s in group.subscripts),
+    )
+
+
+def _is_apart(one: _Group, other: _Group) -> bool:
+    """Tell whether a subscript of both differs by a constant only."""
+    return any(
+        a.affine
+        and b.affine
+        and (a.coefficients, a.symbols) == (b.coefficients, b.symbols)
+        and a.offset != b.offset
+        for a, b in zip(one.subscripts, other.subscripts, strict=True)
     )
 
 

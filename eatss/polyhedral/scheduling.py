@@ -229,7 +229,7 @@ def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     tagged = isl.UnionSet.empty(scop.context.get_space())
     for item in dependent_accesses(scop):
         if item.access.array in scalars:
-            tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.number}[] }}")
+            tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.tag}[] }}")
             instance = isl.Set.universe(item.statement.domain.get_space())
             pair = isl.Map.from_domain_and_range(instance, tag).wrap()
             tagged = tagged.union(pair.to_union_set())

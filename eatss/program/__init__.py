@@ -14,7 +14,16 @@ from eatss.program.arithmetic import (
     substitute,
     total,
 )
-from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator, c_text, evaluate
+from eatss.program.expression import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    c_text,
+    evaluate,
+    evaluate_columns,
+)
 from eatss.program.interface import Interface, InterfaceEntry
 from eatss.program.plan import (
     Argument,
@@ -70,6 +79,7 @@ __all__ = [
     "c_text",
     "difference",
     "evaluate",
+    "evaluate_columns",
     "load_program",
     "minimum",
     "multiplied",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
 
 from eatss.analysis.banks import bank_cycles, best_padding
 from eatss.analysis.structure import VECTOR_BYTES
 from eatss.kernel.nodes import Element, Evaluate, Kernel, Perform
 from eatss.kernel.uses import elements, every, with_buffers
-from eatss.program import Constant, IntExpr, evaluate, names_in
+from eatss.program import Constant, IntExpr, evaluate_columns, names_in
 
 
 def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
@@ -107,20 +110,18 @@ def _in_turns(kernel: Kernel, address: IntExpr, most: int) -> int:
 
 def _places(kernel: Kernel, address: IntExpr, turns: Mapping[str, int]) -> list[int]:
     """Return where each lane of the first warp loads, in these turns and the first of others."""
-    return [
-        evaluate(address, _others(names_in(address), {**turns, **lane})) for lane in _lanes(kernel)
-    ]
+    lanes = _lanes(kernel)
+    known = {name: lanes.get(name, turns.get(name, 0)) for name in names_in(address)}
+    count = prod(axis.lanes for axis in kernel.warps)
+    places: list[int] = np.broadcast_to(evaluate_columns(address, known), count).tolist()
+    return places
 
 
-def _others(names: Iterator[str] | Sequence[str], known: Mapping[str, int]) -> dict[str, int]:
-    """Return values of all names: those that are known, and zero for what all lanes have."""
-    return {name: known.get(name, 0) for name in names}
-
-
-def _lanes(kernel: Kernel) -> Iterator[dict[str, int]]:
-    """Yield what each lane of the first warp calls its place, in their order."""
-    for values in product(*(range(axis.lanes) for axis in kernel.warps)):
-        named: dict[str, int] = {}
-        for axis, value in zip(kernel.warps, values, strict=True):
-            named |= {axis.lane: value, axis.thread: value}
-        yield named
+def _lanes(kernel: Kernel) -> dict[str, npt.NDArray[np.int64]]:
+    """Return what each lane of the first warp calls its place, in their order."""
+    places = np.indices([axis.lanes for axis in kernel.warps]).reshape(len(kernel.warps), -1)
+    return {
+        name: own
+        for axis, own in zip(kernel.warps, places, strict=True)
+        for name in (axis.lane, axis.thread)
+    }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
 import islpy as isl
 
 from eatss.diagnostics import InputError
-from eatss.isl_names import coalesced, maps_of
+from eatss.isl_names import coalesced
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.accesses import first_equal
+from eatss.polyhedral.dependences import flow_by_read
 from eatss.polyhedral.isl_limits import bounded_work
 from eatss.program import IntExpr, OperationCount, Work
 from eatss.scops import Access, Scop
@@ -118,29 +119,17 @@ def live_in(scop: Scop, dependences: Dependences, outside: Collection[str]) -> t
 
 def _live_in_reads(scop: Scop, dependences: Dependences) -> Iterator[tuple[Access, isl.Set]]:
     """Yield every read with the instances for which its value is from before the region."""
-    fed = _fed_instances(dependences)
-    number = 0
+    flow = flow_by_read(scop, dependences.tagged_flow)
     for statement in scop.statements:
         firsts = first_equal(statement.accesses)
         for position, access in enumerate(statement.accesses):
-            if not access.is_write and firsts[position] == position:
-                known = fed.get((statement.name, f"__ref{number}"))
-                instances = statement.domain if known is None else statement.domain.subtract(known)
-                yield access, instances
-            number += 1
-
-
-def _fed_instances(dependences: Dependences) -> Mapping[tuple[str, str], isl.Set]:
-    """Return the instances whose read gets its value from within the region, by access."""
-    found: dict[tuple[str, str], isl.Set] = {}
-    readers = dependences.tagged_flow.range().unwrap()
-    for relation in maps_of(readers):
-        key = (
-            relation.get_tuple_name(isl.dim_type.in_),
-            relation.get_tuple_name(isl.dim_type.out),
-        )
-        found[key] = relation.domain()
-    return found
+            if access.is_write or firsts[position] != position:
+                continue
+            fed = flow.get((statement.name, position))
+            instances = statement.domain
+            if fed is not None and not fed.is_empty():
+                instances = instances.subtract(fed.range().extract_set(instances.get_space()))
+            yield access, instances
 
 
 def _elements(
