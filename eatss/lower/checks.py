@@ -11,7 +11,14 @@ from collections.abc import Sequence
 import islpy as isl
 
 from eatss.diagnostics import SourceSpan
-from eatss.isl_names import padding, parameter_names, parameters_set, time_depth, without_parameters
+from eatss.isl_names import (
+    maps_of,
+    padding,
+    parameter_names,
+    parameters_set,
+    time_depth,
+    without_parameters,
+)
 from eatss.lower.bounds import TileRange
 from eatss.lower.notation import isl_notation
 from eatss.lower.thread_ast import Phase, Subtree, order_of, tile_set
@@ -35,22 +42,22 @@ def crosses_threads(scop: Scop, piece: Piece, mapping: Mapping, dependences: Dep
         return False
     others = [loop.name for loop in piece.band if loop.name not in names]
     needed = coincidence_dependences(scop, dependences)
-    tied = [without_parameters(domain, others) for domain in piece.placed]
-    free = [without_parameters(domain, names) for domain in tied]
-    for at_source, loose_source in zip(tied, free, strict=True):
-        for at_sink, loose_sink in zip(tied, free, strict=True):
-            between = needed.intersect_domain(isl.UnionSet.from_set(loose_source))
-            between = between.intersect_range(isl.UnionSet.from_set(loose_sink))
-            if between.is_empty():
-                continue
-            same = needed.intersect_domain(isl.UnionSet.from_set(at_source))
-            same = same.intersect_range(isl.UnionSet.from_set(at_sink))
-            if not between.is_subset(_without(same, names)):
-                return True
+    tied = {d.get_tuple_name(): without_parameters(d, others) for d in piece.placed}
+    free = {name: without_parameters(domain, names) for name, domain in tied.items()}
+    for relation in maps_of(needed):
+        source, sink = (relation.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
+        if source not in tied or sink not in tied:
+            continue
+        between = relation.intersect_domain(free[source]).intersect_range(free[sink])
+        if between.is_empty():
+            continue
+        same_thread = isl.Map.from_domain_and_range(tied[source], tied[sink])
+        if not between.is_subset(_without(same_thread, names)):
+            return True
     return False
 
 
-def _without(relation: isl.UnionMap, names: Sequence[str]) -> isl.UnionMap:
+def _without(relation: isl.Map, names: Sequence[str]) -> isl.Map:
     for name in names:
         at = relation.find_dim_by_name(isl.dim_type.param, name)
         if at >= 0:

@@ -19,7 +19,7 @@ from eatss.lower.storage import (
     NeedsOneThreadError,
     Place,
     StoragePlan,
-    plan_storage,
+    StoragePlans,
     within_registers,
 )
 from eatss.polyhedral import ScheduledScop
@@ -77,7 +77,10 @@ class UnitPlanner:
         sizes: Callable[[str], LayoutSizes],
         profile: GpuProfile,
         options: CodegenOptions,
+        plans: StoragePlans | None = None,
     ) -> None:
+        """Note what is decided; ``plans`` are those of storage that others have made."""
+        self._plans = plans or StoragePlans(scheduled.scop, scheduled.dependences)
         self._scheduled = scheduled
         self._scop = scheduled.scop
         self._facts = facts
@@ -152,7 +155,7 @@ class UnitPlanner:
             lanes = instruction.lanes
             if lanes and not mapping.warps and may_fit(instruction, mapping):
                 mapping = in_warps(mapping, [lane.extent for lane in lanes], own)
-        storage = plan_storage(self._scop, piece, mapping.mapped, dependences)
+        storage = self._plans.of(piece, mapping.mapped)
         if crosses_threads(self._scop, piece, mapping, dependences):
             raise NeedsOneThreadError("iterations of parallel loops need one another's memory")
         mapped = [loop.name for loop in mapping.mapped]
@@ -316,9 +319,9 @@ class UnitPlanner:
 
     def _summing(self, whole: Unit, piece: Piece, part: Part) -> Unit | None:
         """Return the unit of a part whose sums start anew, ``None`` if registers hold none."""
-        mapping, dependences = whole.mapping, self._scheduled.dependences
+        mapping = whole.mapping
         try:
-            storage = plan_storage(self._scop, piece, mapping.mapped, dependences, sums=True)
+            storage = self._plans.of(piece, mapping.mapped, sums=True)
         except NeedsOneThreadError:
             return None
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
@@ -332,7 +335,7 @@ class UnitPlanner:
 
     def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
         """Return the unit of some parts, laid out like the whole."""
-        storage = plan_storage(self._scop, piece, whole.mapping.mapped, self._scheduled.dependences)
+        storage = self._plans.of(piece, whole.mapping.mapped)
         storage, dropped, continued = self._within_registers(piece, whole.mapping, storage, parts)
         return replace(
             whole,
@@ -402,7 +405,7 @@ class UnitPlanner:
 
     def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
         """Return the unit that runs a piece in one thread."""
-        storage = plan_storage(self._scop, piece, (), self._scheduled.dependences)
+        storage = self._plans.of(piece, ())
         return Unit(
             piece=piece,
             mapping=Mapping(mapped=(), serial=()),

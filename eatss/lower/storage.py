@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
@@ -15,6 +16,7 @@ from eatss.isl_names import (
     AffineForm,
     affine_form,
     coalesced,
+    maps_of,
     name_inputs,
     output_affs,
     parameters_as_inputs,
@@ -117,6 +119,22 @@ def plan_storage(
     return _Planner(scop, piece, tuple(mapped), dependences).plan(sums=sums)
 
 
+class StoragePlans:
+    """Plans of storage of one region, each made once: cuts that are tried share them."""
+
+    def __init__(self, scop: Scop, dependences: Dependences) -> None:
+        self._scop, self._dependences = scop, dependences
+        self._known: dict[tuple[int, tuple[str, ...], bool], tuple[Piece, StoragePlan]] = {}
+
+    def of(self, piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False) -> StoragePlan:
+        """Return the plan of a piece, as :func:`plan_storage`."""
+        key = (id(piece), tuple(loop.name for loop in mapped), sums)
+        if key not in self._known:
+            plan = plan_storage(self._scop, piece, mapped, self._dependences, sums=sums)
+            self._known[key] = piece, plan
+        return self._known[key][1]
+
+
 def within_registers(
     storage: StoragePlan,
     mapping: Mapping,
@@ -210,6 +228,15 @@ class _Accesses:
                 yield place
 
 
+def _distinct(sets: Iterable[isl.Set]) -> list[isl.Set]:
+    """Return the sets that are not written alike: many statements touch the same elements."""
+    found: list[isl.Set] = []
+    for one in sets:
+        if not any(one.plain_is_equal(other) for other in found):
+            found.append(one)
+    return found
+
+
 class _Planner:
     def __init__(
         self, scop: Scop, piece: Piece, mapped: tuple[MappedLoop, ...], dependences: Dependences
@@ -223,6 +250,10 @@ class _Planner:
             statement.name: without_parameters(domain, others)
             for statement, domain in zip(piece.statements, piece.placed, strict=True)
         }
+        self._everything = isl.UnionSet.empty(scop.context.get_space())
+        for domain in self._tied.values():
+            self._everything = self._everything.union(isl.UnionSet.from_set(domain))
+        self._flows: dict[str, isl.UnionMap] = {}
         self._launch = {
             name: without_parameters(domain, self._mapped) for name, domain in self._tied.items()
         }
@@ -338,35 +369,34 @@ class _Planner:
             relation = renamed_parameter_of(relation, loop.source_name, loop.name)
         return relation, _form_of(relation)
 
-    def _point_map(self, place: Place, domains: Dictionary[str, isl.Set]) -> isl.Map:
-        """Return the elements an access touches, as a map from ``point[mapped loops]``."""
-        return parameters_as_inputs(self._image(place, domains), self._mapped, "point")
-
     def _points(self, domain: isl.Set) -> isl.Set:
         """Return ``point[mapped loops]`` of a domain whose loops are bound."""
         return parameters_as_inputs(domain, self._mapped, "point").domain()
 
     def _registers(self, array: str, group: Sequence[Place]) -> Registers | None:
-        relation: isl.Map | None = None
-        for place in group:
-            part = self._point_map(place, self._tied)
-            relation = part if relation is None else relation.union(part)
-        assert relation is not None
+        images = _distinct(self._image(place, self._tied) for place in group)
+        relation, *others = (parameters_as_inputs(one, self._mapped, "point") for one in images)
+        for other in others:
+            relation = relation.union(other)
         if not (relation.is_single_valued() and relation.is_injective()):
             return None
         if not self._is_reused(group):
             return None
-        load = isl.Set.empty(relation.domain().get_space())
-        store = isl.Set.empty(relation.domain().get_space())
         declared = self._scop.array(array)
+        read: list[isl.Set] = []
+        written: list[isl.Set] = []
         for name, number in group:
-            if self._access((name, number)).is_write:
-                seen = self._tied[name]
-                if declared.is_local:
-                    seen = self._escaping(declared, self._piece.statement(name))
-                store = store.union(self._points(seen))
+            if not self._access((name, number)).is_write:
+                read.append(self._from_outside((name, number)))
+            elif declared.is_local:
+                written.append(self._escaping(declared, self._piece.statement(name)))
             else:
-                load = load.union(self._points(self._from_outside((name, number))))
+                written.append(self._tied[name])
+        nothing = isl.Set.empty(relation.domain().get_space())
+        load, store = (
+            reduce(isl.Set.union, _distinct(map(self._points, own)), nothing)
+            for own in (read, written)
+        )
         return Registers(
             array=array,
             places=frozenset(group),
@@ -389,18 +419,22 @@ class _Planner:
         """Return the instances of a read, tied to a point, that no write at the point feeds."""
         statement = self._piece.statement(place[0])
         access = self._access(place)
-        writers = {
-            other.name for other in self._piece.statements if other.write.array == access.array
-        }
         domain = self._tied[statement.name]
         fed = isl.UnionSet.empty(self._scop.context.get_space())
-        for name in writers:
-            part = self._dependences.flow.intersect_domain(isl.UnionSet.from_set(self._tied[name]))
-            part = part.intersect_range(isl.UnionSet.from_set(domain))
-            # the flow must be through this array, not another the sink reads
-            same = self._piece.statement(name).write.relation.apply_range(access.relation.reverse())
-            fed = fed.union(part.intersect(isl.UnionMap.from_map(same)).range())
+        for part in maps_of(self._flow_within(statement.name)):
+            writer = self._piece.statement(part.get_tuple_name(isl.dim_type.in_))
+            if writer.write.array == access.array:
+                # the flow must be through this array, not another the sink reads
+                same = writer.write.relation.apply_range(access.relation.reverse())
+                fed = fed.union(part.intersect(same).range().to_union_set())
         return coalesced(domain.subtract(fed.extract_set(domain.get_space())))
+
+    def _flow_within(self, name: str) -> isl.UnionMap:
+        """Return where the values that a statement reads, tied to a point, come from there."""
+        if name not in self._flows:
+            flow = self._dependences.flow.intersect_range(isl.UnionSet.from_set(self._tied[name]))
+            self._flows[name] = flow.intersect_domain(self._everything)
+        return self._flows[name]
 
     def _scalar(self, array: Array, places: Sequence[Place]) -> PrivateScalar:
         everywhere = self._points(self._tied[places[0][0]])

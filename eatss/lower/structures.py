@@ -25,7 +25,7 @@ from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import NarrowFactors, product_loops, products_of, warp_instructions
-from eatss.lower.storage import Place, Registers
+from eatss.lower.storage import Place, Registers, StoragePlans
 from eatss.lower.stream_loops import stream_loop
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
@@ -117,6 +117,7 @@ class Describing:
         self._scheduled, self._facts = scheduled, facts
         self._profile, self._options, self._tf32 = profile, options, tf32
         self._piece, self._kernel, self._names = piece, kernel, names
+        self._plans = StoragePlans(scheduled.scop, scheduled.dependences)
 
     def structures(self) -> Iterator[Structure]:
         """Yield the cuts, the one without spread sums first."""
@@ -174,7 +175,9 @@ class Describing:
         def sizes_of(_name: str) -> LayoutSizes:
             return sizes
 
-        planner = UnitPlanner(self._scheduled, self._facts, sizes_of, self._profile, self._options)
+        planner = UnitPlanner(
+            self._scheduled, self._facts, sizes_of, self._profile, self._options, self._plans
+        )
         return planner.units(self._piece, self._names.inner())
 
     def _structure(
