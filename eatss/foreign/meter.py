@@ -196,6 +196,8 @@ def _card_energy(source: Source, begin_s: float, end_s: float) -> CardEnergy:
         meter=found.meter,
         updates=found.updates,
         missing=found.missing,
+        checks=found.checks,
+        contradiction=found.contradiction,
         trace=found.trace,
     )
 
@@ -212,6 +214,8 @@ def _cpu_energy(source: Source, begin_s: float, end_s: float) -> CpuEnergy:
         meter=found.meter,
         updates=found.updates,
         missing=found.missing,
+        checks=found.checks,
+        contradiction=found.contradiction,
         trace=found.trace,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eatss.measurement.measurement import DeviceInfo, Missing
+from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.power_trace import PowerSample
 
 PROGRAM_ENERGY_SCHEMA = 1
@@ -19,7 +20,8 @@ class Drawn:
     ``energy_j`` is of all runs together. ``power_w`` is the mean, ``peak_power_w`` the largest
     value that the driver told, which on most cards is a mean over some time itself;
     ``idle_power_w`` the mean before the program began. ``updates`` counts the values of ``meter``.
-    What is ``None`` stands in ``missing`` with the reason.
+    ``checks`` are what other sensors tell; ``contradiction`` says where one differs by more than
+    both leave open. What is ``None`` stands in ``missing`` with the reason.
     """
 
     energy_j: float | None
@@ -30,6 +32,8 @@ class Drawn:
     meter: str | None
     updates: int
     missing: tuple[Missing, ...]
+    checks: tuple[IntervalEnergy, ...] = ()
+    contradiction: str = ""
     trace: tuple[PowerSample, ...] = field(default=(), repr=False)
 
 

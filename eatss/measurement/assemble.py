@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from eatss.measurement.estimate import Estimate
@@ -11,7 +11,9 @@ from eatss.measurement.measurement import (
     Method,
     Missing,
     Status,
+    Window,
 )
+from eatss.measurement.meters.contradiction import power_contradiction
 from eatss.measurement.missing_values import missing_values
 from eatss.measurement.provenance import make_provenance, package_revision, source_hash_of
 from eatss.measurement.record import Record, Records
@@ -119,6 +121,18 @@ class _Values:
         return self.energy.mean - self.idle_power_w * self.time.mean
 
 
+def _powers(windows: Sequence[Window]) -> list[tuple[str, float]]:
+    """Return the mean power that each meter tells of all windows together."""
+    names = dict.fromkeys(one.meter for window in windows for one in window.readings)
+    found = []
+    for name in names:
+        own = [one for window in windows for one in window.readings if one.meter == name]
+        time_s = sum(one.span_s for one in own)
+        if time_s > 0:
+            found.append((name, sum(one.energy_j for one in own) / time_s))
+    return found
+
+
 def _values(records: Records, record: Record, missing: _Missing) -> _Values:
     notes: list[str] = []
     time, energy, why = None, None, record.reason
@@ -126,6 +140,8 @@ def _values(records: Records, record: Record, missing: _Missing) -> _Values:
         confidence = records.options.confidence
         time = mean_estimate([window.time_s for window in record.windows], confidence)
         energy, why = _energy(records, record, notes)
+        found = power_contradiction(_powers(record.windows))
+        notes += [found] if found else []
     idle_w = records.warm_idle_w if records.idle_w is None else records.idle_w
     notes.extend(_idle_notes(records))
     if time is not None and _one_is_enough(records, time):

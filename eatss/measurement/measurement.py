@@ -29,7 +29,11 @@ HowEnded: TypeAlias = Literal["interval", "budget", "interrupted", "failed", "cu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceInfo:
-    """The card and the software that ran on it. ``None`` is what could not be read."""
+    """The card and the software that ran on it. ``None`` is what could not be read.
+
+    ``power_scope`` says what NVML's power is of, where it says so: the ``GPU``, or the ``module``
+    that it shares with a CPU.
+    """
 
     name: str
     uuid: str | None
@@ -37,6 +41,7 @@ class DeviceInfo:
     driver: str | None
     toolkit: str | None
     power_limit_w: float | None = None
+    power_scope: Literal["", "GPU", "module"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.measurement.energy.measurement import EnergyMeasurement, WindowEnergy
-from eatss.report.figures import NONE, figure
+from eatss.report.figures import MODULE_NOTE, NONE, figure
 from eatss.report.render import indented_table
 
 _NUMBERS = ("times", "s", "J", "± J", "W")
@@ -38,7 +38,10 @@ def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
                 figure(None if energy_j is None else energy_j / window.time_s),
                 "",
             )
-    reasons = [one.reason for one in found.missing]
+    reasons = list(found.contradictions)
+    modules = [one.device.power_scope == "module" for one in found.cards if one.device is not None]
+    reasons += [MODULE_NOTE] if any(modules) else []
+    reasons += [one.reason for one in found.missing]
     reasons += [f"window {w.name}: {one.reason}" for w in found.windows for one in w.missing]
     notes = [Text(f"  {reason}") for reason in dict.fromkeys(reasons)]
     if found.error:

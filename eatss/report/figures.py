@@ -6,6 +6,8 @@ import math
 
 from eatss.measurement.estimate import Estimate, Ratio
 
+MODULE_NOTE = "NVML's power is of the module: GPU, CPU and their memory, not of the GPU alone"
+
 NONE = "-"
 """Stands for what has no value."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eatss.measurement.measurement import LoadState, Measurement
-from eatss.report.figures import figure
+from eatss.report.figures import MODULE_NOTE, figure
 
 _ENDED = {
     "interval": "interval narrow enough",
@@ -54,6 +54,8 @@ def notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
         yield from _named("meters", "; ".join(_other_meters(measurement)))
         yield "clocks", _clocks(measurement)
         yield from _named("method", _method(measurement))
+    if measurement.device is not None and measurement.device.power_scope == "module":
+        yield "note", MODULE_NOTE
     for note in measurement.notes:
         yield "note", note
     if measurement.windows or measurement.method.checked:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from eatss.documents import json_text
 from eatss.foreign.program_energy import CardEnergy, Drawn, ProgramEnergy
+from eatss.report.figures import MODULE_NOTE
 from eatss.report.render import indented_table, render
 
 _ENOUGH_S = 2.0
@@ -107,6 +108,13 @@ def _vague(card: Drawn) -> bool:
 
 
 def _notes(card: Drawn) -> list[str]:
+    notes = [card.contradiction] if card.contradiction else []
+    if isinstance(card, CardEnergy) and card.device.power_scope == "module":
+        notes.append(MODULE_NOTE)
+    return notes + _of_energy(card)
+
+
+def _of_energy(card: Drawn) -> list[str]:
     if card.energy_j is None or card.uncertainty_j is None:
         reasons = [one.reason for one in card.missing if one.what.startswith("energy")]
         return list(dict.fromkeys(f"no energy: {reason}" for reason in reasons))

@@ -46,6 +46,7 @@ class SourceEnergy:
         after: The same after it.
         missing: What is not known, and why.
         trace: Power over time, from before the block to its end.
+        contradiction: How sensors differ by more than both leave open; ``""`` if none do.
     """
 
     name: str
@@ -62,6 +63,7 @@ class SourceEnergy:
     after: CardState | None = None
     missing: tuple[Missing, ...] = ()
     trace: tuple[PowerSample, ...] = ()
+    contradiction: str = ""
 
     def __repr__(self) -> str:
         return f"<SourceEnergy {self.name}: {_joules(self.energy_j, self.uncertainty_j)}>"
@@ -165,6 +167,7 @@ class EnergyMeasurement(Tabular):
         windows: The named windows of the block, in the order in which they first began.
         waited_for: What was waited for before time began and ended, in words.
         counted: How cards are counted, in words.
+        contradictions: How sensors of a source differ by more than both leave open.
         schema_version: Of the JSON form.
     """
 
@@ -189,6 +192,7 @@ class EnergyMeasurement(Tabular):
     windows: tuple[WindowEnergy, ...] = ()
     waited_for: tuple[str, ...] = ()
     counted: str = ""
+    contradictions: tuple[str, ...] = ()
     schema_version: int = ENERGY_SCHEMA
 
     @property
@@ -252,6 +256,7 @@ class EnergyMeasurement(Tabular):
         elif self.cpus:
             told.append(f"CPU energy unknown: {_why(self.cpus)}")
         told += _of_own((one.name, one) for one in self.sources if one.kind == "own")
+        told += self.contradictions
         return ", ".join(filter(None, told))
 
     def _of_cards(self) -> str:

@@ -72,6 +72,11 @@ def energy_result(
         cpu_energy_j=summed(one.energy_j for one in cpus),
         cpu_uncertainty_j=summed(one.uncertainty_j for one in cpus),
         sources=results,
+        contradictions=tuple(
+            _placed(one.name, one.contradiction, several=len(results) > 1)
+            for one in results
+            if one.contradiction
+        ),
         windows=tuple(_window(name, spans, sources, begin_s) for name, spans in named.items()),
     )
 

@@ -13,6 +13,7 @@ from eatss.diagnostics import EatssError
 from eatss.measurement.energy.measurement import SourceEnergy, SourceKind
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.choose import ChosenMeters
+from eatss.measurement.meters.contradiction import contradiction
 from eatss.measurement.meters.interval_energy import (
     Course,
     IntervalEnergy,
@@ -162,7 +163,19 @@ class Source:
             after=self._after,
             missing=(*self.missing, *missing),
             trace=trace,
+            contradiction=self._contradiction(begin_s, end_s),
         )
+
+    def _contradiction(self, begin_s: float, end_s: float) -> str:
+        """Return how sensors differ: over the block, or all that was recorded if that is short."""
+        sampled = [one.times for one in self._courses if len(one.times) > 1]
+        whole = (max((one[0] for one in sampled), default=begin_s),
+                 min((one[-1] for one in sampled), default=end_s))  # fmt: skip
+        for first_s, last_s in ((begin_s, end_s), whole):
+            told, _ = self.energies(((first_s, last_s),)) if first_s < last_s else ([], [])
+            if len(told) > 1:
+                return contradiction(told, last_s - first_s)
+        return ""
 
 
 def told_apart(sources: Sequence[Source]) -> None:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import MeterError
@@ -24,6 +24,9 @@ from eatss.measurement.meters.nvml_errors import (
 )
 
 _Answer = TypeVar("_Answer")
+
+_POWER_FIELD, _GPU_SCOPE, _MODULE_SCOPE = 186, 0, 1
+"""``NVML_FI_DEV_POWER_INSTANT``, and ``NVML_POWER_SCOPE_GPU`` and ``_MODULE``."""
 
 _IDLE_BIT = 0x1
 THROTTLE_WORDS = {
@@ -146,6 +149,30 @@ class NvmlDevice:
             / 1000
         )
 
+    def power_scope(self) -> Literal["GPU", "module"]:
+        """Return what the power is of: the GPU, or the module of a GPU and a CPU (GH200, GB200).
+
+        Raises:
+            NvmlError: the driver knows no scopes.
+        """
+        gpu_w = self._power_of_w(_GPU_SCOPE)
+        try:
+            module_w = self._power_of_w(_MODULE_SCOPE)
+        except NvmlError:
+            return "GPU"
+        nearer = abs(self.power_w() - module_w) < abs(self.power_w() - gpu_w)
+        return "module" if nearer and module_w > gpu_w else "GPU"
+
+    def _power_of_w(self, scope: int) -> float:
+        what = "power of a scope"
+        fields = [(_POWER_FIELD, scope)]
+        found = self._ask(
+            what, lambda: self._module.nvmlDeviceGetFieldValues(self._handle, fields)[0]
+        )
+        if int(found.nvmlReturn):
+            raise nvml_error(what, int(found.nvmlReturn), root=self._root)
+        return int(found.value.uiVal) / 1000
+
     def sm_clock_mhz(self) -> int:
         """Return the clock of the SMs."""
         return self._clock("SM clock", "NVML_CLOCK_SM")
@@ -257,6 +284,7 @@ def device_info(device: NvmlDevice, *, toolkit: str | None = None) -> DeviceInfo
         driver=_or_none(lambda: device.driver_version),
         toolkit=toolkit,
         power_limit_w=_or_none(device.power_limit_w),
+        power_scope=_or_none(device.power_scope) or "",
     )
 
 

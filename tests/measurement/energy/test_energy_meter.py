@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -383,3 +383,28 @@ def test_a_real_card_draws_something_while_idle() -> None:
     assert result.energy_j is not None, result.missing
     assert result.power_w is not None
     assert 5 < result.power_w < 2000
+
+
+Virtual: TypeAlias = tuple["VirtualTime", Callable[..., EnergyMeter]]
+
+
+def test_sensors_that_contradict_each_other_are_told(virtual: Virtual) -> None:
+    clock, make = virtual
+    with make(counter(37.5), power(65.0)) as meter:
+        clock.sleep(5.0)
+    (said,) = meter.result.contradictions
+    assert "NVML energy counter tells 187.5 J (37.5 W), NVML power 325 J (65 W)" in said
+    assert said in str(meter.result)
+    assert meter.result.to_dict()["contradictions"] == [said]
+    assert meter.result.to_dict()["sources"][0]["contradiction"] == said
+
+
+@pytest.mark.parametrize("seconds", [0.4, 5.0])
+def test_a_short_block_is_judged_by_all_that_was_recorded(virtual: Virtual, seconds: float) -> None:
+    clock, make = virtual
+    with make(counter(37.5), power(65.0), margin_s=1.0) as meter:
+        clock.sleep(seconds)
+    assert meter.result.contradictions
+    with make(counter(400.0), power(410.0), margin_s=1.0) as meter:
+        clock.sleep(seconds)
+    assert not meter.result.contradictions
