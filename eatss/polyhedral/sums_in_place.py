@@ -14,12 +14,13 @@ from eatss.scops import Access, Read, Scop, Statement
 class SumInPlace:
     """A scalar that a sum adds up in, and the reference that can take its place.
 
-    ``reference`` is the text of an element of an array that the value is only copied to, ``None``
-    where there is none: then the scalar needs an array of its own, with an element for each
-    iteration of ``loops``.
+    ``statements`` are those that use these values of it. ``reference`` is the text of an element
+    of an array that the value is only copied to, ``None`` where there is none: then the scalar
+    needs an array of its own, with an element for each iteration of ``loops``.
     """
 
     scalar: str
+    statements: tuple[str, ...]
     loops: tuple[str, ...]
     reference: str | None
 
@@ -38,13 +39,20 @@ def with_sums_in_place(scop: Scop) -> tuple[Scop, tuple[SumInPlace, ...]]:
     for name in expanded_arrays(scop, expanded):
         last = _copied_to(changed, name)
         array = expanded.array(name)
-        loops = next(s.loops for s in expanded.statements if _uses(s, name))[: array.n_dims]
+        using = [s for s in expanded.statements if _uses(s, name)]
         reference = None
         if last is not None:
             reference = last.write.text
             changed = _in_the_place_of(changed, name, last)
         scalar = name if name in own else array.source_name
-        found.append(SumInPlace(scalar=scalar, loops=loops, reference=reference))
+        found.append(
+            SumInPlace(
+                scalar=scalar,
+                statements=tuple(s.name for s in using),
+                loops=using[0].loops[: array.n_dims],
+                reference=reference,
+            )
+        )
     return changed, tuple(found)
 
 
