@@ -21,6 +21,7 @@ class SlowLoop:
             ``"iteration i needs i - 1"``.
         spans: Where the source accesses it, in order; at least one place.
         rewrite: What to write instead.
+        statements: Those that wait for it, where kernels of generated code say so.
     """
 
     kernel: str
@@ -30,14 +31,27 @@ class SlowLoop:
     dependence: str
     spans: tuple[SourceSpan, ...]
     rewrite: str
+    statements: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is told of it, and the rewrite, in one line."""
+        return f"{self.message}; {self.rewrite}"
+
+    @property
+    def message(self) -> str:
+        """What is told of it."""
+        return (
+            f"the loop {self.loop} of {self.kernel} {self.effect} because of "
+            f"'{self.array}' ({_lines(self.spans)}): {self.dependence}"
+        )
 
     def note(self) -> Diagnostic:
-        """Return what is told of it."""
+        """Return the finding that tells it."""
         return Diagnostic(
             code="EATSS-A010",
             severity=Severity.NOTE,
-            message=f"the loop {self.loop} of {self.kernel} {self.effect} because of "
-            f"'{self.array}' ({_lines(self.spans)}): {self.dependence}",
+            message=self.message,
             span=self.spans[0],
             hint=self.rewrite,
         )

@@ -12,6 +12,7 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.mapping import AXES
+from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.structure import COPIES_AHEAD, RowBlock, SharedSum, WarpUse
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import (
@@ -104,12 +105,14 @@ class RegionInput:
     """A region to generate code for: its schedule, and the facts its sizes were selected from.
 
     ``generic`` says that the schedule is over symbolic sizes; otherwise code made from it is for
-    the sizes of the source only, and its entry insists on them.
+    the sizes of the source only, and its entry insists on them. ``slow`` are the loops
+    that kernels tell to be slow.
     """
 
     scheduled: ScheduledScop
     facts: tuple[KernelFacts, ...]
     generic: bool = True
+    slow: tuple[SlowLoop, ...] = ()
 
 
 class RegionBuilder:
@@ -130,6 +133,7 @@ class RegionBuilder:
         self._generic = region.generic
         self._scop = region.scheduled.scop
         self._facts = region.facts
+        self._slow = region.slow
         self._recipe = recipe
         self._profile = profile
         self._options = recipe.options
@@ -458,6 +462,8 @@ class RegionBuilder:
         """Note a kernel, as it is printed, and what its launch and its reader need to know."""
         code = kernel.kernel
         resources = resources_of(code)
+        own = {statement.name for statement in piece.statements}
+        slow = (one.text for one in self._slow if not own.isdisjoint(one.statements))
         self.code.append(code)
         for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
             self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
@@ -471,7 +477,7 @@ class RegionBuilder:
                 registers=min(resources.register_words, self._most_registers(code)),
                 arguments=tuple(one.name for one in code.arguments),
                 tile_sizes=tiles,
-                notes=notes,
+                notes=(*notes, *slow),
                 reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),
                 regroups=code.regroups,

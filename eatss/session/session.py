@@ -18,6 +18,7 @@ import islpy as isl
 
 from eatss.analysis import VolumeKind
 from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.structure import SharedSum
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.files import folder_named, is_c_text
@@ -38,6 +39,7 @@ from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
+from eatss.polyhedral.source_lines import with_source_line
 from eatss.program import Interface, Program
 from eatss.progress import Told, nobody
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
@@ -277,7 +279,22 @@ class Session:
     @cached_property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What is to be said of the source and its kernels."""
-        return self.symbolic.warnings if self.code else self.analysed.warnings
+        return (self.symbolic if self.code else self.analysed).warnings + self.notes
+
+    @cached_property
+    def notes(self) -> tuple[Diagnostic, ...]:
+        """What is to be said of loops that code of eatss runs slowly."""
+        loops = (one for region in self.slow_loops for one in region)
+        return tuple(with_source_line(one.note()) for one in loops)
+
+    @cached_property
+    def slow_loops(self) -> tuple[tuple[SlowLoop, ...], ...]:
+        """For each region the loops that code of eatss runs slowly."""
+        if self.cut != "eatss":
+            return ()
+        from eatss.session.code_notes import slow_loops  # noqa: PLC0415 - PPCG's target needs none
+
+        return slow_loops(self.analysed)
 
     def select(
         self,
@@ -395,6 +412,7 @@ class Session:
             profile,
             name=self.name,
             original=self.originals.original,
+            slow=self.slow_loops,
             max_operations=self.reading.max_operations,
         )
 
@@ -459,7 +477,8 @@ class Session:
             code=self._code_schedules,
             told=told,
         )
-        return replace(found, recomputed=self.recomputed)
+        warnings = found.warnings + self.notes
+        return replace(found, recomputed=self.recomputed, warnings=warnings)
 
     def _chooses(self, options: ModelOptions) -> bool:
         """Tell whether the prediction says which arrays are computed anew."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.structure import RowRun, SharedSum
 from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.forked import allow_more
@@ -211,9 +212,10 @@ def generate_for(
     *,
     name: str,
     original: Original,
+    slow: Sequence[tuple[SlowLoop, ...]] = (),
     max_operations: int | None = None,
 ) -> Program:
-    """Take schedules and a recipe to CUDA.
+    """Take schedules and a recipe to CUDA; kernels note which loops of each region are slow.
 
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
@@ -222,8 +224,12 @@ def generate_for(
     from eatss.cuda.region import RegionInput  # noqa: PLC0415
 
     regions = [
-        RegionInput(scheduled=region.scheduled, facts=analysed.facts, generic=region.generic)
-        for region, analysed in zip(program.regions, program.program.scops, strict=True)
+        RegionInput(
+            scheduled=region.scheduled, facts=analysed.facts, generic=region.generic, slow=loops
+        )
+        for region, analysed, loops in zip(
+            program.regions, program.program.scops, slow or [()] * len(program.regions), strict=True
+        )
     ]
     with source_lines("when code was generated"):
         return generate(

@@ -1,0 +1,146 @@
+"""What is said of loops that generated code runs in few threads: what binds and what frees them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import eatss
+from eatss.cli.commands import app
+from eatss.diagnostics import Severity
+from eatss.frontend.options import Reading
+from eatss.session.session import Session
+
+SQUARE = "int n, double A[n][n], double B[n][n], double x[n], double y[n]"
+LONG = "double x[4000000], double y[4000000]"
+
+BACK = """
+for (int i = n - 1; i >= 0; i--) {
+  x[i] = y[i];
+  for (int j = i + 1; j < n; j++) x[i] -= A[i][j] * x[j];
+  x[i] /= A[i][i];
+}"""
+ROWS = """
+for (int i = 0; i < n; i++) {
+  most = A[i][0];
+  for (int j = 1; j < n; j++) most = fmax(most, A[i][j]);
+  for (int j = 0; j < n; j++) B[i][j] = A[i][j] - most;
+}"""
+BUFFER = """
+for (int i = 0; i < n; i++) {
+  for (int j = 0; j < n; j++) x[j] = A[i][j] * 2;
+  for (int j = 0; j < n; j++) B[i][j] = x[j] + x[n - 1 - j];
+}"""
+CHANNELS = """
+for (int c = 0; c < 64; c++) {
+  y[c] = 0;
+  for (int b = 0; b < 64; b++)
+    for (int i = 0; i < 3136; i++) y[c] += X[b][c][i];
+}"""
+MAXIMUM = """
+y[0] = A[0][0];
+for (int i = 0; i < n; i++)
+  for (int j = 0; j < n; j++) y[0] = y[0] > A[i][j] ? y[0] : A[i][j];"""
+
+SLOW = {
+    "sum in the wrong order": (SQUARE, BACK, "runs in one thread because of 'x'", "let j run"),
+    "global scalar": (SQUARE, ROWS, "runs on the host, launch by launch,", "declare 'most' inside"),
+    "buffer": (SQUARE, BUFFER, "because of 'x'", "give 'x' an element for each i, too"),
+    "recurrence": (
+        LONG,
+        "for (int i = 1; i < 4000000; i++) y[i] = x[i] + 0.5 * y[i - 1];",
+        "iteration i needs what i - 1 left",
+        "or write it as a scan",
+    ),
+    "recurrence backwards": (
+        LONG,
+        "for (int i = 3999998; i >= 0; i--) y[i] = x[i] + 0.5 * y[i + 1];",
+        "iteration i needs what i + 1 left",
+        "or write it as a scan",
+    ),
+    "maximum of another form": (SQUARE, MAXIMUM, "runs in one thread because of 'y'", "fmax(m, x)"),
+    "sum over several loops": (
+        "double X[64][64][3136], double y[64]",
+        CHANNELS,
+        "runs in 64 threads because of 'y'",
+        "add up along i in an array",
+    ),
+}
+FAST = {
+    "sum in the right order": (
+        SQUARE,
+        BACK.replace("j = i + 1; j < n; j++", "j = n - 1; j > i; j--"),
+    ),
+    "local scalar": (SQUARE, ROWS.replace("  most =", "  double most =", 1)),
+    "maximum": (SQUARE, MAXIMUM.replace("y[0] > A[i][j] ? y[0] : A[i][j]", "fmax(y[0], A[i][j])")),
+    "sum": (LONG, "y[0] = 0; for (int i = 0; i < 4000000; i++) y[0] += x[i];"),
+    "recurrence of rows": (
+        SQUARE,
+        "for (int i = 0; i < n; i++) for (int j = 1; j < n; j++) A[i][j] += A[i][j - 1];",
+    ),
+    "sweeps": (
+        SQUARE,
+        "for (int t = 0; t < n; t++) {"
+        "for (int i = 1; i < n - 1; i++) y[i] = x[i - 1] + x[i + 1];"
+        "for (int i = 1; i < n - 1; i++) x[i] = y[i]; }",
+    ),
+    "short recurrence beside a product": (
+        SQUARE,
+        "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) for (int k = 0; k < n; k++)"
+        "A[i][j] += B[i][k] * B[k][j];\nfor (int i = 1; i < n; i++) x[i] += x[i - 1];",
+    ),
+}
+
+
+def source(arguments: str, loops: str) -> str:
+    return (
+        f"#include <math.h>\ndouble most;\nvoid f({arguments}) {{\n#pragma scop\n{loops}\n"
+        "#pragma endscop\n}\n"
+    )
+
+
+def notes(text: str) -> tuple[eatss.Diagnostic, ...]:
+    return Session(text, Reading(), cut="eatss").notes
+
+
+@pytest.mark.samples(4)
+@pytest.mark.parametrize("case", SLOW)
+def test_a_slow_loop_is_told_with_what_binds_it_and_what_frees_it(case: str) -> None:
+    arguments, loops, why, rewrite = SLOW[case]
+    (note,) = notes(source(arguments, loops))
+    assert (note.code, note.severity) == ("EATSS-A010", Severity.NOTE)
+    assert why in note.message
+    assert rewrite in (note.hint or "")
+
+
+@pytest.mark.samples(4)
+@pytest.mark.parametrize("case", FAST)
+def test_nothing_is_told_of_others(case: str) -> None:
+    assert notes(source(*FAST[case])) == ()
+
+
+@pytest.mark.long
+def test_nothing_is_told_of_the_kernels_that_come_with_it() -> None:
+    for path in sorted(Path("kernels").glob("*.c")):
+        assert Session(path, Reading(), cut="eatss").notes == (), path
+
+
+def test_code_and_selection_tell_it(tmp_path: Path) -> None:
+    path = tmp_path / "back.c"
+    path.write_text(source(SQUARE, BACK))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        selection = eatss.select(path, gpu="h200", target="cuda")
+    text = "the loop i of S1, S2 runs in one thread because of 'x' (lines 8 and 9)"
+    assert [text in str(one.message) for one in told] == [True]
+    assert [text in one.message for one in selection.warnings] == [True]
+    run = CliRunner().invoke(app, ["codegen", str(path), "-g", "h200", "-f", "json"])
+    assert text in " ".join(run.stderr.split())
+    (kernel,) = [one for one in json.loads(run.stdout)["kernels"] if "S2" in one["statements"]]
+    (note,) = [one for one in kernel["notes"] if "the loop" in one]
+    assert text in note
+    assert note.endswith("; let j run the other way: from what is computed first to what is last")
