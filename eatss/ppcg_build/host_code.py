@@ -172,6 +172,8 @@ class _Region:
         elif "*" in texts and texts[-1].startswith(_DEVICE) and texts[-2] == "*":
             name = texts[-1].removeprefix(_DEVICE)
             self._types[name] = " ".join(texts[:-2])
+        elif any(text.endswith("=") for text in texts):
+            raise NotUnderstoodError(f"a statement stays on the host: '{_said(words)}'")
         else:
             raise _unknown(words)
         return []
@@ -278,5 +280,8 @@ def _one_word(words: Sequence[Token]) -> str:
 
 
 def _unknown(words: Sequence[Token]) -> NotUnderstoodError:
-    said = " ".join(token.text for token in words[:20])
-    return NotUnderstoodError(f"the host code has a statement of no known form: '{said}'")
+    return NotUnderstoodError(f"the host code has a statement of no known form: '{_said(words)}'")
+
+
+def _said(words: Sequence[Token]) -> str:
+    return " ".join(token.text for token in words[:20])

@@ -56,7 +56,7 @@ def test_else_runs_where_the_condition_does_not_hold() -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("A[0] = 1;", "no known form"),
+        ("A[0] = 1;", "a statement stays on the host"),
         ("for (long c0 = 0; c0 <= 9; c0 += 1) ;", "no known form"),
         ("for (int c0 = 9; c0 >= 0; c0 -= 1) ;", "no known form"),
         ("for (int c0 = 0; c0 <= 9; c0 += n) ;", "no known form"),
