@@ -1,17 +1,20 @@
-"""Random programs through code generation, compared with the original by a runtime of their own.
+"""Random programs through code generation, compared with the original: nothing wrong, dear, dead.
 
-    python benchmarks/random_programs.py --count 5000 --budget 3600      # prints a table
+    python benchmarks/random_programs.py --count 1500 --jobs 4 --log programs.jsonl
 
-Each program is generated for a random card with random options, compiled for the CPU with
-``random_runtime.hpp`` (which shares nothing with ``eatss verify``), and run at sizes of its own,
-threads and blocks in ascending and in descending order. Its numbers are integers that wrap around,
-so results must be equal. Failures are printed with their seed; ``--seed S --count 1 --show``
-prints a program. Seconds are those of the processor. It needs gcc and g++, and no card.
+Seeds take turns through the families of ``program_families.py``, each generated for an H200 and
+compared by ``eatss verify``, and ``mixed``: any loops, for a random card with random options,
+compared by ``random_runtime.hpp``, which shares nothing with ``eatss verify``, at sizes of its own,
+threads and blocks in ascending and in descending order; its numbers are integers that wrap around,
+so results must be equal. Failures are printed with their seed; ``--family NAME --seed S --count 1
+--show`` prints a program. A run that is cut short goes on from its ``--log``. Seconds are those of
+the processor, for generating. It needs gcc and g++, and no card.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import re
@@ -20,18 +23,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.program_families import FAMILIES, sample
 from eatss.api import codegen
 from eatss.diagnostics import InputError, NoSolutionError
 from eatss.resources import data_directory
+from eatss.verify import verify
 
 RUNTIME = Path(__file__).resolve().with_name("random_runtime.hpp")
 SIZES = ((1, 1), (2, 3), (7, 5), (19, 8), (33, 16), (0, 4))
@@ -39,6 +44,7 @@ EXTENT = 120
 """Elements of an array in each dimension; no subscript leaves them for ``SIZES``."""
 
 SLOW_S = 10.0
+MIXED = "mixed"
 CARDS = tuple(sorted(path.stem for path in data_directory("gpu_profiles").glob("*.toml")))
 COUNTERS = ("i", "j", "k", "l")
 
@@ -194,6 +200,7 @@ class Outcome:
     """What became of a program; ``kind`` is ``ok``, a code, or what went wrong."""
 
     seed: int
+    family: str
     kind: str
     seconds: float
     what: str = ""
@@ -205,39 +212,63 @@ def _processor_s() -> float:
     return sum(os.times()[:4])
 
 
-def outcome(seed: int) -> Outcome:
+def outcome(family: str, seed: int) -> Outcome:
     """Generate, compile, run and compare the program of a seed."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = _processor_s()
+        try:
+            made = _mixed(seed) if family == MIXED else _of_family(family, seed, Path(folder))
+        except (InputError, NoSolutionError) as error:
+            code = error.diagnostics[0].code if isinstance(error, InputError) else "EATSS-M020"
+            told = str(error).splitlines()[0]
+            return Outcome(seed, family, code, _processor_s() - started, told)
+        except Exception as error:
+            return Outcome(seed, family, "CRASH", _processor_s() - started, repr(error)[:300])
+        seconds = _processor_s() - started
+        try:
+            found = made(Path(folder))
+        except Exception as error:
+            return Outcome(seed, family, "CRASH", seconds, f"verify: {error!r}"[:300])
+    kind = "WRONG" if "WRONG" in found or "failed" in found else "ok"
+    if kind == "ok" and seconds > SLOW_S:
+        kind = "slow"
+    what = found.strip()[:300] if kind == "WRONG" else ""
+    return Outcome(seed, family, kind, seconds, what, found.count("refused"))
+
+
+def _of_family(family: str, seed: int, folder: Path) -> Callable[[Path], str]:
+    """Generate a program; return what compares it and says what is wrong."""
+    made = sample(family, seed)
+    codegen(made.text, gpu="h200", cache=False, output=folder / "out")
+
+    def compared(folder: Path) -> str:
+        found = verify(folder / "out", sizes=made.sizes, device="cpu")
+        return "" if found.ok else f"WRONG {found.status}: {found.message}"
+
+    return compared
+
+
+def _mixed(seed: int) -> Callable[[Path], str]:
+    """Generate a program of any loops, for any card and options; return what compares it."""
     rng = random.Random(f"options {seed}")  # noqa: S311
     text = program(seed)
     gpu = rng.choice(CARDS)
     strict = rng.random() < 0.3
     index: Literal[64] | None = rng.choice((None, None, None, 64))
     changes = ("swizzle",) if rng.random() < 0.5 else ()
-    started = _processor_s()
-    try:
-        generated = codegen(
-            text,
-            gpu=gpu,
-            strict_fp=strict,
-            index_bits=index,
-            transformations=changes,
-            cache=False,
-        )
-    except (InputError, NoSolutionError) as error:
-        code = error.diagnostics[0].code if isinstance(error, InputError) else "EATSS-M020"
-        return Outcome(seed, code, _processor_s() - started, str(error).splitlines()[0])
-    except Exception as error:
-        return Outcome(seed, "CRASH", _processor_s() - started, f"{gpu}: {error!r}"[:300])
-    seconds = _processor_s() - started
-    kind, what, refused = "ok", "", 0
-    with tempfile.TemporaryDirectory() as folder:
-        made = _compared(Path(folder), text, generated.text)
-    refused = made.count("refused")
-    if "WRONG" in made or "failed" in made:
-        kind, what = "WRONG", f"{gpu}, strict {strict}, index {index}: {made.strip()[:300]}"
-    elif seconds > SLOW_S:
-        kind = "slow"
-    return Outcome(seed, kind, seconds, what, refused)
+    generated = codegen(
+        text,
+        gpu=gpu,
+        strict_fp=strict,
+        index_bits=index,
+        transformations=changes,
+        cache=False,
+    )
+
+    def compared(folder: Path) -> str:
+        return _compared(folder, text, generated.text)
+
+    return compared
 
 
 def _compared(folder: Path, text: str, cuda: str) -> str:
@@ -262,28 +293,48 @@ def _compared(folder: Path, text: str, cuda: str) -> str:
     return done.stdout
 
 
-def outcomes(first: int, count: int, budget_s: float, jobs: int) -> Iterator[Outcome]:
-    """Yield the outcomes of seeds from ``first`` on until the budget is spent."""
+def outcomes(tasks: Sequence[tuple[str, int]], budget_s: float, jobs: int) -> Iterator[Outcome]:
+    """Yield the outcomes of families and seeds until the budget is spent."""
     end = time.monotonic() + budget_s
-    for start in range(first, first + count, 8 * jobs):
+    for start in range(0, len(tasks), 4 * jobs):
         if time.monotonic() > end:
             return
-        seeds = range(start, min(start + 8 * jobs, first + count))
+        some = tasks[start : start + 4 * jobs]
         try:
             with ProcessPoolExecutor(jobs) as pool:
-                found = list(pool.map(outcome, seeds))
+                found = list(pool.map(outcome, *zip(*some, strict=True)))
         except BrokenProcessPool:
-            found = [_alone(seed) for seed in seeds]
+            found = [_alone(*task) for task in some]
         yield from found
 
 
-def _alone(seed: int) -> Outcome:
+def _alone(family: str, seed: int) -> Outcome:
     """Return the outcome of a seed in a process of its own, which may die."""
     try:
         with ProcessPoolExecutor(1) as pool:
-            return pool.submit(outcome, seed).result()
+            return pool.submit(outcome, family, seed).result()
     except BrokenProcessPool:
-        return Outcome(seed, "CRASH", 0.0, "the process died")
+        return Outcome(seed, family, "CRASH", 0.0, "the process died")
+
+
+def table(found: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the lines of a table: a family each, then all, then what was refused."""
+    yield f"{'family':22}{'programs':>9}{'right':>7}{'refused':>9}{'P001':>6}{'wrong':>7}" + (
+        f"{'crash':>7}{'slow':>6}{'mean s':>8}{'most s':>8}"
+    )
+    for family in (*dict.fromkeys(one.family for one in found), "all"):
+        own = [one for one in found if family in (one.family, "all")]
+        kinds = Counter(one.kind for one in own)
+        refused = sum(number for kind, number in kinds.items() if kind.startswith("EATSS-"))
+        seconds = [one.seconds for one in own]
+        yield (
+            f"{family:22}{len(own):9}{kinds['ok']:7}{refused:9}{kinds['EATSS-P001']:6}"
+            f"{kinds['WRONG']:7}{kinds['CRASH']:7}{kinds['slow']:6}"
+            f"{sum(seconds) / len(own):8.1f}{max(seconds):8.1f}"
+        )
+    codes = Counter(one.kind for one in found if one.kind.startswith("EATSS-"))
+    yield f"refused: {', '.join(f'{code} {n}' for code, n in codes.most_common()) or 'none'}"
+    yield f"{sum(one.refused for one in found)} runs refused by launchers"
 
 
 def main() -> None:
@@ -291,26 +342,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    names = (MIXED, *(one.__name__ for one in FAMILIES))
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--family", action="append", choices=names, help="only these")
     parser.add_argument("--budget", type=float, default=600.0, help="seconds in all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--log", type=Path, help="outcomes, a line each; those there are kept")
     parser.add_argument("--show", action="store_true", help="print the programs")
     options = parser.parse_args()
-    kinds: Counter[str] = Counter()
-    slowest, refused = 0.0, 0
-    for one in outcomes(options.seed, options.count, options.budget, options.jobs):
-        kinds[one.kind] += 1
-        slowest, refused = max(slowest, one.seconds), refused + one.refused
-        if one.kind in ("WRONG", "CRASH", "slow"):
-            print(f"seed {one.seed}: {one.kind} after {one.seconds:.1f} s {one.what}", flush=True)
+    families = options.family or names
+    seeds = range(options.seed, options.seed + options.count)
+    tasks = [(families[seed % len(families)], seed) for seed in seeds]
+    known = [] if options.log is None or not options.log.exists() else _logged(options.log)
+    found = [one for one in known if (one.family, one.seed) in set(tasks)]
+    done = {(one.family, one.seed) for one in found}
+    for one in outcomes([t for t in tasks if t not in done], options.budget, options.jobs):
+        found.append(one)
+        if options.log is not None:
+            with options.log.open("a", encoding="utf-8") as log:
+                log.write(json.dumps(asdict(one)) + "\n")
+        if one.kind != "ok":
+            told = f"seed {one.seed} of {one.family}: {one.kind} after {one.seconds:.1f} s"
+            print(told, one.what, flush=True)
         if options.show:
-            print(program(one.seed))
-    total = sum(kinds.values())
-    print(f"{total} programs from seed {options.seed}")
-    for kind, number in kinds.most_common():
-        print(f"  {kind:12} {number:6} {number / total:7.2%}")
-    print(f"longest generation {slowest:.1f} s; {refused} runs refused by launchers")
+            mixed = one.family == MIXED
+            print(program(one.seed) if mixed else sample(one.family, one.seed).text)
+    print("\n".join(table(found)))
+
+
+def _logged(log: Path) -> list[Outcome]:
+    return [Outcome(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
 if __name__ == "__main__":

@@ -312,7 +312,7 @@ def _generated(
     from eatss.session.session import Session  # noqa: PLC0415 - it needs isl
 
     session = Session(source, reading, volume=choosing.volume_name(), code=True)
-    lasting = True
+    lasting, chosen = True, None
     if not isinstance(decided, Recipe):
         chosen = decided or session.select(
             profile, choosing, strict_fp=wanted.strict_fp, fuse_rows=wanted.fuse_rows
@@ -320,6 +320,6 @@ def _generated(
         lasting = decided is not None or chosen.optimal == "proven"
         limit = choosing.shared_limit_bytes(profile)
         decided = session.recipe(chosen, profile, replace(wanted, shared_limit_bytes=limit))
-    program = session.generate(decided, profile)
+    program = session.generate(decided, profile, chosen)
     warnings = session.of(decided).warnings
     return FoundProgram(program=program, warnings=warnings, lasting=lasting)

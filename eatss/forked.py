@@ -365,6 +365,19 @@ def left_s() -> float:
     return math.inf if _forks.pipe is None else _forks.seconds - (_taken_s() - _forks.before)
 
 
+def room_for(seconds: float) -> bool:
+    """Tell whether so much more work leaves a quarter of the time that one try of it may take.
+
+    What counts is all that the process of its own that this runs in has taken, :func:`anew` or not.
+    """
+    return _forks.pipe is None or _taken_s() + seconds <= 0.75 * _forks.seconds
+
+
+def taken_s() -> float:
+    """Return the seconds that the process of its own has taken that this runs in, 0 in others."""
+    return 0.0 if _forks.pipe is None else _taken_s()
+
+
 def _taken_s() -> float:
     """Return the seconds of the processor that this process and those it waited for have taken."""
     return sum(os.times()[:4])

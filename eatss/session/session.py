@@ -22,7 +22,7 @@ from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.structure import SharedSum
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.files import folder_named, is_c_text
-from eatss.forked import anew
+from eatss.forked import anew, room_for, taken_s
 from eatss.frontend import (
     FrontendOptions,
     FrontendResult,
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from eatss.model.expectation import ProgramExpectation
     from eatss.recipe.recipe import Recipe
     from eatss.recipe.requests import CodeRequest
+
+_NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
 _SPELL_TYPE = (
     "spell the type by a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, #endif; or give the "
@@ -324,7 +326,13 @@ class Session:
         if not self._chooses(chosen):
             return plain
 
+        first_s, left_out = taken_s(), False
+
         def select_with(arrays: Arrays) -> Selection | None:
+            nonlocal left_out
+            if not room_for(first_s):
+                left_out = True
+                return None
             told(f"with {', '.join(one.array for one in arrays) or 'nothing'} computed anew")
             anew()
             with suppress(EatssError, isl.Error):
@@ -339,7 +347,7 @@ class Session:
 
         best = best_recomputed(self.recomputable, plain, select_with)
         anew()
-        return best
+        return _with_note(best, _NO_TIME) if left_out else best
 
     def _code_schedules(self) -> list[ScheduledScop]:
         """Return the schedules that code is made from."""
@@ -394,8 +402,10 @@ class Session:
             selection = self._with_cuts(selection, profile)
         return recipe_of(selection, options)
 
-    def generate(self, recipe: Recipe, profile: GpuProfile) -> Program:
-        """Generate CUDA: what a recipe says.
+    def generate(
+        self, recipe: Recipe, profile: GpuProfile, selection: Selection | None = None
+    ) -> Program:
+        """Generate CUDA: what a recipe says; kernels have the notes of a selection, too.
 
         Raises:
             InputError: ``EATSS-K018``, the recipe is for another program; ``EATSS-K0xx``, sizes or
@@ -404,9 +414,9 @@ class Session:
         from eatss.recipe.requests import check_recipe  # noqa: PLC0415 - select needs none
 
         if recipe.recomputed != self.recomputed:
-            return self.of(recipe).generate(recipe, profile)
+            return self.of(recipe).generate(recipe, profile, selection)
         check_recipe(recipe, self.analysed.facts, self.scops, profile, self.analysed.dtype)
-        return generate_for(
+        program = generate_for(
             self.symbolic,
             recipe,
             profile,
@@ -415,6 +425,7 @@ class Session:
             slow=self.slow_loops,
             max_operations=self.reading.max_operations,
         )
+        return program if selection is None else _with_notes(program, selection)
 
     def write(
         self, program: Program, folder: str | PathLike[str], *, force: bool = False
@@ -560,6 +571,28 @@ class Session:
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )
         return replace(selection, kernels=kernels)
+
+
+def _with_notes(program: Program, selection: Selection) -> Program:
+    """Return a program whose kernels have the notes of those that sizes were selected for."""
+    kernels = []
+    for kernel in program.kernels:
+        notes = [
+            one.note
+            for one in selection.kernels
+            if one.note is not None
+            and one.tile_sizes
+            and set(kernel.statements) <= set(one.statements)
+        ]
+        kernels.append(replace(kernel, notes=(*kernel.notes, *notes)) if notes else kernel)
+    return replace(program, kernels=tuple(kernels))
+
+
+def _with_note(selection: Selection, note: str) -> Selection:
+    """Return a selection with something to be said of its first kernel."""
+    first, *others = selection.kernels
+    noted = replace(first, note=note if first.note is None else f"{first.note}; {note}")
+    return replace(selection, kernels=(noted, *others))
 
 
 def _without_stream(shared: SharedSum | None) -> SharedSum | None:
