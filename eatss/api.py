@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from eatss.cache.options import Caching, CachingKeywords
-from eatss.diagnostics import Diagnostic
+from eatss.diagnostics import Diagnostic, input_error
 from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
@@ -176,6 +176,12 @@ def predict(
         },
         cuda={"placements": bool(wanted.placements)},
     )
+    if max_shared_memory is not None and not isinstance(max_shared_memory, int):
+        raise input_error(
+            "EATSS-C004",
+            f"max_shared_memory is {max_shared_memory!r}",
+            hint="give a number of bytes",
+        )
     profile = load_profile(gpu)
     found, warnings = _predicted(
         source, reading, profile, target, wanted, max_shared_memory, unroll_gpu_tile

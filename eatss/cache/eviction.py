@@ -17,8 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_SIZE = "size"
-_LOCK = "lock"
+SIZE = "size"
+LOCK = "lock"
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _DIGITS = 16
 _UNKNOWN = int("9" * _DIGITS)
 _BLOCK = 4096
@@ -42,7 +43,7 @@ def added(folder: Path, size_bytes: int) -> int:
         OSError: it cannot be counted.
     """
     with os.fdopen(
-        os.open(folder / _SIZE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b"
+        os.open(folder / SIZE, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINK, 0o600), "r+b"
     ) as file:
         digits = file.read(_DIGITS)
         if not (len(digits) == _DIGITS and digits.isdigit()):
@@ -64,7 +65,7 @@ def keep_limit(folder: Path, limit_bytes: int, files: Callable[[], Iterable[Size
     with _alone(folder) as alone:
         if not alone:
             return
-        size = folder / _SIZE
+        size = folder / SIZE
         _start_counting(size)  # before looking: what is added meanwhile is counted once or twice
         known = sorted(files(), key=lambda one: (one.used_ns, one.path.name))
         total = sum(one.size_bytes for one in known)
@@ -84,7 +85,7 @@ def swept(folder: Path) -> None:
     """Note that files were removed: what there is will be looked at when the next is added."""
     with suppress(OSError):
         _remove_unfinished(folder)
-        (folder / _SIZE).unlink(missing_ok=True)
+        (folder / SIZE).unlink(missing_ok=True)
 
 
 def _start_counting(size: Path) -> None:
@@ -115,7 +116,7 @@ def _alone(folder: Path) -> Iterator[bool]:
     except ImportError:
         yield True
         return
-    with os.fdopen(os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+    with os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600), "r+b") as file:
         try:
             flock(file, LOCK_EX | LOCK_NB)
         except BlockingIOError:

@@ -21,7 +21,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from eatss.cache.entry_file import HEADER_BYTES, about, packed, unpacked
-from eatss.cache.eviction import Sized, added, keep_limit, swept
+from eatss.cache.eviction import LOCK, SIZE, Sized, added, keep_limit, swept
 
 DEFAULT_LIMIT_BYTES = 1 << 30
 
@@ -32,6 +32,10 @@ _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 _NO_ENTRY = (errno.ELOOP, errno.EMLINK, errno.EACCES, errno.EPERM, errno.ENXIO, errno.EIO)
 """Errors of a link, a socket, or a file that cannot be read; others say nothing of the file."""
 
+_MARK = ".eatss-cache"
+"""Says that a folder is a cache of eatss; nothing is written to any other that is not empty."""
+
+_MARKED = b"eatss keeps results here, and removes what is old\n"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -108,6 +112,8 @@ class Cache:
         beside = path.with_name(f".{secrets.token_hex(8)}.making")
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
+            if path.parent.is_symlink():
+                return
             try:
                 with os.fdopen(
                     os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
@@ -146,7 +152,8 @@ class Cache:
                 with suppress(OSError):
                     one.path.unlink()
                     count, size_bytes = count + 1, size_bytes + one.size_bytes
-        swept(self.folder)
+        if self._distrusted() is None:
+            swept(self.folder)
         return count, size_bytes
 
     def problem(self) -> str | None:
@@ -189,7 +196,20 @@ class Cache:
             return "its folder belongs to another user"
         if found.st_mode & _OTHERS_WRITE:
             return "others can write to its folder (chmod go-w mends that)"
-        return None
+        return self._unmarked()
+
+    def _unmarked(self) -> str | None:
+        """Return why a folder is no cache of eatss; an empty one, or one of before, becomes one."""
+        mark = self.folder / _MARK
+        with suppress(OSError):
+            if stat.S_ISREG(mark.lstat().st_mode):
+                return None
+        with suppress(OSError):
+            if all(map(_is_of_a_cache, self.folder.iterdir())):
+                with suppress(OSError), mark.open("xb") as to:
+                    to.write(_MARKED)
+                return None
+        return f"its folder holds other files than a cache of eatss (there is no '{_MARK}' in it)"
 
     def _read(self, path: Path, kind: str, key: str) -> bytes | None:
         """Return the data of a file; one that is no good is removed.
@@ -221,6 +241,17 @@ class Cache:
             for kind in sorted(self.folder.iterdir()):
                 if _KIND.fullmatch(kind.name) and kind.is_dir() and not kind.is_symlink():
                     yield from _files_of(kind)
+
+
+def _is_of_a_cache(path: Path) -> bool:
+    """Tell whether a file or folder may be one that a cache made."""
+    if path.name.endswith(".making") or path.is_symlink():
+        return not path.is_symlink()
+    if path.is_dir():
+        return bool(_KIND.fullmatch(path.name)) and all(
+            one.name.endswith((_SUFFIX, ".making")) for one in path.iterdir()
+        )
+    return path.name == LOCK or (path.name == SIZE and path.read_bytes()[:16].isdigit())
 
 
 def _files_of(kind: Path) -> Iterator[Sized]:

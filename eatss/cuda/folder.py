@@ -52,6 +52,7 @@ def write_program(
             check_places(target, [*contents, *(f"{folder}/" for folder in originals.folders)])
             changed = {n: data for n, data in contents.items() if _digest(target / n) != _sha(data)}
             if not force:
+                _refuse_another(directory, target, program)
                 _refuse_foreign(directory, target, changed)
             if changed or not all((target / folder).is_dir() for folder in originals.folders):
                 place_files(target, changed, folders=originals.folders, last=_PLAN)
@@ -94,6 +95,22 @@ def _digest(path: Path) -> str | None:
         return _sha(read_regular(path, _MOST_BYTES))
     except OSError:
         return None
+
+
+def _refuse_another(directory: Path, target: Path, program: Program) -> None:
+    """Refuse the folder of another program, whose files would be left without their plan."""
+    try:
+        plan = json.loads(read_regular(target / _PLAN, _MOST_BYTES))
+        name, functions = plan["name"], {one["function"] for one in plan["entries"]}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return
+    ours = {entry.function for entry in program.entries}
+    if name != program.name or functions.isdisjoint(ours):
+        raise input_error(
+            "EATSS-C008",
+            f"'{directory}' holds another program, '{name}'",
+            hint="name another folder with -o, or take its place with --force",
+        )
 
 
 def _refuse_foreign(directory: Path, target: Path, changed: Mapping[str, bytes]) -> None:

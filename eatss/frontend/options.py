@@ -69,7 +69,8 @@ class Reading:
             ``schedule``), ``"all"`` that can be, ``"none"``.
 
     Raises:
-        InputError: ``EATSS-A001``, the type is none; ``EATSS-C004``, ``recompute`` is.
+        InputError: ``EATSS-A001``, the type is none; ``EATSS-C004``, ``recompute``
+            is, or something is of another kind than it takes.
     """
 
     dtype: DtypeWord | None = None
@@ -84,6 +85,13 @@ class Reading:
     recompute: Recompute = "auto"
 
     def __post_init__(self) -> None:
+        for option, given, kind, example in (
+            ("parameters", self.parameters or {}, Mapping, "values by name: {'n': 4000}"),
+            ("defines", self.defines, Mapping | Sequence, "macros by name: {'N': 4000}"),
+            ("include_dirs", self.include_dirs, Sequence, "a list of folders"),
+        ):
+            if isinstance(given, str) or not isinstance(given, kind):
+                raise input_error("EATSS-C004", f"{option} is {given!r}", hint=f"give {example}")
         if self.recompute not in get_args(Recompute):
             raise input_error(
                 "EATSS-C004", f"recompute is {self.recompute!r}", hint="give auto, all or none"

@@ -94,8 +94,25 @@ class CodeRequest:
         """Refuse names that nothing has.
 
         Raises:
-            InputError: ``EATSS-C004``, one string instead of several; ``EATSS-X005``.
+            InputError: ``EATSS-C004``, something of another kind than it takes, such as one string
+                instead of several; ``EATSS-X005``.
         """
+        for option, given, example in (
+            ("tiles", self.tiles, "{'i': 32, 'j': 32}, of one kernel {'k0': {'i': 32}}"),
+            ("placements", self.placements, "{'A': 'shared'}"),
+            ("share", self.share, "{'k': 4}"),
+            ("stream", self.stream, "{'k': 132}"),
+        ):
+            if not isinstance(given, Mapping | None):
+                raise input_error(
+                    "EATSS-C004", f"{option} is {given!r}", hint=f"say what is which: {example}"
+                )
+        if not isinstance(self.block, Mapping | Sequence) or isinstance(self.block, str | bytes):
+            raise input_error(
+                "EATSS-C004",
+                f"block is {self.block!r}",
+                hint="give threads in the order of loops, (32, 8), or by loop, {'i': 8, 'j': 32}",
+            )
         for option, names in (
             ("transformations", self.transformations),
             ("instructions", self.instructions),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -438,3 +439,42 @@ def test_a_process_that_is_killed_leaves_no_damage(tmp_path: Path) -> None:
         os.utime(path, (1e9, 1e9))
     cache.clear("codegen")
     assert not list(tmp_path.rglob("*.making"))
+
+
+def test_a_folder_of_somebody_else_is_no_cache(tmp_path: Path) -> None:
+    (tmp_path / "size").write_text("mine")
+    (tmp_path / "select").mkdir()
+    (tmp_path / "select" / ".notes.making").write_text("mine")
+    os.utime(tmp_path / "select" / ".notes.making", (0, 0))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    cache = Cache(tmp_path)
+    cache.put("select", KEY, b"1")
+    assert cache.get("select", KEY) is None
+    assert cache.clear() == (0, 0)
+    assert "other files than a cache of eatss" in str(cache.problem())
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_cache_of_before_gets_its_mark(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.put("select", KEY, b"1")
+    (tmp_path / ".eatss-cache").unlink()
+    assert cache.get("select", KEY) == b"1"
+    assert (tmp_path / ".eatss-cache").exists()
+
+
+@pytest.mark.parametrize("name", ["select", "size", "lock", ".eatss-cache"])
+def test_nothing_is_written_through_a_link(tmp_path: Path, name: str) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "cache"
+    cache = Cache(folder, 3000)
+    filled(cache, range(2))
+    target = outside / "kept"
+    target.mkdir(parents=True) if name == "select" else outside.mkdir()
+    if name != "select":
+        target.write_bytes(b"mine")
+    place = folder / name
+    shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+    place.symlink_to(target)
+    filled(cache, range(40))
+    cache.clear()
+    assert not list(target.iterdir()) if name == "select" else target.read_bytes() == b"mine"

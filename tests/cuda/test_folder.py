@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -275,3 +276,14 @@ def test_a_pipe_in_the_place_of_a_file_is_not_read(program: Program, tmp_path: P
             write_program(program, LATER, folder)
         with pytest.raises(InputError, match="no regular file"):
             load_program(folder)
+
+
+def test_the_folder_of_another_program_is_refused(tmp_path: Path, program: Program) -> None:
+    write_program(program, ORIGINALS, tmp_path)
+    entries = tuple(replace(one, function=f"{one.function}_other") for one in program.entries)
+    for other in (replace(program, name="other"), replace(program, entries=entries)):
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        with pytest.raises(InputError, match="holds another program, '"):
+            write_program(other, ORIGINALS, tmp_path)
+        assert before == {path: path.read_bytes() for path in before}
+    assert write_program(replace(program, name="other"), ORIGINALS, tmp_path, force=True)

@@ -429,7 +429,9 @@ def test_a_program_of_ours_is_replaced(tmp_path: Path) -> None:
     program = generate(tmp_path, KERNELS / "gemm.c", "--tile", "i=16")
     assert dict(program.kernels[0].tile_sizes)["i"] == 16
     other = (KERNELS / "gemver.c", "--gpu", "h200", "-o", tmp_path)
-    assert run(*other).exit_code == 0  # plan and README are ours as well
+    assert code_of(*other) == "EATSS-C008"
+    assert load_program(tmp_path).name == "gemm"
+    assert run(*other, "--force").exit_code == 0
 
 
 def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
