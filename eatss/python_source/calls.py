@@ -18,9 +18,19 @@ from eatss.python_source.number_types import (
     is_floating,
     type_name,
 )
+from eatss.python_source.operations import ONE_TYPE
 from eatss.python_source.scope import Scope
 from eatss.python_source.text import Findings
-from eatss.python_source.values import TypeClashError, Value, cast, converted, fixed, literal
+from eatss.python_source.values import (
+    TypeClashError,
+    Value,
+    cast,
+    chosen,
+    converted,
+    fixed,
+    literal,
+    settle,
+)
 from eatss.scops import ElementType
 
 _KNOWN = "call functions of math and numpy, min, max and abs"
@@ -114,7 +124,8 @@ class CallReader:
         text = values[0].piece
         for value in values[1:]:
             text = joined(f"{name}(", text, ", ", value.piece, ")")
-        return Value(piece=text, type=values[0].type)
+        weak, is_zero = chosen(values, values[0].type)
+        return Value(piece=text, type=values[0].type, weak=weak, is_zero=is_zero)
 
     def _absolute(self, node: ast.Call) -> Value:
         (value,) = self._operands.values(node.args)
@@ -128,7 +139,8 @@ class CallReader:
             function = "fabsf" if kind in _IN_FLOAT else "fabs"
         elif kind is ElementType.INT64:
             function = "labs"
-        result = Value(piece=joined(f"{function}(", value.piece, ")"), type=kind)
+        text = joined(f"{function}(", value.piece, ")")
+        result = Value(piece=text, type=kind, weak=value.weak, is_zero=value.is_zero)
         small = kind in (ElementType.INT8, ElementType.INT16, ElementType.HALF)
         return cast(result, kind) if small else result
 
@@ -155,6 +167,11 @@ class CallReader:
         kind = values[0].type
         for value in values[1:]:
             kind = common_type(kind, value.type)
+        try:
+            for value in values:
+                settle(value)
+        except TypeClashError as error:
+            raise self._findings.refusal(Code.TYPES, node, str(error), ONE_TYPE) from None
         if kind in _IN_FLOAT:
             return kind
         if not is_floating(kind) and full in _OF_INTEGERS:

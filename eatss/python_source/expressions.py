@@ -20,6 +20,7 @@ from eatss.python_source.values import (
     UNARY,
     TypeClashError,
     Value,
+    chosen,
     compared,
     converted,
     inside,
@@ -130,7 +131,7 @@ class ExpressionReader:
             kind = Weak.INT if argument.kind == "param" else argument.element_type
             return Value(piece=Piece(name), type=kind)
         if local is not None:
-            return Value(piece=Piece(name), type=local.type)
+            return Value(piece=Piece(name), type=local.type, weak=local.weak)
         if name in scope.assigned or name in scope.refused:
             raise RefusedError  # its own assignment was refused
         raise self._findings.refusal(
@@ -205,7 +206,10 @@ class ExpressionReader:
         if condition is None:
             raise RefusedError
         text = joined(condition, " ? ", inside(yes, 4), " : ", inside(no, 3))
-        return Value(piece=text, type=yes.type, precedence=PRECEDENCE["?"])
+        weak, is_zero = chosen((yes, no), yes.type)
+        return Value(
+            piece=text, type=yes.type, precedence=PRECEDENCE["?"], weak=weak, is_zero=is_zero
+        )
 
     def unified(self, node: ast.expr, values: list[Value], what: str) -> list[Value]:
         """Return values as values of one type, which a choice between them has.

@@ -17,7 +17,7 @@ from eatss.python_source.local_variables import (
     reads_without_value,
 )
 from eatss.python_source.names import MACROS, Resolve
-from eatss.python_source.number_types import one_type, type_name
+from eatss.python_source.number_types import Candidate, NumberType, Weak, one_type, type_name
 from eatss.python_source.parameters import Parameter, ParameterReader, check_name
 from eatss.python_source.scope import Argument, Local, Scope
 from eatss.python_source.statements import StatementReader
@@ -142,7 +142,7 @@ def _body(
         known = dict(scope.locals)
         for name, candidates in reader.seen.items():
             kind = one_type(candidates, mixes=scope.mixes) or candidates[0].type
-            scope.locals[name] = Local(type=kind)
+            scope.locals[name] = Local(type=kind, weak=_weak(candidates, kind))
         if scope.locals == known:
             break
     scope.past.clear()
@@ -160,6 +160,20 @@ def _body(
                 f"convert what it is assigned: {name} = numpy.float64(…)",
             )  # fmt: skip
     return reader.lines, scope.macros
+
+
+def _weak(candidates: Sequence[Candidate], kind: NumberType) -> Weak | None:
+    """Return the type of the literals among what a local is assigned, if it is not the local's.
+
+    Sums of floating-point numbers begin with one, which has their type where anything is added: of
+    those only an integer for a double counts, which is one beside an integer.
+    """
+    found = [one.weak or (one.type if one.free else None) for one in candidates]
+    if kind in (Weak.FLOAT, ElementType.DOUBLE):
+        return Weak.INT if Weak.INT in found else None
+    if isinstance(kind, Weak) or kind.is_floating:
+        return None
+    return next((one for one in found if isinstance(one, Weak)), None)
 
 
 def _mixes(node: ast.FunctionDef, parameters: Sequence[Parameter], resolve: Resolve) -> bool:

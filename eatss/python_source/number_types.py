@@ -42,10 +42,14 @@ _RANKS = (ElementType.INT32, ElementType.UINT32, ElementType.INT64, ElementType.
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A type that a value may have; one that is ``free`` is a literal, which takes any."""
+    """A type that a value may have; one that is ``free`` is a literal, which takes any.
+
+    ``weak`` is that of a literal which the value may be instead.
+    """
 
     type: NumberType
     free: bool
+    weak: Weak | None = None
 
 
 def is_floating(number: NumberType) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator as operator_functions
 from collections.abc import Callable
+from dataclasses import replace
 
 from eatss.python_source.c_text import joined
 from eatss.python_source.codes import Code
@@ -25,6 +26,7 @@ from eatss.python_source.values import (
     literal,
     narrowed,
     negated,
+    settle,
 )
 from eatss.scops import ElementType
 
@@ -66,8 +68,11 @@ class OperationReader:
             if isinstance(value.number, int):
                 number = ~value.number
                 return self._checked(node, lambda: literal(number))
+            self._settled(node, value)
             text = joined("~", inside(value, UNARY))
-            return narrowed(Value(piece=text, type=value.type, precedence=UNARY))
+            return narrowed(replace(value, piece=text, precedence=UNARY))
+        if isinstance(value.type, ElementType) and value.type.name.startswith("U"):
+            self._settled(node, value)
         return self._checked(node, lambda: negated(value))
 
     def binary(
@@ -78,12 +83,8 @@ class OperationReader:
         Raises:
             RefusedError: C has no such operation on them.
         """
-        if isinstance(operator, ast.FloorDiv | ast.Mod):
-            result = self._rounded(node, left, operator, right)
-        elif isinstance(operator, ast.Pow):
-            result = self._power(node, left, right)
-        elif isinstance(operator, ast.LShift | ast.RShift):
-            result = self._shift(node, left, operator, right)
+        if isinstance(operator, ast.FloorDiv | ast.Mod | ast.Pow | ast.LShift | ast.RShift):
+            result = self._of_constant(node, left, operator, right)
         elif isinstance(left.number, int) and isinstance(right.number, int) and (
             type(operator) in _FOLDED
         ):  # fmt: skip
@@ -102,6 +103,25 @@ class OperationReader:
                 Code.EXPRESSION, node, "a product of matrices", "write it as loops"
             )
         return Operation(result=result, right=right, same_left=False)
+
+    def _of_constant(
+        self, node: ast.expr | ast.stmt, left: Value, operator: ast.operator, right: Value
+    ) -> Value:
+        """Read an operation whose right operand is a constant."""
+        self._settled(node, left)
+        if isinstance(operator, ast.FloorDiv | ast.Mod):
+            result = self._rounded(node, left, operator, right)
+        elif isinstance(operator, ast.Pow):
+            result = self._power(node, left, right)
+        else:
+            result = self._shift(node, left, operator, right)
+        return replace(result, weak=left.weak)
+
+    def _settled(self, node: ast.expr | ast.stmt, value: Value) -> None:
+        try:
+            settle(value)
+        except TypeClashError as error:
+            raise self._findings.refusal(Code.TYPES, node, str(error), ONE_TYPE) from None
 
     def _rounded(
         self, node: ast.expr | ast.stmt, left: Value, operator: ast.operator, right: Value

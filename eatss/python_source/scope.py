@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from eatss.python_source.names import Resolve
-from eatss.python_source.number_types import NumberType
+from eatss.python_source.number_types import NumberType, Weak
 from eatss.scops import ElementType
 
 
@@ -27,10 +27,14 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
-    """What a name that the function assigns holds: a number, or an array of ``n_dims``."""
+    """What a name that the function assigns holds: a number, or an array of ``n_dims``.
+
+    ``weak`` is the type of a literal that is assigned as well, and is a number of Python there.
+    """
 
     type: NumberType
     n_dims: int = 0
+    weak: Weak | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -291,7 +291,9 @@ class StatementReader:
             raise self._findings.refusal(
                 Code.TARGET, node, f"array '{name}' is assigned again", "assign its elements"
             )
-        return Value(piece=Piece(name), type=local.type).at(self._findings.text.span(node))
+        return Value(piece=Piece(name), type=local.type, weak=local.weak).at(
+            self._findings.text.span(node)
+        )
 
     # -- arrays of the function ---------------------------------------------------------
 

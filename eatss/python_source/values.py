@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eatss.diagnostics import SourceSpan
@@ -17,6 +18,7 @@ from eatss.python_source.number_types import (
     common_type,
     is_floating,
     promoted,
+    type_name,
     usual_type,
 )
 from eatss.scops import ElementType
@@ -28,6 +30,10 @@ PRECEDENCE = {
 }  # fmt: skip
 
 
+_LIKE_PYTHON = (ElementType.INT32, ElementType.INT64, ElementType.DOUBLE)
+"""Types in which NumPy gives what Python gives, as far as numbers fit."""
+
+
 class TypeClashError(Exception):
     """Two numbers have types that do not go together; the message says why."""
 
@@ -37,17 +43,21 @@ class Value:
     """An expression: its C text, its type in Python, and its number where it is a literal.
 
     The C expression has the C type of ``type``. ``precedence`` is that of its outermost operator.
+    ``weak`` is the type of a literal that it may be instead, in an arm of a choice: a number of
+    Python, though in C it has the type of the other arm. ``is_zero`` says that it is 0 then.
     """
 
     piece: Piece
     type: NumberType
     precedence: int = PRIMARY
     number: int | float | None = None
+    weak: Weak | None = None
+    is_zero: bool = False
 
     @property
     def candidate(self) -> Candidate:
         """The type for a place that several values go to; a literal takes any that holds it."""
-        return Candidate(self.type, self.number is not None)
+        return Candidate(self.type, self.number is not None, self.weak)
 
     def at(self, span: SourceSpan) -> Value:
         """Return the value with the place in Python it stands for."""
@@ -129,12 +139,66 @@ def inside(value: Value, precedence: int, *, right: bool = False) -> Piece:
     return value.piece
 
 
+def chosen(values: Sequence[Value], kind: NumberType) -> tuple[Weak | None, bool]:
+    """Return what a choice between values of a type is where a literal is chosen; see `Value`."""
+    found = [
+        (Weak.FLOAT if isinstance(one.number, float) else Weak.INT, one.number == 0)
+        if one.number is not None
+        else (one.weak, one.is_zero)
+        for one in values
+    ]
+    literals = [one for one in found if one[0] not in (None, kind)]
+    if not literals:
+        return None, False
+    is_int = any(one is Weak.INT for one, _ in literals)
+    return Weak.INT if is_int else Weak.FLOAT, all(zero for _, zero in literals)
+
+
+def settle(value: Value, beside: NumberType | None = None) -> None:
+    """See that an operation is the same for the literal that a value may be.
+
+    Args:
+        value: the value.
+        beside: the type of the other operand, if there is one.
+
+    Raises:
+        TypeClashError: Python reckons in another type then.
+    """
+    if value.weak is None:
+        return
+    if beside is None or isinstance(beside, Weak):
+        same = isinstance(value.type, Weak) or value.type in _LIKE_PYTHON
+    else:
+        same = common_type(value.type, beside) is common_type(value.weak, beside)
+    if not same:
+        raise TypeClashError(
+            f"a literal that may be chosen here stays {type_name(value.weak)} in Python, and is no "
+            f"{type_name(value.type)}"
+        )
+
+
 def arithmetic(left: Value, operator: str, right: Value) -> Operation:
     """Return a sum, difference, product or quotient, or a bitwise operation on integers.
 
     Raises:
         TypeClashError: NumPy has no type for both, or C does not reckon in it.
     """
+    is_zero = (left.is_zero and operator in ("*", "/")) or (right.is_zero and operator == "*")
+    if not is_zero:
+        settle(left, right.type)
+        settle(right, left.type)
+        if left.weak is not None and right.weak is not None:
+            settle(left)
+            settle(right)
+    operation = _arithmetic(left, operator, right)
+    weak = left.weak or right.weak
+    if weak is None or not all(isinstance(one.type, Weak) or one.weak for one in (left, right)):
+        return operation
+    result = replace(operation.result, weak=weak, is_zero=is_zero)
+    return replace(operation, result=result)
+
+
+def _arithmetic(left: Value, operator: str, right: Value) -> Operation:
     common = common_type(left.type, right.type)
     if operator == "/" and not is_floating(common):
         common = Weak.FLOAT if common is Weak.INT else ElementType.DOUBLE
@@ -161,6 +225,9 @@ def compared(left: Value, operator: str, right: Value) -> Piece:
     Raises:
         TypeClashError: no type of C holds the numbers of both.
     """
+    for one, other in ((left, right), (right, left)):
+        if is_floating(left.type) or is_floating(right.type):
+            settle(one, other.type)
     common = common_type(left.type, right.type)
     if common is ElementType.DOUBLE and not is_floating(left.type) and not is_floating(right.type):
         raise TypeClashError("numbers with and without a sign cannot be compared in 64 bits")
@@ -185,13 +252,14 @@ def negated(value: Value) -> Value:
     if value.number is not None:
         return literal(-value.number)
     text = joined("-", inside(value, UNARY))
-    return narrowed(Value(piece=text, type=value.type, precedence=UNARY))
+    return narrowed(replace(value, piece=text, precedence=UNARY))
 
 
 def narrowed(value: Value) -> Value:
     """Cast what C has promoted back to the small integer that NumPy has."""
     element = c_type(value.type)
-    return value if promoted(element) is element else cast(value, value.type)
+    made = value if promoted(element) is element else cast(value, value.type)
+    return replace(made, weak=value.weak, is_zero=value.is_zero)
 
 
 def _operand(value: Value, common: NumberType) -> Value:

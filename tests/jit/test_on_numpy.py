@@ -160,6 +160,18 @@ def test_sizes_that_no_array_determines(jit: Any) -> None:
     )
 
 
+def test_arrays_of_no_elements_are_taken(jit: Any) -> None:
+    rows = jit(
+        "void rows(int n, int m, double a[n][m], double x[n]) {\n#pragma scop\n"
+        "for (int i = 0; i < n; i++) { x[i] = 0; for (int j = 0; j < m; j++) x[i] += a[i][j]; }\n"
+        "#pragma endscop\n}\n"
+    )
+    for shape in ((3, 0), (0, 3), (0, 0)):
+        x = np.ones(shape[0])
+        rows(a=np.ones(shape), x=x)
+        np.testing.assert_array_equal(x, np.zeros(shape[0]))
+
+
 def test_nothing_to_do_is_done(jit: Any) -> None:
     jit(SCALED)(factor=2, A=np.zeros(0), B=np.zeros(0))
     inner = jit(SCALED.replace("int i = 0; i < n", "int i = 1; i < n - 1"))
