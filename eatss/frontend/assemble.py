@@ -61,6 +61,7 @@ class RegionReading:
     ppcg_killed: frozenset[Variable]
     ppcg_counters: tuple[str, ...]
     ppcg_steps: tuple[tuple[str, int], ...]
+    ppcg_wholes: tuple[str, ...]
     conditions: tuple[SizeCondition, ...]
 
 
@@ -97,6 +98,7 @@ class Assembler:
             parameter_declarations=reading.parameters,
             ppcg_counters=reading.ppcg_counters,
             ppcg_steps=reading.ppcg_steps,
+            ppcg_wholes=reading.ppcg_wholes,
             conditions=reading.conditions,
         )
 

@@ -94,6 +94,7 @@ class StatementReader:
             return position
         kind = node.kind
         if kind is NodeKind.COMPOUND:
+            self.ppcg.wholes += [self._reporter.quoted(node)] * node.is_inlined
             with self.ppcg.block():
                 return self._sequence(node.children, frame, position)
         if kind is NodeKind.IF:
@@ -296,6 +297,7 @@ class StatementReader:
 
         If one of them sets what the condition reads, that is kept in a variable.
         """
+        self.ppcg.wholes.append(self._reporter.quoted(test))
         arms = node.children[1:]
         written = [written_name(part) for arm in arms for part in arm.preorder()]
         changed = {self._symbols.of(name) for name in written if name is not None}

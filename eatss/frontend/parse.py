@@ -284,6 +284,7 @@ def _read_region(
         ppcg_killed=killed,
         ppcg_counters=tuple(sorted(v.name for v in reader.ppcg.counters - killed)),
         ppcg_steps=tuple(reader.ppcg.steps),
+        ppcg_wholes=tuple(reader.ppcg.wholes),
         conditions=conditions,
     )
     return Assembler(reading, affine, reporter).scop()

@@ -23,13 +23,15 @@ class PpcgCount:
 
     ``killed`` are the variables declared in blocks of the region, whose values end with the block;
     ``counters`` those that a loop sets without declaring them; ``steps`` what sets them, each with
-    its name and the number of loops around it.
+    its name and the number of loops around it; ``wholes`` is the text of what pet takes for one
+    statement, with all that is below it.
     """
 
     def __init__(self) -> None:
         self.counters: frozenset[Variable] = frozenset()
         self.killed: frozenset[Variable] = frozenset()
         self.steps: list[tuple[str, int]] = []
+        self.wholes: list[str] = []
         self._count = 0
         self._open_blocks = 0
         self._open_loops = 0

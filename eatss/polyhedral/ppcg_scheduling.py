@@ -43,6 +43,9 @@ _COUNTER_HINT = (
 )
 
 
+_WHOLE_HINT = "choose sizes for code of eatss (--target cuda), which takes such statements apart"
+
+
 def schedule_as_ppcg(
     scop: Scop, *, max_operations: int | None = None
 ) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
@@ -135,10 +138,13 @@ def _places(scop: Scop) -> list[tuple[str, int]]:
 
 
 def _doubts(scop: Scop) -> list[str]:
+    doubts = []
     if scop.ppcg_counters:
         names = ", ".join(f"'{name}'" for name in scop.ppcg_counters)
-        return [f"PPCG keeps the last value of {names}, which the function names again later"]
-    return []
+        doubts.append(f"PPCG keeps the last value of {names}, which the function names again later")
+    if scop.ppcg_wholes:
+        doubts.append(f"PPCG takes {scop.ppcg_wholes[0]} with all below it for one statement")
+    return doubts
 
 
 def _unsure(scop: Scop, reason: str) -> Diagnostic:
@@ -147,7 +153,7 @@ def _unsure(scop: Scop, reason: str) -> Diagnostic:
         severity=Severity.WARNING,
         message=f"PPCG may cut this region into other kernels than those sizes are for: {reason}",
         span=scop.span,
-        hint=_COUNTER_HINT if scop.ppcg_counters else _HINT,
+        hint=_WHOLE_HINT if scop.ppcg_wholes else _COUNTER_HINT if scop.ppcg_counters else _HINT,
     )
 
 

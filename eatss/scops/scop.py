@@ -56,6 +56,8 @@ class Scop:
     each of ``parameters`` is in C. ``ppcg_counters`` are counters whose last values PPCG takes for
     results of the region, because the function names them again after it. ``ppcg_steps`` are the
     statements by which PPCG has counters set, each with its name and how many loops are around it.
+    ``ppcg_wholes`` is the text of conditions and calls that PPCG takes for one statement, with all
+    that is below them.
     ``products`` are those of ``parameters`` that callers do not pass: products of others.
     ``written`` is the region of the source where statements compute anew what they read there
     (``None``: this is it). ``conditions`` are part of ``context``: what runs the region's code has
@@ -76,6 +78,7 @@ class Scop:
     parameter_declarations: tuple[ParameterDeclaration, ...] = ()
     ppcg_counters: tuple[str, ...] = ()
     ppcg_steps: tuple[tuple[str, int], ...] = ()
+    ppcg_wholes: tuple[str, ...] = ()
     products: tuple[SizeProduct, ...] = ()
     written: Scop | None = None
     conditions: tuple[SizeCondition, ...] = ()

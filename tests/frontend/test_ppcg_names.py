@@ -60,3 +60,17 @@ def test_what_sets_a_counter_is_counted_with_the_loops_around_it() -> None:
     nest = "for (i = 0; i < 8; i++) for (int k = 0; k < 8; k++) for (j = 0; j < 8; j++) A[j] = 0;"
     assert _scop(nest).ppcg_steps == (("S_0", 0), ("S_1", 2), ("S_3", 3), ("S_4", 1))
     assert _scop("for (int k = 0; k < 8; k++) A[k] = 0;").ppcg_steps == ()
+
+
+@pytest.mark.parametrize(
+    ("region", "wholes"),
+    [
+        ("if (B[0] > 0) A[0] = 1; else A[0] = 2;", ()),
+        ("if (B[0] > 0) for (int k = 0; k < 8; k++) A[k] = 1;", ("'B[0] > 0'",)),
+        ("twice(A);", ("'twice(A)'",)),
+    ],
+)
+def test_what_ppcg_takes_for_one_statement_is_known(region: str, wholes: tuple[str, ...]) -> None:
+    called = "void twice(double *x) { for (int i = 0; i < 8; i++) x[i] *= 2; }\n"
+    (scop,) = parse_source(called + SHELL.format(region=region, before="", after="")).scops
+    assert scop.ppcg_wholes == wholes
