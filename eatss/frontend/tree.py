@@ -197,6 +197,8 @@ def _fill(node: Node, cursor: Any, children: list[Any]) -> tuple[Node, list[Any]
         return node, []
     if kind in (NodeKind.NAME, NodeKind.MEMBER):
         _fill_name(node, cursor)
+        if kind is NodeKind.MEMBER and node.type.is_arithmetic:
+            _fill_constant(node, cursor)
         return node, []
     if kind is NodeKind.CALL:
         node.name = cursor.spelling
@@ -219,6 +221,14 @@ def _fill_name(node: Node, cursor: Any) -> None:
     declaration = node.declaration
     if declaration is not None and declaration.kind is CursorKind.ENUM_CONSTANT_DECL:
         node.kind, node.value = NodeKind.INT, int(declaration.enum_value)
+
+
+def _fill_constant(node: Node, cursor: Any) -> None:
+    """Make a number of a member of a ``const`` structure whose initialiser is there."""
+    if cursor.type.is_const_qualified() and not cursor.type.is_volatile_qualified():
+        node.value = clang.evaluate(cursor)
+    if node.value is not None:
+        node.kind = NodeKind.INT if node.type.is_integer else NodeKind.FLOAT
 
 
 def _size_of(cursor: Any) -> int | None:

@@ -97,3 +97,19 @@ def test_a_type_that_is_refused_is_called_what_it_is(declared: str, said: str) -
         parse_source(text)
     found = [(one.code, one.message) for one in caught.value.diagnostics]
     assert ("EATSS-F040", said) in found
+
+
+def test_a_member_of_a_constant_structure_is_a_number(only: Only, equal: Equal) -> None:
+    before = "static const struct { int w; double x; struct { short z; } in; } c = {3, .5, {7}};\n"
+    loop = "for (int i = 0; i < c.w; i++) a[i + c.in.z] = c.x;"
+    (statement,) = only(function("double *a", loop, before=before)).statements
+    assert equal(statement.write.relation, "{ S0[i] -> a[i + 7] : 0 <= i < 3 }")
+    assert len(statement.accesses) == 1
+
+
+@pytest.mark.parametrize("qualifier", ["", "const volatile "])
+def test_a_member_that_may_change_is_refused(qualifier: str) -> None:
+    before = f"static {qualifier}struct {{ int w; }} c = {{3}};\n"
+    with pytest.raises(InputError) as caught:
+        parse_source(function("double *a", "for (int i = 0; i < c.w; i++) a[i] = 0;", before))
+    assert caught.value.diagnostics[0].code == "EATSS-F026"
