@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from math import prod
 from typing import Literal, TypeAlias
 
 import islpy as isl
@@ -14,6 +15,7 @@ from eatss.analysis import VolumeKind
 from eatss.analysis.analyse import analyse
 from eatss.analysis.mapping import reordering_loops
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
+from eatss.analysis.sizes import ASSUMED_SIZE
 from eatss.diagnostics import (
     Diagnostic,
     EatssError,
@@ -23,7 +25,7 @@ from eatss.diagnostics import (
 )
 from eatss.forked import REGION_S, allow
 from eatss.frontend import FrontendResult, SymbolicResult
-from eatss.polyhedral import Kernel, ScheduledScop, schedule_scop
+from eatss.polyhedral import Kernel, Reference, ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import (
@@ -42,6 +44,9 @@ from eatss.scops import ElementType, Scop
 
 _COPYING = 500_000
 """isl operations to find out which operands to copy; trmm needs 18 000, fdtd-apml 26 000."""
+
+_THREADS = 1 << 16
+"""Threads of a kernel that leave no card idle."""
 
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 """Whose kernels are wanted: PPCG's, or those that eatss generates code for."""
@@ -282,6 +287,7 @@ def _with_private_scalars(scop: Scop, options: AnalysisOptions) -> ScheduledScop
     """Schedule a region with scalars expanded, ``None`` where they stay.
 
     Functions are called again for each reader of a value where a sum has but one parallel loop.
+    What is one kernel with enough threads that walk memory side by side stays one.
     """
     limit = options.max_operations
     before = cache(lambda: schedule_scop(scop, max_operations=limit))
@@ -290,15 +296,37 @@ def _with_private_scalars(scop: Scop, options: AnalysisOptions) -> ScheduledScop
         with suppress(EatssError, isl.Error):
             tried = schedule_scop(private, max_operations=limit, positive=True, patient=False)
             sums = _sums_of_scalars(scop, tried)
-            if (
-                _stay_in_kernels(scop, tried)
-                or sums
-                or frees_loops(before(), tried, one_thread=True)
+            if _stay_in_kernels(scop, tried) or (
+                not _fill_card(before()) and (sums or frees_loops(before(), tried, one_thread=True))
             ):
                 found = tried
             if all(len(kernel.parallel_loops) > 1 for kernel in sums):
                 break
     return found
+
+
+def _fill_card(scheduled: ScheduledScop) -> bool:
+    """Tell whether the kernels that set scalars have threads for a whole card, side by side."""
+    scop = scheduled.scop
+    setting = {s.name for s in scop.statements if not scop.array(s.write.array).n_dims}
+    return all(
+        _fills_card(kernel)
+        for kernel in scheduled.kernels
+        if not setting.isdisjoint(kernel.statements)
+    ) and setting.isdisjoint(scheduled.host_statements)
+
+
+def _fills_card(kernel: Kernel) -> bool:
+    """Tell whether a kernel has threads for a whole card, and neighbours read neighbours."""
+    loops = {loop.name for loop in kernel.parallel_loops}
+    arrays = [one for one in kernel.references if one.subscripts]
+    along = [one for one in arrays if loops & {name for name, by in _last(one) if abs(by) == 1}]
+    threads = prod(loop.trip_count or ASSUMED_SIZE for loop in kernel.parallel_loops)
+    return threads >= _THREADS and 2 * len(along) > len(arrays)
+
+
+def _last(reference: Reference) -> tuple[tuple[str, int], ...]:
+    return reference.subscripts[-1].coefficients
 
 
 def _sums_of_scalars(before: Scop, scheduled: ScheduledScop) -> tuple[Kernel, ...]:

@@ -214,3 +214,24 @@ for (int i = 0; i < 64; i++) {
 def test_a_decomposition_that_adds_up_in_a_scalar_has_parallel_updates() -> None:
     facts = inspect(SOLVER, cut="eatss").facts
     assert sum(sum(loop.parallel for loop in fact.loops) == 2 for fact in facts) >= 2
+
+
+PIXELS = """void f(float X[19][1024][1024], float Y[19][1024][1024]) {
+#pragma scop
+for (int y = 0; y < 1024; y++)
+  for (int x = 0; x < 1024; x++) {
+    float sum = 0;
+    for (int c = 0; c < 19; c++) sum += X[c][y][x];
+    for (int c = 0; c < 19; c++) Y[c][y][x] = X[c][y][x] / sum;
+  }
+#pragma endscop
+}
+"""
+
+
+def test_pixels_enough_for_a_card_keep_their_scalars_in_one_kernel() -> None:
+    """Two kernels would read ``X`` from memory twice."""
+    (facts,) = inspect(PIXELS, cut="eatss").facts
+    assert [loop.name for loop in facts.parallel_loops] == ["y_x"]
+    rows = PIXELS.replace("[c][y][x]", "[y][x][c]").replace("[19][1024][1024]", "[1024][1024][19]")
+    assert len(inspect(rows, cut="eatss").facts) == 2
