@@ -13,13 +13,20 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis.sizes import ASSUMED_SIZE, parameter_values
+from eatss.analysis.touched import TouchedBox, Values, touched_box
 from eatss.isl_names import (
     affine_form,
     at_values,
     constant_value,
     coupled_dims,
+    dim_names,
+    dims_as_parameters,
+    integer,
     maps_of,
+    only_dim,
     output_affs,
+    parameters_as_dims,
+    without_parameters,
 )
 from eatss.polyhedral.kernel import Kernel, Loop, Reference
 from eatss.polyhedral.trips import trip_count
@@ -39,7 +46,8 @@ class AccessFacts:
     loop makes a step; loops that do not move it are left out. ``subscripts`` has, for each
     dimension of the array, the coefficients of the loops and the constant. ``origin`` is the last
     subscript where all loops have their first values, 0 where that is open. What is read or written
-    ``converts`` from or to a type in which nothing is computed: a half.
+    ``converts`` from or to a type in which nothing is computed: a half. ``touched`` is what it
+    touches in one launch, ``None`` where that is not known.
     """
 
     reference: int
@@ -52,6 +60,7 @@ class AccessFacts:
     affine: bool
     origin: int = 0
     converts: bool = False
+    touched: TouchedBox | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +161,17 @@ def kernel_work(
     sizes = _Sizes(tuple(parameter_values(scop).items()))
     arrays = tuple(_array_facts(a, element_type, sizes) for a in scop.arrays if a.name in used)
     types = {a.name: _type_of(a, element_type) for a in scop.arrays if a.name in used}
-    layouts = {
-        a.name: _dimension_strides(_lengths(a, sizes)) for a in scop.arrays if a.name in used
-    }
+    lengths = {a.name: _lengths(a, sizes) for a in scop.arrays if a.name in used}
+    layouts = {array: _dimension_strides(own) for array, own in lengths.items()}
     schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
     names = [loop.name for loop in kernel.loops + kernel.inner_loops]
     written = frozenset(a.array for s in scop.statements for a in s.accesses if a.is_write)
+    known = kernel.launch_domain.intersect_params(scop.context)
+    launches = sizes.number(known) if kernel.host_loops else 1
+    boxes = tuple(
+        _touched(one, kernel, sizes, launches, lengths[one.array][-1], types[one.array].size_bytes)
+        for one in references
+    )
     statements, domains = [], {}
     for name in kernel.statements:
         statement = scop.statement(name)
@@ -165,6 +179,7 @@ def kernel_work(
         moving = _moving(schedules[name], names)
         firsts = _firsts(schedules[name], statement, names, sizes)
         accesses = _accesses(statement, references, types, layouts, moving, firsts)
+        accesses = tuple(replace(one, touched=boxes[one.reference]) for one in accesses)
         along = _moving_along(statement, references, moving, written)
         own = _arithmetic(scop, statement, along, moving)
         fewer = _in_sum(scop, kernel, statement, along, written)
@@ -182,13 +197,12 @@ def kernel_work(
                 tied=len(moving) > len(statement.loops) - _host_counters(kernel, statement),
             )
         )
-    launches = kernel.launch_domain.intersect_params(scop.context)
     trips = []
     for loop in kernel.loops + kernel.inner_loops:
         around = [domains[one.name] for one in statements if loop.name in one.loops]
         trips.append((loop.name, _trips(loop, around or list(domains.values()), sizes)))
     return KernelWork(
-        launches=sizes.number(launches) if kernel.host_loops else 1,
+        launches=launches,
         statements=tuple(statements),
         arrays=arrays,
         trips=tuple(trips),
@@ -335,12 +349,11 @@ def _trips(loop: Loop, moving: Sequence[isl.Set], sizes: _Sizes) -> int:
 
 
 def _array_facts(array: Array, element_type: ElementType | None, sizes: _Sizes) -> ArrayFacts:
-    own, lengths = _type_of(array, element_type), _lengths(array, sizes)
     return ArrayFacts(
         name=array.name,
-        element_bytes=own.size_bytes,
+        element_bytes=_type_of(array, element_type).size_bytes,
         extents=_extents(array, array.extent),
-        elements=prod(lengths),
+        elements=prod(_lengths(array, sizes)),
     )
 
 
@@ -458,6 +471,48 @@ def _accesses(
             )
         )
     return tuple(found)
+
+
+def _touched(
+    reference: Reference,
+    kernel: Kernel,
+    sizes: _Sizes,
+    launches: int | None,
+    row_elements: int,
+    element_bytes: int,
+) -> TouchedBox | None:
+    """Return what a reference touches in one launch, ``None`` where that is not known."""
+    if not launches or not all(one.affine for one in reference.subscripts):
+        return None
+    domain = sizes.at(reference.relation.domain())
+    every = domain.project_out_all_params()
+    names = dim_names(domain)
+    loops = [name for one in reference.subscripts for name in one.loops]
+    values = {name: _values(every, name) for name in dict.fromkeys(loops)}
+    known = {name: own for name, own in values.items() if own is not None}
+    others = [name for name in names if name not in values]
+    points = without_parameters(dims_as_parameters(domain, names), others)
+    touched = count(parameters_as_dims(points, (*kernel.host_loops, *values), "touched"))
+    if len(known) < len(values) or not isinstance(touched, Constant):
+        return None
+    subscripts = [(one.coefficients, one.offset) for one in reference.subscripts]
+    from_launch_to_launch = tuple(one.symbols for one in reference.subscripts)
+    box = touched_box(subscripts, known, row_elements, element_bytes, from_launch_to_launch)
+    whole = prod(trips for _, _, trips in known.values())
+    if len(values) < len(loops):  # one loop moves along several dimensions
+        whole = prod(end - start for start, end in box.intervals)
+    return replace(box, fill=min(1.0, touched.value / (launches * whole)))
+
+
+def _values(points: isl.Set, name: str) -> Values | None:
+    """Return the values that a loop takes, ``None`` where it has no end."""
+    line = only_dim(points, name)
+    ends = line.dim_min_val(0), line.dim_max_val(0)
+    if not all(end.is_int() for end in ends):
+        return None
+    first, last = map(integer, ends)
+    step = max(1, integer(line.get_stride(0)))
+    return first, step, (last - first) // step + 1
 
 
 def reference_of(

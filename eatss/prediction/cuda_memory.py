@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.structure import ROWS_TOGETHER
+from eatss.analysis.touched import TouchedBox, touched_bytes
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.cuda_copies import loads_held
@@ -30,16 +31,17 @@ KEPT_MISSES = 0.05
 def moved_bytes(setting: CodeResources, l2_bytes: Column) -> Column:
     """Return the bytes of one launch from and to memory.
 
-    Every element once, unless all of it stays in L2 between launches. What blocks that do not run
+    Every sector once, unless all of it stays in L2 between launches. What blocks that do not run
     at the same time read again comes from memory where L2 cannot hold it.
     """
     of = setting.of
     arrays = of.facts.work.arrays
     everything = sum(a.elements * a.element_bytes for a in arrays)
     many = of.launches > 1 or len(of.structure.launches) > 1
-    total = of.zeros
+    total, least = of.zeros, 0.0
     for array in arrays:
         reads, writes = [of.zeros], [of.zeros]
+        boxes: dict[bool, list[TouchedBox]] = {True: [], False: []}
         for statement in of.statements:
             for uniform in of.uniform_sets[statement.name]:
                 if uniform.access.array != array.name:
@@ -50,12 +52,17 @@ def moved_bytes(setting: CodeResources, l2_bytes: Column) -> Column:
                     again = _again(setting, uniform, touched)
                     streamed = _streamed_again(of, uniform, everything)
                     reads.append(touched * np.maximum(again, streamed))
+                    boxes[False] += uniform.touched
                 if uniform.writes:
                     writes.append(touched * of.ones)
+                    boxes[True] += uniform.touched
+        whole = float(array.elements * array.element_bytes)
+        least += sum(min(whole, touched_bytes(own)) for own in boxes.values())
         total = total + np.maximum.reduce(reads) + np.maximum.reduce(writes)
+    least /= of.launches / max(1, of.facts.work.launches or 1)  # the host runs a loop of the kernel
     if many and everything < KEPT_SHARE * of.card.l2_bytes:
-        total = total * KEPT_MISSES
-    return np.minimum(total, np.maximum(l2_bytes, total * 0.02))
+        total, least = total * KEPT_MISSES, least * KEPT_MISSES
+    return np.maximum(np.minimum(total, np.maximum(l2_bytes, total * 0.02)), least)
 
 
 def _streamed_again(of: CudaLaunch, uniform: UniformSet, everything: float) -> Column:

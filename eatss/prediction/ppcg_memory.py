@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from eatss.analysis.touched import touched_bytes
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.demand import Column
 from eatss.prediction.ppcg_groups import Group
@@ -33,18 +34,26 @@ class Memory:
     def moved_bytes(self, l2_bytes: Column) -> Column:
         """Return the bytes of one launch from and to memory.
 
-        At least every element once, unless all of it stays in L2 between launches. What blocks
+        At least every sector once, unless all of it stays in L2 between launches. What blocks
         that do not run at the same time read again comes from memory where L2 cannot hold it.
         """
         kernel = self._of.kernel
-        total = np.zeros(len(self._of))
+        total, least = np.zeros(len(self._of)), 0.0
         for array in kernel.facts.work.arrays:
+            whole = float(array.elements * array.element_bytes)
             groups = [group for group in kernel.groups if group.array == array.name]
             for writing in (False, True):
                 mine = [g for g in groups if (g.writes if writing else g.reads)]
                 if mine:
                     total = total + np.maximum.reduce([self._fetched(group) for group in mine])
-        return np.minimum(total, np.maximum(l2_bytes, total * 0.02))
+                uses = (use.access for group in mine for use in group.uses)
+                touched = [
+                    access.touched
+                    for access in uses
+                    if access.touched is not None and (access.writes if writing else access.reads)
+                ]
+                least += min(whole, touched_bytes(touched)) * self._fresh
+        return np.maximum(np.minimum(total, np.maximum(l2_bytes, total * 0.02)), least)
 
     def cycles(self, group: Group, l2_bytes: Column) -> Column:
         """Return the cycles of a load that L1 does not answer, beyond those of L1.

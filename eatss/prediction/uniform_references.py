@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eatss.analysis.structure import LaunchFacts
+from eatss.analysis.touched import TouchedBox
 from eatss.analysis.work import AccessFacts, StatementFacts
 
 
@@ -15,6 +16,7 @@ class UniformSet:
     ``spans`` are, for each dimension, the differences of their constants; ``count`` is how many
     elements one point touches through them, ``rows`` in how many rows of the array. ``held`` says
     that registers have them; ``group`` is the position of the stageable group they belong to.
+    ``touched`` are the boxes of the accesses.
     """
 
     access: AccessFacts
@@ -25,6 +27,7 @@ class UniformSet:
     writes: bool
     held: bool
     group: int | None
+    touched: tuple[TouchedBox, ...]
 
 
 def uniform_sets(statement: StatementFacts, launch: LaunchFacts) -> tuple[UniformSet, ...]:
@@ -50,6 +53,7 @@ def uniform_sets(statement: StatementFacts, launch: LaunchFacts) -> tuple[Unifor
                 writes=any(a.writes for a in accesses),
                 held=first.reference in held,
                 group=_group_of(first, launch),
+                touched=tuple(a.touched for a in accesses if a.touched is not None),
             )
         )
     return tuple(uniform_sets)
