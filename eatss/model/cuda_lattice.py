@@ -77,6 +77,9 @@ LANES = {32: (64, 128, 256), 1: (8, 16, 32, 64)}
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Blocks that share a sum."""
 
+MANY_CHUNKS = (1024, 2048, 4096)
+"""Others, where they share the only one: it is all that keeps the card busy."""
+
 PRODUCT_TILES = (16, 32, 48, 64, 96, 128, 192, 256)
 """Tiles of rows and columns where warps compute products together."""
 
@@ -227,6 +230,8 @@ def lattices(
             ahead = profile.compute_capability >= COPIES_AHEAD and _may_run_ahead(facts, every)
             stages = PLAIN_STAGES if ahead else (1,)
             found.append(_plain_lattice(facts, structure, stages, most))
+        else:
+            found.append(_one_thread(structure))
     return [lattice for lattice in found if len(lattice)]
 
 
@@ -240,6 +245,22 @@ def _has_room(facts: KernelFacts, profile: GpuProfile) -> bool:
     trips = trips_of(facts)
     points = prod(trips[loop.name] for loop in mapped_loops(facts))
     return points < SPREAD_BELOW * profile.sm_count * profile.max_threads_per_sm
+
+
+def _one_thread(structure: Structure) -> CudaLattice:
+    """Return the only layout of what runs in one thread."""
+    one = np.ones(1, dtype=np.int64)
+    return CudaLattice(
+        structure=structure,
+        tiles={},
+        threads={},
+        staged={},
+        lanes=one,
+        sum_tile=one,
+        chunks=one,
+        stages=one,
+        streams=0 * one,
+    )
 
 
 def _plain_lattice(
@@ -341,7 +362,7 @@ def _spread_lattice(facts: KernelFacts, structure: Structure, profile: GpuProfil
             for sum_tile in sum_tiles:
                 rows += [
                     (*own, *tiles, lanes, sum_tile, chunks)
-                    for chunks in CHUNKS
+                    for chunks in (CHUNKS if names else (*CHUNKS, *MANY_CHUNKS))
                     if lanes * chunks > 1
                     and (chunks == 1 or chunks * blocks <= most_blocks)
                     and chunks * sum_tile < 2 * longest

@@ -94,6 +94,8 @@ def expected_of(
 ) -> tuple[Prediction | None, str | None]:
     """Return what is expected of a selected kernel, or why nothing is."""
     structure = structure_of(structures, kernel)
+    if structure is None and not facts.loops:  # one thread, nothing to choose
+        structure = next((one for one in structures if not one.spreads), None)
     if structure is None:
         return None, ONE_THREAD
     shared = {at for at, r in enumerate(kernel.references) if r.placement == "shared"}

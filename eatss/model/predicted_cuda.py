@@ -107,6 +107,9 @@ def select_cuda(
             raise NoSolutionError(nothing_allowed(facts.name, options.objective))
         raise _no_solution(facts)
     row = int(np.argmin(cells[best].costs))
+    if not variables(facts, cells):  # one thread, nothing to choose
+        described = _described(facts, options, profile, cells[best].lattice, row)
+        return replace(described, objective=least[best], compared=1)
     problem = _problem(facts, cells, options)
     spent_s = time.perf_counter() - began
     solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
@@ -189,7 +192,8 @@ def cuda_problems(
     problems = []
     for facts in kernels:
         cells = _cells(facts, structures.get(facts.name, ()), profile, options)
-        problems.append(_problem(facts, cells, options) if cells else None)
+        chosen = variables(facts, cells)
+        problems.append(_problem(facts, cells, options) if chosen else None)
     return tuple(problems)
 
 

@@ -11,7 +11,7 @@ from eatss.diagnostics import EatssError
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.program_schedule_file import load_schedules
-from eatss.polyhedral.schedule import schedule_scop, with_schedule
+from eatss.polyhedral.schedule import launching_all, schedule_scop, with_schedule
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import Scop
 
@@ -63,7 +63,9 @@ def loaded_regions(
     """
     found = {}
     loaded = load_schedules(regions, text, values, max_operations=max_operations)
-    for index, (symbolic, numeric) in loaded.items():
+    for index, both in loaded.items():
+        symbolic, numeric = (None if one is None else launching_all(one) for one in both)
+        assert numeric is not None
         generic = symbolic is not None and same_kernels(symbolic, numeric)
         found[index] = SymbolicRegion(
             scheduled=symbolic if symbolic is not None and generic else numeric,
@@ -109,6 +111,7 @@ def _carried_over(
     try:
         schedule = carried_over(numeric.schedule, carrier)
         scheduled = with_schedule(symbolic, schedule, max_operations=max_operations)
+        scheduled = scheduled if numeric.host_statements else launching_all(scheduled)
     except (EatssError, isl.Error):
         return None
     return scheduled if same_kernels(scheduled, numeric) else None
@@ -129,6 +132,7 @@ def _scheduled_alike(
         except (EatssError, isl.Error):
             continue
         for found in (scheduled, with_tiled_sums(scheduled)):
+            found = found if numeric.host_statements else launching_all(found)  # noqa: PLW2901
             if same_kernels(found, numeric):
                 return replace(found, scop=symbolic)
     return None

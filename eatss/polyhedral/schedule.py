@@ -132,6 +132,15 @@ def cut_again(scheduled: ScheduledScop, schedule: isl.Schedule) -> ScheduledScop
     )
 
 
+def launching_all(scheduled: ScheduledScop) -> ScheduledScop:
+    """Return a scheduled region of which nothing stays on the host: code of eatss launches all."""
+    if not scheduled.host_statements:
+        return scheduled
+    pieces = cut_tree(scheduled.schedule).pieces
+    kernels = build_kernels(scheduled.scop, scheduled.dependences, pieces)
+    return replace(scheduled, kernels=kernels, host_statements=())
+
+
 def _schedule(scop: Scop, symbolic: Symbolic, limit: int, *, patient: bool) -> ScheduledScop:
     """Schedule the generalised region and put the sizes back."""
     with bounded_work(scop, limit):

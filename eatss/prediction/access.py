@@ -13,6 +13,7 @@ Integers = npt.NDArray[np.int64]
 
 WARP = 32
 SECTOR_BYTES = 32
+REGISTER_BYTES = 4
 LINE_BYTES = 128
 BANKS = 32
 BANK_BYTES = 4

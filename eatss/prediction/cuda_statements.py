@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from math import prod
 
 import numpy as np
 
 from eatss.analysis.structure import FRAGMENT_PLACES
 from eatss.analysis.work import StatementFacts
-from eatss.prediction.access import SECTOR_BYTES
+from eatss.prediction.access import REGISTER_BYTES, SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
@@ -122,7 +123,7 @@ class _Counting:
         of, code, demand = self.of, self.of.code, self.demand
         on = of.staged(uniform.group)
         body = distinct(of, uniform)
-        often = of.steps(self._reading_loops(uniform))
+        often = self._often(uniform, body)
         requests = self.share * body * often
         converts = float(uniform.access.converts)
         total = of.launched_warps * requests
@@ -161,6 +162,28 @@ class _Counting:
         moving = dict(uniform.access.strides)
         last = max((at for at, name in enumerate(self.serial) if name in moving), default=-1)
         return self.serial[: last + 1]
+
+    def _often(self, uniform: UniformSet, body: Column) -> Column:
+        """Return how often a thread reads the ``body`` of a set, at one step of its loops.
+
+        What short loops of a length that compilers know read again for each step of a loop around
+        them stays in registers, as far as these have room: ``X[i][k]`` of all ``k`` over a tile of
+        ``j``, whose steps are unrolled, or all of ``j`` where it is not tiled.
+        """
+        of, loops = self.of, self._reading_loops(uniform)
+        known = {one.name for one in of.facts.inner_loops if one.trip_count is not None}
+        moving = dict(uniform.access.strides)
+        inside = [*takewhile(lambda n: n in moving and n in known, reversed(loops))]
+        outside = loops[: len(loops) - len(inside)]
+        again = [*takewhile(lambda name: name not in moving, reversed(outside))]
+        if not inside or not again or uniform.writes or of.is_written(uniform.access.array):
+            return of.steps(loops)
+        values = prod(of.trips[name] for name in inside)
+        words = values * body * max(1, uniform.access.element_bytes // REGISTER_BYTES)
+        around = of.steps(outside[: len(outside) - len(again)])
+        tiles = prod((of.shape.steps.get(name, of.ones) for name in again), start=of.ones)
+        kept = (words <= of.code.unrolled_values) & (of.staged(uniform.group) == 0)
+        return np.where(kept, around * tiles * values, of.steps(loops))
 
     def _in_last_tiles(self) -> Column:
         """Return the share of steps in tiles that the end of the innermost loop cuts off.

@@ -113,6 +113,10 @@ def _kernel(
     if kernel.host_loops:
         head.append(f"  inside host loops {', '.join(kernel.host_loops)}", style="default")
     if not kernel.tile_sizes and kernel.spread is None:
+        one = kernel.predicted
+        if one is not None and one.launches:
+            text = f"expected {amounts_text(one.time_s, one.energy_j)}, bound by {one.bound}"
+            head.append(f"\n  {text}{_launches(one)}", style="default")
         head.append(f"\n  {kernel.note}", style="default")
         return [head]
     if kernel.predicted is not None and not kernel.predicted.launches:

@@ -37,7 +37,7 @@ from eatss.polyhedral.copied_operands import (
 from eatss.polyhedral.expansion import expanded_arrays
 from eatss.polyhedral.isl_limits import at_most
 from eatss.polyhedral.private_scalars import with_private_scalars
-from eatss.polyhedral.schedule import default_operations
+from eatss.polyhedral.schedule import default_operations, launching_all
 from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import ElementType, Scop
@@ -240,6 +240,8 @@ def _analysed(
     with source_lines(f"on region {scop.index} of '{scop.function}'", scop.span):
         if scheduled is None:
             scheduled, warnings = _scheduled(scop, options)
+        if options.cut == "eatss":
+            scheduled = launching_all(scheduled)
         facts = analyse(
             scheduled,
             volume=options.volume,

@@ -21,9 +21,10 @@ from eatss.model import (
     TargetName,
     select_program,
 )
+from eatss.model.far_from_roofline import far_from_roofline
 from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.source_lines import source_lines
+from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.prediction.ppcg_host import host_time_s
 from eatss.program import Original, Program
 from eatss.progress import Told, nobody
@@ -93,7 +94,8 @@ def select_for(
         strict_fp=strict_fp,
         told=told,
     )
-    selection = replace(selection, warnings=program.doubts, sizes=program.sizes)
+    notes = _far(program, profile, selection.kernels)
+    selection = replace(selection, warnings=program.doubts + notes, sizes=program.sizes)
     if options.target == "ppcg" and options.model == "prediction":
         from eatss.session.ppcg_notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
 
@@ -104,6 +106,18 @@ def select_for(
             host_time_s=host_time_s(program.host_instances),
         )
     return selection
+
+
+def _far(
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    kernels: Sequence[KernelSelection] | Sequence[KernelExpectation],
+) -> tuple[Diagnostic, ...]:
+    """Return what is said of a prediction that is far from the roofline."""
+    predicted = [kernel.predicted for kernel in kernels]
+    span = next((scop.scop.span for scop in program.scops), None)
+    found = far_from_roofline(program.facts, predicted, profile, span)
+    return tuple(map(with_source_line, found))
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
@@ -198,7 +212,7 @@ def _expectation(
         options=options,
         kernels=kernels,
         target=target,
-        warnings=(*program.doubts, *warnings),
+        warnings=(*program.doubts, *warnings, *_far(program, profile, kernels)),
         sizes=program.sizes,
         host_statements=program.host_statements if target == "ppcg" else (),
         host_time_s=host_time_s(program.host_instances) if target == "ppcg" else 0.0,

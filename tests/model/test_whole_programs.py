@@ -1,0 +1,119 @@
+"""Every program has a prediction: one thread counts, too, and full reductions are spread."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import eatss
+from eatss.diagnostics import Severity
+from eatss.model.cuda_lattice import CHUNKS
+from eatss.model.options import SelectOptions
+from eatss.model.selection import Selection
+from eatss.report.selection import selection_table
+from eatss.session.session import Session
+
+SUMS = {
+    "dot": "s[0] = 0; for (int i = 0; i < N; i++) s[0] += x[i] * y[i];",
+    "norm": "s[0] = 0; for (int i = 0; i < N; i++) s[0] += x[i] * x[i];",
+    "largest": "s[0] = x[0]; for (int i = 0; i < N; i++) s[0] = fmax(s[0], fabs(x[i]));",
+    "weighted": "for (int i = 0; i < N; i++) s[0] += 0.5 * y[i] * x[i];",
+    "form": "s[0] = 0; for (int i = 0; i < 2048; i++) for (int j = 0; j < 2048; j++) "
+    "s[0] += x[i] * A[i][j] * y[j];",
+}
+
+RECURRENCE = """
+void kernel(double a[4000], double b[4000], double c[4000]) {
+#pragma scop
+  a[0] = 1;
+  for (int i = 1; i < 4000; i++) a[i] = 0.5 * a[i - 1] + b[i];
+  for (int i = 0; i < 4000; i++) c[i] = a[i];
+  c[0] = a[3999];
+#pragma endscop
+}
+"""
+
+
+def _sum(body: str) -> str:
+    return (
+        "#include <math.h>\n#define N 4000000\n"
+        "void kernel(double s[1], double x[N], double y[N], double A[2048][2048]) {\n"
+        f"#pragma scop\n{body}\n#pragma endscop\n}}\n"
+    )
+
+
+def _select(source: str) -> Selection:
+    return Session(source, cut="eatss").select("h200", SelectOptions(target="cuda"))
+
+
+@pytest.mark.parametrize("name", list(SUMS))
+@pytest.mark.samples(3)
+def test_full_reductions_are_spread_and_predicted(name: str) -> None:
+    selection = _select(_sum(SUMS[name]))
+    assert selection.host_statements == ()
+    (kernel,) = selection.kernels
+    assert kernel.spread is not None
+    assert kernel.predicted is not None
+    assert kernel.spread.lanes * kernel.spread.chunks > 32
+    assert "over i: 32 lanes, up to" in selection_table(selection)
+    if name == "dot":  # as long as memory takes, about
+        assert 64e6 / 4.8e12 < kernel.predicted.time_s < 4 * 64e6 / 4.8e12
+        assert kernel.spread.chunks > CHUNKS[-1] // 2
+
+
+def test_the_code_of_a_full_reduction_is_what_is_predicted() -> None:
+    source = _sum(SUMS["dot"])
+    session = Session(source, cut="eatss", code=True)
+    selection = session.select("h200", SelectOptions(target="cuda"))
+    program = eatss.codegen(source, gpu="h200", selection=selection)
+    (predicted,) = [one for one in selection.kernels if one.spread is not None]
+    notes = [note for kernel in program.kernels for note in kernel.notes]
+    assert predicted.spread is not None
+    split = f"split over 32 threads and {predicted.spread.chunks} blocks"
+    assert any(split in note for note in notes)
+
+
+def test_what_runs_in_one_thread_has_a_prediction_and_counts() -> None:
+    selection = _select(RECURRENCE)
+    times = [one.predicted.time_s for one in selection.kernels if one.predicted is not None]
+    assert len(times) == len(selection.kernels)
+    assert selection.host_statements == ()
+    text = selection_table(selection)
+    assert "runs in one thread" in text
+    assert re.search(r"\nexpected: [\d.]+ µs, ", text)
+    assert max(times) > 1e-4  # 4000 steps, one after another
+
+
+def test_a_prediction_far_from_the_roofline_is_told_with_what_bounds_it() -> None:
+    (note,) = _select(RECURRENCE).warnings
+    assert (note.code, note.severity) == ("EATSS-M025", Severity.NOTE)
+    assert "bound by latency" in note.message
+    assert re.search(r"times the least time of this work on h200 \([\d.]+ ns\)", note.message)
+    assert _select(_sum(SUMS["dot"])).warnings == ()
+    with pytest.warns(eatss.EatssWarning, match="times the least time"):
+        (again,) = eatss.predict(RECURRENCE, gpu="h200", target="cuda").warnings
+    assert again.message == note.message
+
+
+FADING = """
+void fading(float a[4096], float X[4096][K], float Y[4096][K]) {
+#pragma scop
+  for (int i = 0; i < 4096; i++)
+    for (int j = 0; j < 4096; j++) {
+      a[i] = 0.5f * a[i];
+      for (int k = 0; k < K; k++)
+        a[i] += X[i][k] * Y[j][k];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_what_registers_keep_of_a_short_loop_is_not_read_again() -> None:
+    times = []
+    for points in (32, 128):  # a row of 128 does not fit registers
+        (kernel,) = _select(f"#ifndef K\n#define K {points}\n#endif\n{FADING}").kernels
+        assert kernel.predicted is not None
+        times.append(kernel.predicted.time_s)
+    assert times[1] > 3 * 4 * times[0]
