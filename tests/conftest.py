@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -171,6 +172,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu") is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Skip a test of a card that comes to need a package of selecting where only measuring is."""
+    try:
+        yield
+    except Exception as error:
+        if item.get_closest_marker("gpu") is None:
+            raise
+        missing = missing_of_selecting(error)
+        if missing is None:
+            raise
+        pytest.skip(f"needs {missing}")
+
+
+def missing_of_selecting(error: BaseException | None) -> str | None:
+    """Return the package of selecting that an error is about, if it is not installed."""
+    while error is not None:
+        words = set(re.findall(r"\w+", str(error)))
+        for name in _SELECTING:
+            named = isinstance(error, ImportError) and str(error.name).split(".")[0] == name
+            told = getattr(error, "code", "") == "EATSS-C030" and name in words
+            if (named or told) and importlib.util.find_spec(name) is None:
+                return name
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _why_no_gpu() -> str | None:

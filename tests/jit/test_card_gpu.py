@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("islpy", reason="needs islpy: callables select sizes")
+
 import eatss
 from tests.jit.sources import KERNELS, STEPS, random, steps_of
 
