@@ -5,6 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity
+from eatss.forked import anew
 from eatss.isl_names import maps_of, renaming
 from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import (
@@ -17,9 +18,14 @@ from eatss.polyhedral.ppcg_constraints import (
     ppcg_domain,
 )
 from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
-from eatss.polyhedral.ppcg_tree import Carrier, carried_over, in_sequence
+from eatss.polyhedral.ppcg_tree import Carrier, carried_over, in_sequence, with_nests_merged
 from eatss.polyhedral.program import ScheduledScop
-from eatss.polyhedral.schedule import default_operations, schedule_scop, with_schedule
+from eatss.polyhedral.schedule import (
+    cut_again,
+    default_operations,
+    schedule_scop,
+    with_schedule,
+)
 from eatss.polyhedral.scheduling import forked_schedule, scheduler_options
 from eatss.scops import Scop
 
@@ -88,7 +94,9 @@ def schedule_as_ppcg(
             raise
         doubts.append("isl finds no schedule for PPCG's constraints")
     if found is None:
+        anew()
         found = schedule_scop(scop, max_operations=max_operations)
+        found = cut_again(found, with_nests_merged(found.schedule))
     return found, tuple(_unsure(scop, reason) for reason in doubts)
 
 

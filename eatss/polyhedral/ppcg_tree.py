@@ -128,6 +128,35 @@ def _split(at: isl.ScheduleNode, carrier: Carrier) -> isl.ScheduleNode:
     return at.insert_sequence(filters)
 
 
+def with_nests_merged(schedule: isl.Schedule) -> isl.Schedule:
+    """Return a tree in which parallel loops that stand directly in each other are one band.
+
+    Nothing is carried by any of them, so they may change places.
+    """
+    return _merged(schedule.get_root()).get_schedule()
+
+
+def _merged(node: isl.ScheduleNode) -> isl.ScheduleNode:
+    for k in range(node.n_children()):
+        node = _merged(node.get_child(k)).parent()
+    if not _is_parallel(node) or not _is_parallel(node.get_child(0)):
+        return node
+    outer = node.band_get_partial_schedule()
+    inner = node.get_child(0).band_get_partial_schedule()
+    node = node.get_child(0).delete().parent().delete()
+    node = node.insert_partial_schedule(outer.flat_range_product(inner)).band_set_permutable(1)
+    for k in range(node.band_n_member()):
+        node = node.band_member_set_coincident(k, 1)
+    return node
+
+
+def _is_parallel(node: isl.ScheduleNode) -> bool:
+    """Tell whether a node is a band of parallel loops only."""
+    return is_tilable(node) and all(
+        node.band_member_get_coincident(k) for k in range(node.band_n_member())
+    )
+
+
 def in_sequence(schedule: isl.Schedule) -> tuple[isl.Schedule, bool]:
     """Return a tree without sets or sequences directly within sequences, and whether it is certain.
 
