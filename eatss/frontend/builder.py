@@ -71,7 +71,6 @@ class StatementReader:
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
-        self.scalars.follow(nodes)
         _ = self._sequence(nodes, frame, 0)
 
     def _sequence(self, nodes: list[Node], frame: Frame, position: int) -> int:

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import islpy as isl
 
+from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.loops import Header, LoopReader
 from eatss.frontend.not_affine import NotAffineError
@@ -38,6 +40,7 @@ from eatss.frontend.values import (
 
 _WRITES = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.VARIABLE)
 _LEAVES = (NodeKind.BREAK, NodeKind.CONTINUE, NodeKind.GOTO, NodeKind.RETURN)
+_JUMPS = (NodeKind.LABEL, NodeKind.GOTO, NodeKind.SWITCH)
 _NO_VALUE = (NotAffineError, NonLinearError, TooManyPiecesError)
 _ITSELF = "itself"
 _MAX_DISTANCE = 3
@@ -93,6 +96,24 @@ class ScalarValues:
             for node in every:
                 if self._written(node) in self._followed:
                     self._add(node.children)
+
+    def start(self, before: Sequence[Node], addressed: Sequence[tuple[Any, bool]]) -> None:
+        """Note the numbers that statements just before the region set scalars to."""
+        everywhere = isl.Set.universe(isl.Space.params_alloc(self._algebra.context, 0))
+        for statement in before:
+            if any(node.kind in _JUMPS for node in statement.preorder()):
+                self._values.clear()
+            is_list = statement.kind is NodeKind.DECLARATIONS
+            for node in statement.children if is_list else [statement]:
+                variable, value = self._written(node), None
+                if variable is None or len(self._all_written(node)) > 1:
+                    self.forget(node)
+                    continue
+                if not any(variable.declaration == other for other, _ in addressed):
+                    value = self.after(node, everywhere)
+                is_number = value is not None and self._algebra.constant_of(value) is not None
+                kept = is_number and not clang.outlives_function(variable.declaration)
+                self._put(variable, value if kept else None)
 
     def _add(self, nodes: Iterable[Node]) -> None:
         for node in nodes:

@@ -120,7 +120,8 @@ def _is_idle_declaration(node: Node, known: _Surroundings) -> bool:
     variable = known.symbols.variable_of(node.declaration)
     if not node.children or variable is None or variable.role is Role.COUNTER:
         return True
-    return variable.constant is not None and variable not in known.accessed
+    is_known = variable.constant is not None or variable.role is Role.DATA
+    return is_known and variable not in known.accessed
 
 
 def _has_effect(node: Node) -> bool:

@@ -18,7 +18,8 @@ class Surroundings:
 
     ``assigned`` holds the declaration of the target, the value (``None`` for ``++`` and
     ``--``) and the offset of each. ``addressed`` holds the variables whose address is taken,
-    and whether a function is called with it directly (``scanf("%d", &n)``).
+    and whether a function is called with it directly (``scanf("%d", &n)``). ``before`` are the
+    statements that stand before the region in its block.
     """
 
     def __init__(self, placed: PlacedRegion, types: TypeTable) -> None:
@@ -26,6 +27,11 @@ class Surroundings:
         self.assigned: list[tuple[Any, Node | None, int]] = []
         self.addressed: list[tuple[Any, bool]] = []
         region = placed.region
+        self.before = tuple(
+            read_tree(child, types)
+            for child in clang.children(placed.block)
+            if child.extent.end.offset <= region.opening.start
+        )
         todo = [placed.function]
         while todo:
             for child in clang.children(todo.pop()):

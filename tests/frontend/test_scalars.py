@@ -130,3 +130,28 @@ def test_bits_are_those_of_c(operator: str, mask: int, only: Only) -> None:
     assert statement.write.relation.is_equal(
         isl.Map.read_from_str(scop.isl_context, f"{{{pairs}}}")
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "is_known"),
+    [
+        ("int q = 2;", True),
+        ("int q; q = 2;", True),
+        ("int q = n;", False),
+        ("int q = 2; if (n > 3) q = 1;", False),
+        ('int q = 2; scanf("%d", &q);', False),
+        ("static int q = 2;", False),
+        ("int q = 1; for (j = 0; j < 3; j++) q++;", False),
+    ],
+)
+def test_a_number_set_just_before_the_region_is_known(before: str, is_known: bool) -> None:
+    body = f"{LOOP} {{ a[q] = 0; q++; }}"
+    text = function(body).replace("#pragma scop", f"{before}\n#pragma scop")
+    text = "int scanf(const char *, ...);\n" + text
+    if is_known:
+        scop = parse_source(text).scops[0]
+        assert [s.write.array for s in scop.statements] == ["a"]
+        assert scop.whole_function == (before == "int q = 2;")
+    else:
+        with pytest.raises(InputError):
+            parse_source(text)
