@@ -275,19 +275,35 @@ def _in_sum(
 
 
 def overlapping(references: tuple[Reference, ...]) -> frozenset[frozenset[int]]:
-    """Return the pairs of references to a written array that share elements in one launch."""
+    """Return the pairs of references to a written array that share elements in one launch.
+
+    Those that all share some element are a group, and need no comparison with each other.
+    """
     written = {reference.array for reference in references if reference.writes}
     touched = {
         position: reference.relation.range()
         for position, reference in enumerate(references)
         if reference.array in written
     }
+    groups: list[tuple[isl.Set, list[int]]] = []
     found = set()
-    for one, elements in touched.items():
-        for other, others in touched.items():
-            same_array = references[one].array == references[other].array
-            if one < other and same_array and not elements.is_disjoint(others):
-                found.add(frozenset((one, other)))
+    for position, elements in touched.items():
+        home: int | None = None
+        for at, (common, others) in enumerate(groups):
+            if common.get_tuple_name() != elements.get_tuple_name():
+                continue
+            all_meet = not common.is_disjoint(elements)
+            home = at if home is None and all_meet else home
+            found |= {
+                frozenset((one, position))
+                for one in others
+                if all_meet or not touched[one].is_disjoint(elements)
+            }
+        if home is None:
+            groups.append((elements, [position]))
+        else:
+            common, others = groups[home]
+            groups[home] = common.intersect(elements), [*others, position]
     return frozenset(found)
 
 

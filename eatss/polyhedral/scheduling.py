@@ -227,7 +227,7 @@ def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     """Return the tagged instances that access a scalar."""
     scalars = {array.name for array in scop.arrays if array.n_dims == 0}
     tagged = isl.UnionSet.empty(scop.context.get_space())
-    for item in dependent_accesses(scop):
+    for item in dependent_accesses(scop) if scalars else ():
         if item.access.array in scalars:
             tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.tag}[] }}")
             instance = isl.Set.universe(item.statement.domain.get_space())
