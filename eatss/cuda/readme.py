@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from eatss.cuda.halves import type_text
@@ -74,9 +75,9 @@ def _compiling(program: Program) -> str:
         for p in program.parameters
         if p.kind == "argument"
     )
-    defines = [f"-D{define}" for define in program.original.defines]
+    defines = [f"-D{' '.join(define.split())}" for define in program.original.defines]
     includes = [f"-I{place}" for place in program.original.include_dirs]
-    original = " ".join(("gcc -O2", *defines, *includes, "-c", program.original.file))
+    original = shlex.join(("gcc", "-O2", *defines, *includes, "-c", program.original.file))
     made = f"{program.original.file.removesuffix('.c')}.o"
     run = f"./{stem} 20 {given}".rstrip()
     return (

@@ -32,6 +32,7 @@ def check_program(program: Program) -> None:
     _check_places(program)
     for parameter in program.parameters:
         _check_identifier("size", parameter.name)
+        _check_identifier("macro", parameter.macro)
     words = frozenset(token.text for token in tokens(program.text) if token.kind == "word")
     for kernel in program.kernels:
         _check_defined("kernel", kernel.name, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -268,6 +269,18 @@ def test_the_readme_says_how_to_compile_launch_and_verify() -> None:
     assert '"n" must not be negative' in text
     assert "-DNI=" in text
     assert "60000" in text
+
+
+def test_commands_of_the_readme_are_whole_words_of_a_shell() -> None:
+    odd = Original(file="product.c", defines=("X=(1.0 + `id`)", "Y=a\n```\n# b"),
+                   include_dirs=("in|c $(id)",))  # fmt: skip
+    text = readme_text(replace(a_program(), original=odd))
+    (line,) = (one for one in text.splitlines() if one.startswith("gcc"))
+    assert shlex.split(line) == [
+        "gcc", "-O2", "-DX=(1.0 + `id`)", "-DY=a ``` # b", "-Iin|c $(id)", "-c", "product.c",
+        "-o", "product.o",
+    ]  # fmt: skip
+    assert text.count("\n```") == readme_text(a_program()).count("\n```")
 
 
 # -- run without a card ------------------------------------------------------------------
