@@ -92,8 +92,8 @@ def _small(program: Program) -> dict[str, int]:
 def _build(folder: Path, program: Program, sizes: dict[str, int], name: str) -> Path | str:
     """Compile the program's own main; return it or what the compiler says."""
     binary = folder / name
-    macros = {p.name for p in program.parameters if p.kind == "macro"}
-    defines = [f"-D{key}={value}" for key, value in sizes.items() if key in macros]
+    macros = {p.name: p.macro for p in program.parameters if p.kind == "macro"}
+    defines = [f"-D{macros[key]}={value}" for key, value in sizes.items() if key in macros]
     command = [
         _tool("nvcc"), "-O3", f"-arch=sm_{program.compute_capability}", "-DEATSS_MAIN",
         *program.flags, *defines, program.file, "-o", str(binary.resolve()),
