@@ -336,7 +336,7 @@ def convolutions(rng: Random) -> Sample:
     arrays = f"float out[B][K][H][W], {kind} in[B][C][{stride} * H + R][{stride} * W + S], "
     arrays += f"{kind} w[K][C][R][S], float bias[K]"
     text = _function(f"{', '.join(f'int {n}' for n in names)}, {arrays}", body)
-    return Sample(text, ({n: rng.randint(1, 5) for n in names}, dict.fromkeys(names, 4)))
+    return Sample(text, ({n: rng.randint(1, 3) for n in names}, dict.fromkeys(names, 2)))
 
 
 def chains(rng: Random) -> Sample:

@@ -230,9 +230,11 @@ def outcome(family: str, seed: int) -> Outcome:
         except Exception as error:
             return Outcome(seed, family, "CRASH", seconds, f"verify: {error!r}"[:300])
     kind = "WRONG" if "WRONG" in found or "failed" in found else "ok"
+    if kind == "ok" and "UNFINISHED" in found:
+        kind = "unfinished"
     if kind == "ok" and seconds > SLOW_S:
         kind = "slow"
-    what = found.strip()[:300] if kind == "WRONG" else ""
+    what = found.strip()[:300] if kind in ("WRONG", "unfinished") else ""
     return Outcome(seed, family, kind, seconds, what, found.count("refused"))
 
 
@@ -243,7 +245,8 @@ def _of_family(family: str, seed: int, folder: Path) -> Callable[[Path], str]:
 
     def compared(folder: Path) -> str:
         found = verify(folder / "out", sizes=made.sizes, device="cpu")
-        return "" if found.ok else f"WRONG {found.status}: {found.message}"
+        what = "UNFINISHED" if found.status == "timeout" else "WRONG"
+        return "" if found.ok else f"{what} {found.status}: {found.message}"
 
     return compared
 
@@ -320,7 +323,7 @@ def _alone(family: str, seed: int) -> Outcome:
 def table(found: Sequence[Outcome]) -> Iterator[str]:
     """Yield the lines of a table: a family each, then all, then what was refused."""
     yield f"{'family':22}{'programs':>9}{'right':>7}{'refused':>9}{'P001':>6}{'wrong':>7}" + (
-        f"{'crash':>7}{'slow':>6}{'mean s':>8}{'most s':>8}"
+        f"{'crash':>7}{'slow':>6}{'no end':>8}{'mean s':>8}{'most s':>8}"
     )
     for family in (*dict.fromkeys(one.family for one in found), "all"):
         own = [one for one in found if family in (one.family, "all")]
@@ -329,7 +332,7 @@ def table(found: Sequence[Outcome]) -> Iterator[str]:
         seconds = [one.seconds for one in own]
         yield (
             f"{family:22}{len(own):9}{kinds['ok']:7}{refused:9}{kinds['EATSS-P001']:6}"
-            f"{kinds['WRONG']:7}{kinds['CRASH']:7}{kinds['slow']:6}"
+            f"{kinds['WRONG']:7}{kinds['CRASH']:7}{kinds['slow']:6}{kinds['unfinished']:8}"
             f"{sum(seconds) / len(own):8.1f}{max(seconds):8.1f}"
         )
     codes = Counter(one.kind for one in found if one.kind.startswith("EATSS-"))
