@@ -242,7 +242,7 @@ class StatementReader:
                 holds = self._affine.condition(test, frame.domain)
         except NotAffineError as error:
             self._mark(test)
-            if not test.pure_index and not self._reporter.doubtful:
+            if not test.pure_index:
                 position = self._choice(node, frame, position)
             else:
                 self._reporter.not_affine(error, test, Place.CONDITION)

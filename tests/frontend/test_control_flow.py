@@ -151,6 +151,13 @@ def test_a_condition_that_its_statements_change_is_kept(region: Region, body: st
     assert all("(condition ? " in text_of(scop, at) for at in range(1, len(scop.statements)))
 
 
+def test_a_condition_below_a_loop_that_is_refused_is_no_finding(
+    refused: Callable[..., tuple[Diagnostic, ...]],
+) -> None:
+    found = refused("for (i = 0; i < idx[0]; i++) if (A[i] > s) s = A[i];")
+    assert [one.code for one in found] == ["EATSS-F016"]
+
+
 def test_elements_that_may_not_be_there_are_told(
     warnings_of: Callable[[str], tuple[Diagnostic, ...]],
 ) -> None:
