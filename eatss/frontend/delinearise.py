@@ -236,7 +236,8 @@ class _Delineariser:
         """Return whether sizes for which no point lies outside are any number, and large."""
         domain = _without(use.domain, use.counters)
         allowed = domain.subtract(_without(outside, use.counters))
-        names = set(parameter_names(domain))
+        domain = domain.align_params(allowed.get_space())
+        names = set(parameter_names(allowed))
         return not allowed.is_empty() and all(
             parameter_is_bounded(_without(domain, names - {name}), name, above=True)
             or not parameter_is_bounded(
