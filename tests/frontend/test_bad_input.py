@@ -91,7 +91,6 @@ CASES = [
     ("EATSS-F042", LOOP + "A[i / 0] = 0;", "i / 0", ""),
     ("EATSS-F042", LOOP + "A[i << 40] = 0;", "i << 40", ""),
     ("EATSS-F044", LOOP + "for (j = 0; j <= m; j++) p[i * m + j] = 0;", "p[i * m + j]", ""),
-    ("EATSS-F044", "for (i = 0; i < m; i++) { p[i] = 0; p[(4 - 2 * n) * i] = 1; }", "p[(4", ""),
     ("EATSS-F051", "for (i = 0; i < n; i--) A[i] = 0;", "i < n", ""),
     ("EATSS-F051", "for (i = 0; n > 3; i++) A[i] = 0;", "n > 3", ""),
     ("EATSS-F007", LOOP + "A[i] = 1 +;", ";", ""),

@@ -98,6 +98,13 @@ def test_each_arm_begins_with_what_was_known_before(only: Only, equal: Equal) ->
         assert equal(statement.write.relation, relation)
 
 
+def test_rows_that_only_small_sizes_have_are_refused() -> None:
+    counts = "for (j = 0; j < 4; j++) t++; a[i] = 0; for (j = 0; j < n; j++) t -= 2; a[t] = 0;"
+    with pytest.raises(InputError) as caught:
+        parse_source(function(f"t = 0; for (int i = 0; i < m; i++) {{ {counts} }}"))
+    assert {one.code for one in caught.value.diagnostics} == {"EATSS-F044"}
+
+
 def test_a_scalar_that_is_read_after_the_region_is_set_there(only: Only, equal: Equal) -> None:
     body = f"k = 0; {LOOP} {{ a[k] = 0; k++; }}"
     scop = only(function(body, after="c[0] = k;"))
