@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     OK = 0
     NO_SOLUTION = 1
     USER_INPUT = 2
+    INCOMPLETE = 3
     INTERNAL = 70
 
 

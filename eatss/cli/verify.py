@@ -73,7 +73,8 @@ def verify(
 ) -> None:
     """Run generated programs against the original C and compare the results.
 
-    Exits with 0 if all agree, with 1 if one does not, and with 2 if a folder is refused.
+    Exits with 0 if all agree, with 1 if one does not, with 2 if a folder is refused, and with 3
+    if some code of the kernels never ran.
     """
     from eatss import verify as package  # noqa: PLC0415 - keeps --help fast
     from eatss.report.verification import render_verifications  # noqa: PLC0415

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -70,7 +71,7 @@ def coverage_of(
         accepted=further.accepted,
         kernels=None if counts is None else _kernels(branches, kernels, counts),
         branches=None if counts is None else len(branches),
-        untaken=() if counts is None else _untaken(branches, counts),
+        untaken=() if counts is None else _untaken(branches, frozenset(kernels), counts),
     )
 
 
@@ -110,7 +111,22 @@ def _kernels(
     return tuple(found)
 
 
-def _untaken(branches: Sequence[Branch], counts: Counts) -> tuple[Untaken, ...]:
+def _same(branch: Branch) -> tuple[object, ...]:
+    """Return what a place is known by; those of a kernel that choose by the same are one.
+
+    A loop chooses in all of its versions which buffer comes next: if it has come round in one, it
+    has been in its steady state.
+    """
+    place = 0 if branch.kind == "choice" else branch.line
+    return branch.function, place, branch.condition
+
+
+def _untaken(
+    branches: Sequence[Branch], kernels: frozenset[str], counts: Counts
+) -> tuple[Untaken, ...]:
+    ran: Counter[tuple[tuple[object, ...], bool]] = Counter()
+    for branch, (false, true, _, _) in zip(branches, counts.branches, strict=True):
+        ran.update({(_same(branch), False): false, (_same(branch), True): true})
     found: list[Untaken] = []
     for branch, (false, true, _, _) in zip(branches, counts.branches, strict=True):
         if false and true:
@@ -120,7 +136,13 @@ def _untaken(branches: Sequence[Branch], counts: Counts) -> tuple[Untaken, ...]:
         )
         found.append(
             Untaken(
-                function=branch.function, line=branch.line, condition=branch.condition, never=never
+                function=branch.function,
+                line=branch.line,
+                condition=branch.condition,
+                never=never,
+                unrun=branch.function in kernels
+                and not branch.spare
+                and any(not ran[_same(branch), way] for way in branch.ways),
             )
         )
     return tuple(found)

@@ -109,16 +109,21 @@ def limits_of(argument: Argument) -> tuple[int, int]:
 
 
 def make_buffers(
-    entry: Entry, sizes: Mapping[str, int], flavour: Flavour, seed: int
+    entry: Entry,
+    sizes: Mapping[str, int],
+    flavour: Flavour,
+    seed: int,
+    shifted: int | None = None,
 ) -> tuple[Buffer, ...]:
     """Return random data for every argument of an entry; the same for the same seed.
 
     Floating-point numbers as ``flavour`` says, integers from 1 to 9 (of both signs where it is
-    ``signed``), parameters as in ``sizes``.
+    ``signed``), parameters as in ``sizes``. The argument of number ``shifted`` starts one element
+    behind where several can be moved at a time, as a part of an array may.
     """
     rng = np.random.default_rng(seed)
     return tuple(
-        _buffer(argument, number, sizes, flavour, rng)
+        _buffer(argument, number, sizes, flavour, rng, number == shifted)
         for number, argument in enumerate(entry.arguments)
     )
 
@@ -131,18 +136,22 @@ def as_parameter(value: np.generic[Any]) -> ctypes._SimpleCData[Any]:
     return passed
 
 
-def blank_buffer(argument: Argument, number: int, sizes: Mapping[str, int]) -> Buffer:
+def blank_buffer(
+    argument: Argument, number: int, sizes: Mapping[str, int], shifted: bool = False
+) -> Buffer:
     """Return memory for an argument, all elements 0, between guard zones that no other has.
 
     Args:
         argument: of an entry.
         number: its place there.
         sizes: those of the problem.
+        shifted: whether it starts one element behind a multiple of 16 bytes.
     """
     shape = tuple(max(0, evaluate(extent, sizes)) for extent in argument.shape)
     dtype = dtype_of(argument)
     bytes_ = prod(shape) * dtype.itemsize
     guard = -(-min(_MOST_GUARD, max(_LEAST_GUARD, bytes_)) // _ALIGNMENT) * _ALIGNMENT
+    guard += dtype.itemsize if shifted else 0
     raw = _aligned(2 * guard + bytes_)
     raw[:guard] = raw[guard + bytes_ :] = _guard_pattern(dtype, number, guard)
     return Buffer(argument, number, raw, guard, shape)
@@ -154,8 +163,9 @@ def _buffer(
     sizes: Mapping[str, int],
     flavour: Flavour,
     rng: np.random.Generator,
+    shifted: bool,
 ) -> Buffer:
-    buffer = blank_buffer(argument, number, sizes)
+    buffer = blank_buffer(argument, number, sizes, shifted)
     shape, dtype = buffer.shape, dtype_of(argument)
     if argument.role == "parameter":
         buffer.array[...] = sizes[argument.name]

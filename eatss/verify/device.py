@@ -58,6 +58,7 @@ class CpuMachine:
         library.eatss_cpu_observed.restype = ctypes.c_char_p
         library.eatss_cpu_kernel.restype = ctypes.c_char_p
         library.eatss_cpu_taken.restype = ctypes.POINTER(ctypes.c_uint64)
+        library.eatss_cpu_steps.restype = ctypes.c_uint64
 
     def counts(self, branches: int) -> Counts:
         """Return what has been counted of so many branches."""
@@ -69,6 +70,11 @@ class CpuMachine:
             ),
             tuple(self._blocks()),
         )
+
+    @property
+    def steps(self) -> int:
+        """Events that have been counted: how long all launches took, on whatever machine."""
+        return int(self._library.eatss_cpu_steps())
 
     def _blocks(self) -> Iterator[tuple[str, int, int]]:
         found = (ctypes.c_uint64 * 2)()

@@ -19,8 +19,10 @@ class Run:
     ``limit_s`` is the processor time the original may take: where it takes longer, or where C has
     no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. With
     ``code_only`` the code is all there is to compare. A run may take ``patience`` times as long as
-    others before it counts as one that does not end. ``signed`` asks for data of both signs first,
+    others before it counts as one that does not end. What is ``spare`` is left out where it costs
+    much and comes to no code that no other came to. ``signed`` asks for data of both signs first,
     ``infinite`` for data with infinities, of which one that is not finite is as good as another.
+    The argument of number ``shifted`` starts where only single elements can be moved.
     """
 
     entry: int
@@ -29,8 +31,10 @@ class Run:
     limit_s: float | None = None
     code_only: bool = False
     patience: float = 1.0
+    spare: bool = False
     signed: bool = False
     infinite: bool = False
+    shifted: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,7 @@ class Job:
     """Runs of the program in ``directory``; ``work`` is a folder for what is compiled.
 
     Results of ``runs`` are told one by one, those of ``further`` only if they fail or take branches
-    that no run before took; those of ``searching`` run while there are branches that none took.
+    that no run before took.
     With ``first_failure`` the first result that is not ok is the last one. Libraries of the
     original are kept in the folder ``kept``, if one is named, and taken from there.
     ``machine`` is empty, or names what runs the program instead: ``MODULE:FUNCTION``, a function
@@ -65,7 +69,6 @@ class Job:
     runs: tuple[Run, ...]
     machine: tuple[str, ...] = ()
     further: tuple[Run, ...] = ()
-    searching: tuple[Run, ...] = ()
     first_failure: bool = False
     kept: str = ""
     compilers: Compilers = DEFAULT_COMPILERS

@@ -13,7 +13,7 @@ class Progress:
     """What runs now.
 
     ``launcher`` is the function that runs, at ``sizes``. ``done`` counts runs, ``total`` those
-    that are planned: where branches are left that none took, further ones come on top.
+    that are planned, of which some may be left out.
     """
 
     launcher: str
@@ -25,11 +25,10 @@ class Progress:
 
 def progress_of(program: Program, job: Job, event: Entered) -> Progress:
     """Return how far a job is when a stage begins."""
-    planned = len(job.runs) + len(job.further)
     return Progress(
         launcher=program.entries[event.run.entry].launcher,
         sizes=event.run.sizes,
         stage=event.stage,
         done=event.number,
-        total=planned if event.number < planned else planned + len(job.searching),
+        total=len(job.runs) + len(job.further),
     )

@@ -27,15 +27,17 @@ Status: TypeAlias = Literal[
     "timeout",
     "left out",
     "nothing compared",
+    "incomplete",
     "refused",
 ]
 """``out of bounds``: memory beside an array was read or written; ``not refused``: the entry ran, or
 gave another code, at sizes that one of its assumptions excludes; ``race``: threads use an element
 in an order that nothing settles; ``left out``: the original is too slow or has no meaning at sizes
 of our choice, which is no failure; ``nothing compared``: of a whole verification, all runs are
-right, and none compared anything; ``refused``: of one of several, its folder cannot be verified."""
+right, and none compared anything; ``incomplete``: all are right, and some code of the kernels never
+ran; ``refused``: of one of several, its folder cannot be verified."""
 
-OF_THE_WHOLE = frozenset(("nothing compared", "refused"))
+OF_THE_WHOLE = frozenset(("nothing compared", "incomplete", "refused"))
 """What no run has, but a whole verification: its message stands beside."""
 
 
@@ -106,12 +108,13 @@ class KernelCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Untaken:
-    """A branch that no run took: where it stands and what never was."""
+    """A branch that no run took: where it stands, what never was, and whether code never ran."""
 
     function: str
     line: int
     condition: str
     never: Literal["true", "false", "reached"]
+    unrun: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +183,8 @@ class Verification(Shown):
     @property
     def exit_code(self) -> ExitCode:
         """What a command that verifies this program alone exits with."""
+        if self.status == "incomplete":
+            return ExitCode.INCOMPLETE
         return ExitCode.OK if self.ok else ExitCode.NO_SOLUTION
 
 
@@ -204,7 +209,12 @@ def refused(directory: Path, device: Device, error: EatssError) -> Verification:
     )
 
 
-_GRAVEST_FIRST = (ExitCode.INTERNAL, ExitCode.NO_SOLUTION, ExitCode.USER_INPUT, ExitCode.OK)
+_GRAVEST_FIRST = (
+    ExitCode.INTERNAL,
+    ExitCode.NO_SOLUTION,
+    ExitCode.USER_INPUT,
+    ExitCode.INCOMPLETE,
+)
 
 
 def exit_code(found: Sequence[Verification], errors: Sequence[EatssError]) -> ExitCode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from eatss.diagnostics import Diagnostic, InternalError, input_error
-from eatss.program import Program, load_program, program_folder
+from eatss.program import Entry, Program, load_program, program_folder
 from eatss.supervisor import Outcome, Refused, Worker, supervise
 from eatss.verify.compare import must_be_bit_equal
 from eatss.verify.coverage import Further, coverage_of
@@ -43,21 +44,24 @@ from eatss.verify.sizes import (
     broken_assumption,
     choose_sizes,
     edge_sizes,
+    estimated_points,
     fixed_parameters,
     inner_sizes,
     mixed_sizes,
     refused_sizes,
     sizes_around_tiles,
     skewed_sizes,
+    steady_sizes,
 )
 
 _COMPILE_LIMIT_S = 900.0
 _ORIGINAL_LIMIT_S = 0.2
 _TESTS_VALUES = "eatss_is_finite("
-_FEW_AROUND = 2
-_SEARCH_LIMIT_S = 0.1
-"""Processor time of the original; generated code takes some hundred times as long on a CPU."""
+_ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
+_FEW_AROUND, _FEW_SMALL = 2, 2
+_FEW_POINTS, _MOST_POINTS = 1e6, 6e6
 _PATIENCE = 5.0
+_SPARE = Run(entry=0, sizes=(), limit_s=_ORIGINAL_LIMIT_S, spare=True)
 
 
 def verify(
@@ -113,7 +117,6 @@ def verify(
             runs=runs,
             machine=tuple(machine),
             further=_further(program) if with_shim else (),
-            searching=_searching(program) if with_shim else (),
             first_failure=first_failure,
             kept="" if kept is None else str(kept),
             compilers=compilers,
@@ -127,6 +130,8 @@ def verify(
     message = "" if failed is None else failed.message
     if failed is None and (why := _nothing_compared(coverage, sizes is None)):
         status, message = "nothing compared", why
+    elif failed is None and sizes is None and (why := _unrun(program, coverage)):
+        status, message = "incomplete", why
     return Verification(
         program=program.name,
         device=chosen,
@@ -158,6 +163,22 @@ def _nothing_compared(coverage: Coverage, of_our_choice: bool) -> str:
     if of_our_choice and idle and len(idle) == len(coverage.kernels or ()):
         return "no kernel ran at any size that was tried; give other sizes with --size"
     return ""
+
+
+def _unrun(program: Program, coverage: Coverage) -> str:
+    """Return which code of the kernels never ran, or nothing where all did, or no more can."""
+    if len(fixed_parameters(program)) == len(program.parameters):
+        return ""
+    unrun = [one for one in coverage.untaken if one.unrun and one.never != "reached"]
+    if not unrun:
+        return ""
+    places = f"{len(unrun)} places" if len(unrun) > 1 else "a place"
+    first = unrun[0]
+    return (
+        f"no size that was tried runs the code at {places} of the kernels, the first in line "
+        f"{first.line} of {first.function}: ({first.condition}) was never {first.never}; "
+        "give sizes that do with --size"
+    )
 
 
 def _check_callable(program: Program) -> None:
@@ -196,8 +217,9 @@ def _runs(program: Program, sizes: Sequence[Mapping[str, int]] | None) -> tuple[
             )
     only = len(fixed_parameters(program)) == len(program.parameters)
     limit_s = None if sizes is not None or only else _ORIGINAL_LIMIT_S
+    needed = wanted if sizes is not None else _needed(program, wanted)
     runs = [
-        _run(program, number, given, limit_s)
+        replace(_run(program, number, given, limit_s), spare=given not in needed)
         for given in wanted
         for number in range(len(program.entries))
     ]
@@ -206,38 +228,56 @@ def _runs(program: Program, sizes: Sequence[Mapping[str, int]] | None) -> tuple[
     return tuple(runs)
 
 
+def _needed(program: Program, wanted: Sequence[Mapping[str, int]]) -> Sequence[Mapping[str, int]]:
+    """Return sizes that differ in how many tiles they need: of those alike, the first and last."""
+    alike: dict[int, list[Mapping[str, int]]] = {}
+    for given in wanted:
+        points = int(estimated_points(program, given, tiles_only=True))
+        if points <= _MOST_POINTS:
+            alike.setdefault(points.bit_length(), []).append(given)
+    found: list[Mapping[str, int]] = []
+    for bits, group in alike.items():
+        found += [*group[:2], *group[-2:]] if 2**bits <= _FEW_POINTS else group[:1]
+    return found
+
+
 def _further(program: Program) -> tuple[Run, ...]:
-    """Return runs that are quick, and need not be told one by one."""
+    """Return runs that need not be told one by one, and of which some may be left out."""
     entries = range(len(program.entries))
-    found = [
-        replace(_run(program, number, given, _ORIGINAL_LIMIT_S), signed=True)
-        for given in boundary_sizes(program)
-        for number in entries
-    ]
-    found += [
-        _run(program, number, given, _SEARCH_LIMIT_S)
-        for given in (*skewed_sizes(program), *sizes_around_tiles(program))
-        for number in entries
-    ]
+
+    def runs(every: Sequence[Mapping[str, int]], like: Run = _SPARE) -> list[Run]:
+        found = [_run(program, n, given) for given in every for n in entries]
+        return [replace(like, entry=run.entry, sizes=run.sizes, code=run.code) for run in found]
+
+    signed, infinite = replace(_SPARE, signed=True), replace(_SPARE, infinite=True)
+    patient = replace(_SPARE, patience=_PATIENCE)
+    small = boundary_sizes(program)
+    tiles = sizes_around_tiles(program)
+    found = runs(small[:_FEW_SMALL], replace(signed, spare=False))
+    found += runs(small[_FEW_SMALL : 2 * _FEW_SMALL], signed)
     if _TESTS_VALUES in program.text:  # what runs where some value is infinite
-        found += [
-            replace(_run(program, number, given, _ORIGINAL_LIMIT_S), infinite=True)
-            for given in (*boundary_sizes(program), *sizes_around_tiles(program)[:_FEW_AROUND])
-            for number in entries
-        ]
+        found += runs((*small[:_FEW_SMALL], *tiles[:_FEW_AROUND]), infinite)
+    needed = replace(_SPARE, spare=False)
+    found += runs([one for one in tiles if estimated_points(program, one) <= _MOST_POINTS], needed)
+    for number, run in enumerate(runs(steady_sizes(program))):
+        found.append(run)
+        if number >= len(entries) and all(size % 2 == 0 for _, size in run.sizes):
+            moved = _moved_by_vectors(program, program.entries[run.entry])
+            found += [replace(run, shifted=place) for place in moved]
+    found += [*runs(skewed_sizes(program)), *runs(tiles[-1:], signed)]
+    found += runs(small[2 * _FEW_SMALL :], signed)
+    if _TESTS_VALUES in program.text:
+        found += runs(small[_FEW_SMALL:], infinite)
     for entry, code, given in (*inner_sizes(program), *edge_sizes(program)):
         number = program.entries.index(entry)
         found.append(Run(entry=number, sizes=tuple(given.items()), code=code, code_only=True))
-    return tuple(found)
+    return (*found, *runs(mixed_sizes(program), patient))
 
 
-def _searching(program: Program) -> tuple[Run, ...]:
-    """Return runs for branches that no other takes."""
-    return tuple(
-        replace(_run(program, number, given, _SEARCH_LIMIT_S), patience=_PATIENCE)
-        for given in mixed_sizes(program)
-        for number in range(len(program.entries))
-    )
+def _moved_by_vectors(program: Program, entry: Entry) -> list[int]:
+    """Return the numbers of the arrays of which a kernel asks where they start."""
+    names = set(_ASKS_START.findall(program.text))
+    return [k for k, one in enumerate(entry.arguments) if one.role == "array" and one.name in names]
 
 
 def _run(

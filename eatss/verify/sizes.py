@@ -49,7 +49,7 @@ _LARGE = (1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _MOST_BOUNDARY, _MOST_MIXED, _MOST_EDGES, _MOST_SEARCHED = 16, 24, 4, 4000
 _MOST_INNER = 256
 _MOST_AROUND = 12
-_SEVERAL = 6
+_SEVERAL = (3, 6, 2, 1)
 _UNTILED = 16
 _FEW = 0.05
 
@@ -143,12 +143,11 @@ def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
     Other sizes are whole tiles, so that their rows end where arrays do: code for full tiles that
     runs too soon reads beyond them. One less than the largest tile of a size is one less than a
     multiple of each tile that divides it. Once all sizes are whole tiles: rows begin where several
-    elements can be moved at a time. Where warps multiply together, each size is once several tiles,
-    and others a little more than one: copies that run ahead need no tests in some blocks.
+    elements can be moved at a time.
     """
+    free = _free(program)
     fixed = fixed_parameters(program)
-    free = [p for p in program.parameters if p.name not in fixed]
-    tiles = sorted({size for kernel in program.kernels for _, size in kernel.tile_sizes} - {1})
+    tiles = _tiles(program)
     whole = {**{p.name: p.tile if p.tile > 1 else _UNTILED for p in free}, **fixed}
     wanted = [
         {**whole, p.name: tile - 1}
@@ -161,12 +160,80 @@ def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
     chosen = _allowed(program, wanted, exchange=False, estimated=False)
     all_whole = [whole] if any(p.tile > 1 for p in free) else []
     even = _allowed(program, all_whole, exchange=False, estimated=False)
-    if any(kernel.inexact_instructions for kernel in program.kernels):
-        beyond = {p.name: whole[p.name] + 2 for p in free}  # even, so that rows stay aligned
-        several = [{**whole, **beyond, p.name: _SEVERAL * p.tile} for p in free if p.tile > 1]
-        even += _allowed(program, several, exchange=False, estimated=False)
     found = (*even, *sorted(chosen, key=_magnitude)[: _MOST_AROUND - len(even)])
     return tuple(sorted({tuple(sizes.items()): sizes for sizes in found}.values(), key=_magnitude))
+
+
+def steady_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+    """Choose sizes of which one is several tiles of some loop, and the others are small.
+
+    A loop over tiles then comes to its steady state at little cost: what it loads ahead it uses.
+    The others are once less than a tile, once such that rows begin where several elements can be
+    moved at a time (also rows that are one longer), and once one or two whole tiles. Each is 1
+    once beside whole tiles: sums of one term, variances that are 0.
+    """
+    free = _free(program)
+    fixed = fixed_parameters(program)
+    several = {p.name: max(p.tile, _UNTILED) for p in free}
+    patterns = (
+        (3, {p.name: 3 + k % 3 for k, p in enumerate(free)}),
+        (_UNTILED, dict.fromkeys(several, _UNTILED)),
+        (_UNTILED, several),
+        (_UNTILED, {name: 2 * tile for name, tile in several.items()}),
+        (_UNTILED, {name: 2 * tile + _UNTILED for name, tile in several.items()}),
+        (_UNTILED - 1, dict.fromkeys(several, _UNTILED - 1)),
+        (0, {name: tile + _UNTILED for name, tile in several.items()}),
+        (3, {name: tile + 1 for name, tile in several.items()}),
+    )
+    wanted: list[dict[str, int]] = []
+    if free:  # whole tiles before and behind others, and a loop that is long where tiles are small
+        p = min(reversed(free), key=lambda one: several[one.name])
+        long = _SEVERAL[0] * several[p.name] + _UNTILED
+        wanted.append({**fixed, **patterns[3][1], p.name: long})
+        wanted += [{**fixed, **several, p.name: 1} for p in free if len(free) > 1]
+    for times, (rest, others), p in product(_SEVERAL, patterns, free):
+        taken = {other.tile for other in free if other is not p} - {p.tile}
+        own = [t for t in _tiles(program) if t <= p.tile and t not in taken] or [_UNTILED // 2]
+        wanted += [
+            {**fixed, **others, p.name: times * tile + rest}
+            for tile in dict.fromkeys((own[0], own[-1]))
+        ]
+    return tuple(_allowed(program, wanted, exchange=False, estimated=False))
+
+
+def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
+    """Choose sizes of which some are at least so large, and the others small.
+
+    They are as large, a little larger, the next multiple of what is moved at a time, two and three
+    times so large: for loops over tiles, one before and one behind, and those loaded ahead.
+    """
+    fixed = fixed_parameters(program)
+    wanted: list[dict[str, int]] = []
+    for times, rest in product((1, 2, 3, 6), (0, 3, _UNTILED)):
+        others = {p.name: rest if rest > 3 else 3 + k % 3 for k, p in enumerate(_free(program))}
+        large = {
+            name: times * value + rest if rest <= 3 else -(-times * value // rest) * rest + rest
+            for name, value in least.items()
+        }
+        wanted.append({**others, **large, **fixed})
+    return tuple(_allowed(program, wanted, exchange=False, estimated=False))
+
+
+def _free(program: Program) -> list[Parameter]:
+    """Return the parameters that no assumption fixes."""
+    fixed = fixed_parameters(program)
+    return [p for p in program.parameters if p.name not in fixed]
+
+
+def _tiles(program: Program) -> list[int]:
+    """Return the different tile sizes of all kernels."""
+    return sorted({size for kernel in program.kernels for _, size in kernel.tile_sizes} - {1})
+
+
+def _cheapest_first(
+    program: Program, found: Sequence[Mapping[str, int]]
+) -> tuple[Mapping[str, int], ...]:
+    return tuple(sorted(found, key=lambda sizes: estimated_points(program, sizes)))
 
 
 def mixed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
@@ -175,8 +242,7 @@ def mixed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     Their work is not estimated, only memory and threads are: whoever runs them has to stop the
     original where it takes too long.
     """
-    chosen = islice(_mixed(program, estimated=False), _MOST_MIXED)
-    return tuple(sorted(chosen, key=_magnitude))
+    return _cheapest_first(program, tuple(islice(_mixed(program, estimated=False), _MOST_MIXED)))
 
 
 def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
@@ -443,6 +509,32 @@ def estimated_work(program: Program, sizes: Mapping[str, int]) -> float:
         )
         for entry in program.entries
     )
+
+
+def estimated_points(
+    program: Program, sizes: Mapping[str, int], *, tiles_only: bool = False
+) -> float:
+    """Estimate the points of a run's tiles, partial ones counted whole: its time in proportion.
+
+    A loop is taken to run over the sizes that have its tile, or over the largest of all. Elements
+    of arrays count as well, unless tiles are asked for only.
+    """
+    longest = max((1, *sizes.values()))
+    dims = max((len(a.shape) for entry in program.entries for a in entry.arguments), default=1)
+
+    def of_launch(launch: Launch, blocks: int) -> float:
+        kernel = program.kernel(launch.kernel)
+        tiles = [max(1, size) for _, size in kernel.tile_sizes]
+        tiles += [1] * ((dims if tiles else max(2, dims)) - len(tiles))
+        whole = 1.0
+        for tile in tiles:
+            own = [sizes[p.name] for p in program.parameters if p.tile == tile > 1]
+            whole *= -(-max(1, max(own, default=longest)) // tile)
+        points = max(prod(tiles), prod(kernel.block))
+        return points * max(blocks, whole) if blocks else 0.0
+
+    steps = (_of_steps(entry.body, sizes, of_launch) for entry in program.entries)
+    return sum(steps) + (0.0 if tiles_only else 1.0 + sum(_elements(program, sizes)))
 
 
 def estimated_threads(program: Program, sizes: Mapping[str, int]) -> float:

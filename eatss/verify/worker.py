@@ -10,7 +10,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_eq
 from eatss.verify.coverage import Counts, Further, sum_of
 from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
-from eatss.verify.instrumentation import instrumented_text
+from eatss.verify.instrumentation import instrumented_text, least_sizes
 from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
 from eatss.verify.result import SizeResult, Status
 from eatss.verify.rounding_bounds import (
@@ -40,6 +40,7 @@ from eatss.verify.rounding_bounds import (
     roundings_of,
     with_perturbed,
 )
+from eatss.verify.sizes import estimated_points, sizes_from
 
 _SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
@@ -56,6 +57,22 @@ def main() -> None:
     except EatssError as error:
         emit(Refused.because(error))
 
+
+_BUDGET_STEPS, _SEARCH_STEPS = 6e8, 1.2e9
+"""Events of generated code, some 1e8 a second: for all runs; while there is code that none ran."""
+
+_SMALL_STEPS, _SHORT_STEPS = 3e7, 2e8
+"""The same for one run, of those that are tried first."""
+
+_MOST_VAIN, _GROWTH, _MOST_TRIED = 5, 1.5, 2
+"""Runs in a row that show nothing more; how much larger the next ones are then, in points; runs for
+one place at which something is chosen."""
+
+_SHARE = 3
+"""A run that may be left out takes at most this part of what is left."""
+
+_RUN_STEPS, _BOUNDS_STEPS = 2_000_000, 8_000_000
+"""What data, the original and comparing take of the same time, and what bounds take."""
 
 MOST_VAGUE = 0.05
 """Share of elements that may be loose or not finite; with more, other data are tried too."""
@@ -93,6 +110,9 @@ class _Worker:
         self._counting: dict[Path, CpuMachine] = {}
         self._further = Further()
         self._number = 0
+        self._failed = False
+        self._estimates: dict[tuple[tuple[str, int], ...], float] = {}
+        self._steps, self._spent, self._points = 0, 0.0, 0.0
         branches = instrumented_text(self._program)[1]
         kernels = {kernel.name for kernel in self._program.kernels}
         self._branches = branches
@@ -111,24 +131,157 @@ class _Worker:
         self._emit(Done(compile_time_s=seconds, further=self._further, counts=self._counted()))
 
     def _all_runs(self) -> None:
-        for run in self._job.runs:
-            result = self._run(run)
-            self._number += 1
-            self._emit(Compared(result=result))
-            if self._job.first_failure and result.failed:
+        waiting = []
+        for number, run in enumerate((*self._job.runs, *self._job.further)):
+            if run.spare:
+                waiting.append((number, run))
+            elif self._is_last(number, run):
                 return
-        for number, run in enumerate((*self._job.further, *self._job.searching)):
-            before = self._untaken()
-            if number >= len(self._job.further) and not self._may_take(run, before):
+        told = len(self._job.runs)
+        small = [one for one in waiting if one[0] < told]
+        waiting = [one for one in waiting if one[0] >= told]
+        if self._aim(len(self._job.runs) + len(self._job.further)):
+            return
+        if self._search(small, _SMALL_STEPS) or self._search(waiting, _SHORT_STEPS):
+            return
+        every = sorted((*waiting, *small), key=lambda one: self._points_of(one[1]))
+        if self._search(every, _SEARCH_STEPS, _GROWTH):
+            return
+        for number, run in sorted(every, key=lambda one: (one[0] < told, one[0])):
+            is_cheap = _SHARE * self._price(run) <= _BUDGET_STEPS - self._spent
+            if is_cheap and self._is_last(number, run):
+                return
+
+    def _aim(self, number: int) -> bool:
+        """Do runs at sizes that conditions ask for, the cheapest first, while code is unrun.
+
+        Returns:
+            Whether no other run has to follow.
+        """
+        blank = next((run for run in self._job.further if run.spare), None)
+        names = {parameter.name for parameter in self._program.parameters}
+        planned: dict[int, list[Run]] = {}
+        tried: dict[int, int] = {}
+        done: set[tuple[int, tuple[tuple[str, int], ...]]] = set()
+        while blank is not None and not self._failed:
+            unrun = self._unrun(spare=False)
+            ready: list[tuple[int, float, int]] = []
+            for k, way in unrun:
+                one = self._branches[k]
+                if any(condition in unrun for condition in one.inside):
+                    continue
+                if one.kind == "choice" and tried.get(k, 0) >= _MOST_TRIED:
+                    continue
+                if k not in planned:
+                    least = least_sizes(self._branches, k, names)
+                    planned[k] = self._at(blank, sizes_from(self._program, least)) if least else []
+                if any(self._reaches(run, k, way) for run in planned[k]):
+                    ready.append((tried.get(k, 0), self._points_of(planned[k][0]), k))
+            if not ready:
+                return False
+            _, _, k = min(ready)
+            tried[k] = tried.get(k, 0) + 1
+            ways = [way for other, way in unrun if other == k]
+            run = next(r for r in planned[k] if any(self._reaches(r, k, way) for way in ways))
+            planned[k].remove(run)
+            if (run.entry, run.sizes) in done:
                 continue
-            result = self._run(run)
-            self._number += 1
-            if result.failed or len(self._untaken()) < len(before):
-                self._emit(Compared(result=result))
-            elif result.status == "ok":
-                self._further = self._further.plus(result)
-            if self._job.first_failure and result.failed:
-                return
+            done.add((run.entry, run.sizes))
+            limit = min(_SHORT_STEPS, _SEARCH_STEPS - self._spent)
+            if self._price(run) <= limit and self._is_last(number, run):
+                return True
+        return False
+
+    def _at(self, blank: Run, every: Sequence[Mapping[str, int]]) -> list[Run]:
+        """Return runs like one at some sizes, the cheapest first."""
+        entries = range(len(self._program.entries))
+        found = [
+            replace(blank, entry=entry, sizes=tuple(sizes.items()), signed=False, infinite=False)
+            for sizes in every
+            for entry in entries
+        ]
+        return sorted(found, key=self._points_of)
+
+    def _search(
+        self, waiting: list[tuple[int, Run]], most_steps: float, growth: float | None = None
+    ) -> bool:
+        """Do runs while there is code that none ran, and they may come to it.
+
+        Of those that do not, ``growth`` tells how much larger the next has to be; without it, a
+        few are enough. What ran is taken out of ``waiting``.
+
+        Returns:
+            Whether no other run has to follow.
+        """
+        vain, least = 0, 0.0
+        for number, run in tuple(waiting):
+            left = min(most_steps, _SEARCH_STEPS - self._spent)
+            if self._failed or self._price(run) > left or self._points_of(run) < least:
+                continue
+            if not self._may_show_more(run, spare=growth is None):
+                continue
+            before = len(self._unrun())
+            waiting.remove((number, run))
+            if self._is_last(number, run):
+                return True
+            vain = 0 if len(self._unrun()) < before else vain + 1
+            if vain >= _MOST_VAIN and growth is None:
+                break
+            if vain >= 2 and growth is not None:
+                least, vain = growth * self._points_of(run), 0
+        return False
+
+    def _unrun(self, *, spare: bool = True) -> list[tuple[int, bool]]:
+        """Return the ways to code that none ran; with or without what may not be there to run."""
+        found = [(k, self._branches[k], way) for k, way in self._untaken()]
+        return [(k, way) for k, one, way in found if way in one.ways and (spare or not one.spare)]
+
+    def _is_last(self, number: int, run: Run) -> bool:
+        """Do a run, tell of it, and tell whether no other has to follow."""
+        self._number = number
+        before = len(self._untaken())
+        result = self._run(run)
+        self._note_price(run)
+        if number < len(self._job.runs) or result.failed or len(self._untaken()) < before:
+            self._emit(Compared(result=result))
+        elif result.status == "ok":
+            self._further = self._further.plus(result)
+        self._failed = self._failed or result.failed
+        return self._job.first_failure and result.failed
+
+    def _points_of(self, run: Run) -> float:
+        if run.sizes not in self._estimates:
+            self._estimates[run.sizes] = estimated_points(self._program, dict(run.sizes))
+        return self._estimates[run.sizes]
+
+    @property
+    def _beside(self) -> int:
+        """Steps that a run takes beside those of generated code."""
+        return _RUN_STEPS if self._bit_equal else _RUN_STEPS + _BOUNDS_STEPS
+
+    def _price(self, run: Run) -> float:
+        """Return the steps that a run will take, judged by those that ran."""
+        return self._beside + self._points_of(run) * self._steps / max(1.0, self._points)
+
+    def _note_price(self, run: Run) -> None:
+        """Learn from a run how long others will take, in steps that all machines count alike."""
+        if run.code or run.code_only:
+            return
+        taken = sum(machine.steps for machine in self._counting.values()) - self._steps
+        self._steps += taken
+        self._spent += taken + self._beside
+        if taken:
+            self._points += self._points_of(run)
+
+    def _may_show_more(self, run: Run, *, spare: bool) -> bool:
+        """Tell whether a run may come to code that none has run; sizes alone may exclude it."""
+        return any(self._reaches(run, k, way) for k, way in self._unrun(spare=spare))
+
+    def _reaches(self, run: Run, number: int, way: bool) -> bool:
+        """Tell whether a run may take a way, as far as its sizes alone tell."""
+        sizes = dict(run.sizes)
+        conditions = (*self._branches[number].inside, (number, way))
+        return all(self._branches[k].decided(sizes) in (None, holds) for k, holds in conditions)
 
     def _counted(self) -> Counts | None:
         """Return what all libraries have counted together; ``None`` on a card."""
@@ -139,11 +292,6 @@ class _Worker:
     def _untaken(self) -> tuple[tuple[int, bool], ...]:
         counts = self._counted()
         return () if counts is None else counts.untaken(self._in_kernels)
-
-    def _may_take(self, run: Run, untaken: Sequence[tuple[int, bool]]) -> bool:
-        """Tell whether a run may take a way that none took; its sizes alone may say it does not."""
-        sizes = dict(run.sizes)
-        return any(self._branches[k].decided(sizes) in (None, holds) for k, holds in untaken)
 
     def _compile_ahead(self, run: Run) -> None:
         with suppress(CompileError):
@@ -196,9 +344,10 @@ class _Worker:
         result = replace(blank, original_time_s=reference.seconds)
         observed: tuple[Status, str] | None = None
         for backward in machine.orders:
+            start = time.process_time()
             result, seen = self._once(run, entry, machine, reference, result, backward)
             observed = observed or seen
-            if result.status != "ok" or result.generated_time_s > SECOND_ORDER_LIMIT_S:
+            if result.status != "ok" or time.process_time() - start > SECOND_ORDER_LIMIT_S:
                 break
         if result.status == "ok" and observed is not None:
             return replace(result, status=observed[0], message=observed[1])
@@ -239,7 +388,7 @@ class _Worker:
         flavours = (SIGNED, *FLAVOURS) if signed else FLAVOURS
         for flavour in (INFINITE,) if run.infinite else flavours:
             self._stage("original", run)
-            before = make_buffers(entry, sizes, flavour, self._job.seed)
+            before = make_buffers(entry, sizes, flavour, self._job.seed, run.shifted)
             after = tuple(buffer.copy() for buffer in before)
             start = time.perf_counter()
             if not _call_forked(run, call, after):

@@ -37,6 +37,7 @@ from eatss.verify.sizes import (
     refused_sizes,
     sizes_around_tiles,
     skewed_sizes,
+    steady_sizes,
 )
 from tests.verify.conftest import HEAD, MATMUL_C, array
 
@@ -117,7 +118,7 @@ def test_sizes_of_our_own_take_every_branch_both_ways(
 ) -> None:
     coverage = verify(folder(matmul, MATMUL_C), device="cpu").coverage
     assert coverage is not None
-    assert coverage.branches == 7
+    assert coverage.branches == 8
     assert coverage.untaken == ()
 
 
@@ -152,7 +153,12 @@ def test_a_way_that_sizes_rule_out_is_not_searched_for(
         ("33 >= K", True),
         ("010 < K", None),
         ("k < K", None),
-        ("0 < K && 0 < M", None),
+        ("0 < K && 0 < M", True),
+        ("0 < K && k0 < M", None),
+        ("k0 + 16 <= K", None),
+        ("k0 + 32 + 16 <= K", False),
+        ("i0 + 16 <= M && k0 + 48 <= K", False),
+        ("K <= k0 + 48", None),
         ("K", None),
     ],
 )
@@ -187,6 +193,73 @@ def test_branches_of_code_in_two_versions_and_none_of_constants(matmul: Program)
     assert "eatss::took_if(0, i0 + 16 <= M)" in counted
     assert "for (int k = 0; eatss::took_for(1, k < M); ++k)" in counted
     assert counted.count("\n") == text.count("\n")
+
+
+def test_choices_are_branches_and_each_knows_what_it_stands_behind(matmul: Program) -> None:
+    text = HEAD + (
+        'extern "C" __global__ void matmul_k0(double *C)\n'
+        "{\n"
+        "    for (int k = 0, s = 0; k < M; k += 4, s = s == 3 ? 0 : s + 1)\n"
+        "        if (k + 4 <= M) C[k] = 1;\n"
+        "        else C[k] = (C[s == 0 ? 3 : s - 1] > 0 ? k : M);\n"
+        "    C[0] = M > 2 ? (N > 2 ? 1 : 2) : 3;\n"
+        "}\n"
+        'extern "C" int matmul_cuda(double *C)\n'
+        "{\n"
+        "    return M > 2 ? 0 : 1;\n"
+        "}\n"
+    )
+    counted, branches = instrumented_text(replace(matmul, text=text))
+    assert [(b.kind, b.condition, b.inside) for b in branches] == [
+        ("for", "k < M", ()),
+        ("choice", "s == 3", ()),
+        ("if", "k + 4 <= M", ((0, True),)),
+        ("choice", "s == 0", ((0, True), (2, False))),
+        ("choice", "M > 2", ()),
+        ("choice", "N > 2", ()),
+    ]
+    assert "s = eatss::took_choice(1, s == 3) ? 0 : s + 1" in counted
+    assert "C[eatss::took_choice(3, s == 0) ? 3 : s - 1] > 0 ? k" in counted
+    assert [b.ways for b in branches[:4]] == [(True,), (True, False), (True, False), (True, False)]
+
+
+def test_a_fault_in_the_steady_state_of_a_loop_is_found(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    sixth = ("k < K; k += 16)", "k < K; k += 16, sum += k == 96 && M < 16 ? 1 : 0)")
+    found = verify(folder(matmul, MATMUL_C, sixth), device="cpu", first_failure=True)
+    assert found.status == "wrong result"
+
+
+def test_code_that_no_size_runs_is_incomplete(matmul: Program, folder: Callable[..., Path]) -> None:
+    never = ("= sum;", "= K > 1000000 ? 0 : sum;")
+    place = folder(matmul, MATMUL_C, never)
+    found = verify(place, device="cpu")
+    assert found.status == "incomplete"
+    assert found.exit_code == 3
+    assert "(K > 1000000) was never true" in found.message
+    assert found.message in verification_text(found)
+    assert not any(result.failed for result in found.results)
+    assert verify(place, device="cpu", sizes=[ONE]).ok  # these alone were asked for
+
+
+def test_an_array_may_start_where_only_single_elements_can_be_moved(matmul: Program) -> None:
+    (entry,) = matmul.entries
+    sizes = {"M": 3, "N": 4, "K": 5}
+    plain = make_buffers(entry, sizes, "uniform", 0)
+    moved = make_buffers(entry, sizes, "uniform", 0, shifted=1)
+    assert [buffer.address % 16 for buffer in plain] == [0, 0, 0]
+    assert [buffer.address % 16 for buffer in moved] == [0, 8, 0]
+    for one, other in zip(plain, moved, strict=True):
+        assert np.array_equal(one.array, other.array)
+        assert other.first_stray_write() is None
+
+
+def test_one_size_is_several_tiles_while_the_others_are_small(matmul: Program) -> None:
+    steady = [tuple(sizes.values()) for sizes in steady_sizes(matmul)]
+    for place in range(3):
+        others = [max(s[:place] + s[place + 1 :]) for s in steady if s[place] == 6 * 16 + 3]
+        assert min(others) < 16 < max(others)
 
 
 def test_fewer_blocks_than_the_plan_asks_for_run_where_it_says_that_they_take_strides(

@@ -149,14 +149,17 @@ struct Taken {
 };
 static Taken taken[EATSS_BRANCHES + 1];
 static bool in_kernel, some_guard_failed;
+static uint64_t steps;  // events seen here, a measure of time that is the same on every machine
 
 #define EATSS_UNSEEN __attribute__((noinline, no_sanitize("thread")))
 
 EATSS_UNSEEN static bool took_for(int branch, bool holds) {
+    steps++;
     taken[branch].threads[holds]++;
     if (in_kernel && current == 0) taken[branch].blocks[holds]++;
     return holds;
 }
+EATSS_UNSEEN static bool took_choice(int branch, bool holds) { return took_for(branch, holds); }
 EATSS_UNSEEN static bool took_if(int branch, bool holds) {
     some_guard_failed = some_guard_failed || !holds;
     return took_for(branch, holds);
@@ -258,6 +261,7 @@ __attribute__((noinline)) static bool enter(int number) {
 
 __attribute__((noinline)) static void park(State state, int line) {
     int thread = current;
+    steps += 8;
     threads[thread].state = state;
     threads[thread].line = line;
     threads[thread].fibre = running_fibre;
@@ -537,6 +541,7 @@ EATSS_UNSEEN static void access_cell(const Watched &array, size_t number, bool w
 }
 
 EATSS_UNSEEN static void access(uintptr_t address, size_t size, bool write, bool atomic) {
+    steps++;
     if (address < lowest || address >= highest || !in_kernel) return;
     for (int tried = 0; tried < n_watched; tried++) {
         int k = last_watched + tried < n_watched ? last_watched + tried : last_watched + tried - n_watched;
@@ -1065,6 +1070,7 @@ extern "C" void eatss_cpu_watch(const char *name, void *data, size_t bytes, size
                                 size_t element) {
     eatss::watch(name, (uintptr_t)data, bytes, guard, element);
 }
+extern "C" uint64_t eatss_cpu_steps() { return eatss::steps; }
 extern "C" const uint64_t *eatss_cpu_taken() { return (const uint64_t *)eatss::taken; }
 extern "C" const char *eatss_cpu_kernel(int k, uint64_t *blocks) {
     if (k >= eatss::n_kernels) return nullptr;
