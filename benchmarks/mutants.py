@@ -3,8 +3,9 @@
 ``python benchmarks/mutants.py`` makes 25 mutants of each of 12 programs, verifies each on the CPU
 and prints the score and the survivors; with ``--skip 25`` the next ones. Results are appended to
 ``--state``, so that a run that was interrupted, or whose ``--budget`` is spent, goes on where it
-stopped. Survivors that compute the same as the program they were made from stand in
-``mutants_equivalent.toml`` with the reason.
+stopped. ``--further --gpu h200 --per-kernel 20`` takes programs with pipelines on tensor cores,
+streams, shared sums, rows, producers and loops instead. Survivors that compute the same as the
+program they were made from stand in ``mutants_equivalent.toml`` with the reason.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import eatss
 from eatss.program import Program, load_program, save_program
@@ -43,6 +45,26 @@ KERNELS = (
     "trisolv",
 )
 HERE = Path(__file__).parent
+_GEMM = "../kernels/gemm.c"
+FURTHER: dict[str, tuple[str, dict[str, Any]]] = {
+    "pipeline of doubles": (_GEMM, {}),
+    "pipeline of halves": ("programs/halves/product.c", {}),
+    "pipeline in TF32": (_GEMM, {"dtype": "float", "tf32": "on"}),
+    "pipeline in three TF32": (_GEMM, {"dtype": "float", "tf32": "split"}),
+    "stream-K": (_GEMM, {"stream": {"k": 132}}),
+    "sum shared by the grid": (_GEMM, {"share": {"k": 4}}),
+    "sums split in blocks": ("../kernels/atax.c", {}),
+    "sums split in the grid": ("../kernels/mvt.c", {}),
+    "shared rows": ("programs/softmax.c", {}),
+    "recomputed producers": ("programs/separable-blur.c", {}),
+    "collapsed loops": ("programs/stencil-4d.c", {}),
+    "collapsed batches": ("programs/batched-product.c", {}),
+    "negated products": ("programs/trailing-update.c", {}),
+    "several products": ("programs/complex-product.c", {}),
+    "two products": ("../kernels/syr2k.c", {}),
+}
+"""Programs by what is in their code, each with its file and what is asked of ``eatss.codegen``."""
+
 EQUIVALENT = HERE / "mutants_equivalent.toml"
 PER_KERNEL = 25
 PROCESSES = 2
@@ -103,6 +125,13 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kernels", nargs="*", default=list(KERNELS))
+    parser.add_argument(
+        "--further",
+        dest="kernels",
+        action="store_const",
+        const=list(FURTHER),
+        help="programs of FURTHER",
+    )
     parser.add_argument("--per-kernel", type=int, default=PER_KERNEL, metavar="N")
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="mutants of each kernel")
     parser.add_argument("--state", type=Path, default=Path("mutants.jsonl"))
@@ -136,7 +165,8 @@ def _run_kernel(
         return
     folder, kept = work / kernel, work / f"{kernel}-original"
     kept.mkdir()
-    eatss.codegen(HERE.parent / "kernels" / f"{kernel}.c", gpu=options.gpu, output=folder)
+    file, asked = FURTHER.get(kernel, (f"../kernels/{kernel}.c", {}))
+    eatss.codegen(HERE / file, gpu=options.gpu, output=folder, **asked)
     program = load_program(folder)
     queue = list(chosen_mutants(program, kernel))[options.skip :]
     with ThreadPoolExecutor(PROCESSES) as pool:

@@ -32,9 +32,8 @@ class Branch:
     ``function`` is the kernel or the launcher it stands in; ``line`` counts from 1. ``has_else``
     marks code in two versions: for tiles that are full and for those that are not. ``inside`` are
     the numbers of the conditions it stands behind, and whether these have to hold. ``spare`` is a
-    copy of 16 bytes, and what it needs, beside a version of the loop that has only such: it runs
-    where one array can be copied so, and another one or a tile at the edge cannot. Whether there
-    are any, the text does not tell.
+    copy of 16 bytes beside one of single elements: a version of the loop that has only such may
+    leave nothing for it to do, and the text does not tell.
     """
 
     function: str
@@ -63,19 +62,22 @@ class Branch:
 
 
 def least_sizes(branches: Sequence[Branch], number: int, names: Collection[str]) -> dict[str, int]:
-    """Return how large some sizes have to be at least, for a condition of kernels to be tested.
+    """Return how large some sizes have to be at least, for a condition of kernels to hold.
 
     What has to hold before it, and it itself, are read as sums of counters, which are 0 at first,
-    and numbers that are at most a size: ``k0 + 96 + 32 <= N`` needs 128.
+    and numbers that are at most a size: ``k0 + 96 + 32 <= N`` needs 128. A counter that is beyond
+    another one has made a step, which is taken to be as long: ``i < j && j + 16 <= N`` needs 32.
     """
     one = branches[number]
     conditions = [branches[k].condition for k, holds in one.inside if holds]
+    parts = [part.split(" ") for part in " && ".join((*conditions, one.condition)).split(" && ")]
+    beyond = {part[2] for part in parts if len(part) == 3 and part[1] == "<"} - set(names)
     found: dict[str, int] = {}
-    for part in " && ".join((*conditions, one.condition)).split(" && "):
-        words = part.split(" ")
+    for words in parts:
         if len(words) >= 3 and words[-1] in names and words[-2] in ("<", "<="):
             left = _sum(words[:-2], {})
-            least = (left[0] if left else 0) + (words[-2] == "<")
+            steps = 2 if beyond.intersection(words[:-2]) else 1
+            least = steps * (left[0] if left else 0) + (words[-2] == "<")
             found[words[-1]] = max(found.get(words[-1], 1), least)
     return found
 
@@ -99,12 +101,13 @@ def _compared(condition: str, sizes: Mapping[str, int]) -> bool | None:
 
 def _sum(words: Sequence[str], sizes: Mapping[str, int]) -> tuple[int, bool] | None:
     """Return the least value of a sum of words, and whether it is its value; or nothing."""
-    if len(words) % 2 == 0 or any(word != "+" for word in words[1::2]):
-        return None
-    values = [_value(word, sizes) for word in words[::2]]
-    if not all(re.fullmatch(r"\w+", word) for word in words[::2]):
-        return None
-    return sum(value or 0 for value in values), None not in values
+    least, known = 0, True
+    for term in " ".join(words).split(" + "):
+        if not re.fullmatch(r"\w+( \* \w+)*", term):
+            return None
+        value = _value(term, sizes)
+        least, known = least + (value or 0), known and value is not None
+    return least, known
 
 
 def _value(word: str, sizes: Mapping[str, int]) -> int | None:
@@ -184,13 +187,7 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
 
 def _is_spare(path: Sequence[tuple[str, bool]]) -> bool:
     """Tell whether conditions, of which some hold, lead to a copy of 16 bytes that may not run."""
-    plain = False
-    for condition, holds in path:
-        words = set(re.findall(r"\w+", condition))
-        if holds and plain and any(word.startswith("wide_") for word in words):
-            return True
-        plain = plain or (not holds and "plain" in words)
-    return False
+    return any(holds and re.search(r"\bwide_", condition) for condition, holds in path)
 
 
 def _promises(program: Program) -> Iterator[tuple[int, str]]:

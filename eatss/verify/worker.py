@@ -164,13 +164,14 @@ class _Worker:
         tried: dict[int, int] = {}
         done: set[tuple[int, tuple[tuple[str, int], ...]]] = set()
         while blank is not None and not self._failed:
-            unrun = self._unrun(spare=False)
+            unrun = self._unrun()
             ready: list[tuple[int, float, int]] = []
             for k, way in unrun:
                 one = self._branches[k]
                 if any(condition in unrun for condition in one.inside):
                     continue
-                if one.kind == "choice" and tried.get(k, 0) >= _MOST_TRIED:
+                is_small = one.kind == "choice" or one.spare
+                if is_small and tried.get(k, 0) >= _MOST_TRIED:
                     continue
                 if k not in planned:
                     least = least_sizes(self._branches, k, names)
@@ -218,7 +219,7 @@ class _Worker:
             left = min(most_steps, _SEARCH_STEPS - self._spent)
             if self._failed or self._price(run) > left or self._points_of(run) < least:
                 continue
-            if not self._may_show_more(run, spare=growth is None):
+            if not self._may_show_more(run):
                 continue
             before = len(self._unrun())
             waiting.remove((number, run))
@@ -273,9 +274,9 @@ class _Worker:
         if taken:
             self._points += self._points_of(run)
 
-    def _may_show_more(self, run: Run, *, spare: bool) -> bool:
+    def _may_show_more(self, run: Run) -> bool:
         """Tell whether a run may come to code that none has run; sizes alone may exclude it."""
-        return any(self._reaches(run, k, way) for k, way in self._unrun(spare=spare))
+        return any(self._reaches(run, k, way) for k, way in self._unrun(spare=False))
 
     def _reaches(self, run: Run, number: int, way: bool) -> bool:
         """Tell whether a run may take a way, as far as its sizes alone tell."""

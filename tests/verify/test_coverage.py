@@ -25,7 +25,7 @@ from eatss.program import (
 )
 from eatss.verify import choose_sizes, verification_text, verify
 from eatss.verify.data import Buffer, make_buffers
-from eatss.verify.instrumentation import Branch, instrumented_text
+from eatss.verify.instrumentation import Branch, instrumented_text, least_sizes
 from eatss.verify.rounding_bounds import with_perturbed
 from eatss.verify.sizes import (
     MEMORY_LIMIT_BYTES,
@@ -221,6 +221,23 @@ def test_choices_are_branches_and_each_knows_what_it_stands_behind(matmul: Progr
     assert "s = eatss::took_choice(1, s == 3) ? 0 : s + 1" in counted
     assert "C[eatss::took_choice(3, s == 0) ? 3 : s - 1] > 0 ? k" in counted
     assert [b.ways for b in branches[:4]] == [(True,), (True, False), (True, False), (True, False)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "least"),
+    [
+        ("k0 + 96 + 32 <= K", {"K": 128}),
+        ("i0 + 4 * ti + 3 < M && k0 < K", {"M": 4, "K": 1}),
+        ("i0 < j0 && j0 + 16 <= N", {"N": 32}),
+        ("(k0 - 3) % 2 == 0", {}),
+    ],
+)
+def test_conditions_tell_how_large_sizes_have_to_be(
+    condition: str, least: Mapping[str, int]
+) -> None:
+    outer = Branch(function="f", line=1, kind="if", condition="1 < M", has_else=False)
+    branch = replace(outer, condition=condition, inside=((0, True),))
+    assert least_sizes((outer, branch), 1, ONE) == {"M": 2, **least}
 
 
 def test_a_fault_in_the_steady_state_of_a_loop_is_found(
