@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ def coverage_of(
     further: Further,
     branches: Sequence[Branch],
     kernels: Sequence[str],
+    sizes: Sequence[str],
     counts: Counts | None,
 ) -> Coverage:
     """Put together what runs, told one by one and not, have covered."""
@@ -71,7 +73,9 @@ def coverage_of(
         accepted=further.accepted,
         kernels=None if counts is None else _kernels(branches, kernels, counts),
         branches=None if counts is None else len(branches),
-        untaken=() if counts is None else _untaken(branches, frozenset(kernels), counts),
+        untaken=()
+        if counts is None
+        else _untaken(branches, frozenset(kernels), frozenset(sizes), counts),
     )
 
 
@@ -111,6 +115,21 @@ def _kernels(
     return tuple(found)
 
 
+def _is_of_sizes(condition: str, sizes: frozenset[str]) -> bool:
+    """Tell whether a condition can be made to hold by sizes: it compares sums with these, or flags.
+
+    What compares counters with each other may hold nowhere: bounds of triangles.
+    """
+    for part in condition.split(" && "):
+        words = part.split(" ")
+        is_sum = all(re.fullmatch(r"\w+|[+*]|<|<=|>|>=|==", word) for word in words)
+        is_flag = len(words) == 1 and words[0] == "plain"
+        is_round = words[-2:] == ["==", words[-1]] and words[-1].isdigit()
+        if not is_round and not is_flag and not (is_sum and sizes.intersection(words)):
+            return False
+    return True
+
+
 def _same(branch: Branch) -> tuple[object, ...]:
     """Return what a place is known by; those of a kernel that choose by the same are one.
 
@@ -122,7 +141,7 @@ def _same(branch: Branch) -> tuple[object, ...]:
 
 
 def _untaken(
-    branches: Sequence[Branch], kernels: frozenset[str], counts: Counts
+    branches: Sequence[Branch], kernels: frozenset[str], sizes: frozenset[str], counts: Counts
 ) -> tuple[Untaken, ...]:
     ran: Counter[tuple[tuple[object, ...], bool]] = Counter()
     for branch, (false, true, _, _) in zip(branches, counts.branches, strict=True):
@@ -142,6 +161,7 @@ def _untaken(
                 never=never,
                 unrun=branch.function in kernels
                 and not branch.spare
+                and _is_of_sizes(branch.condition, sizes)
                 and any(not ran[_same(branch), way] for way in branch.ways),
             )
         )

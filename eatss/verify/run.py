@@ -360,7 +360,8 @@ class _Report:
                 self.done.counts,
             )
         )
-        return coverage_of(self.results, further, branches, kernels, counts)
+        sizes = [parameter.name for parameter in self.program.parameters]
+        return coverage_of(self.results, further, branches, kernels, sizes, counts)
 
     @property
     def stage_limit_s(self) -> float:

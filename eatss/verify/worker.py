@@ -58,7 +58,7 @@ def main() -> None:
         emit(Refused.because(error))
 
 
-_BUDGET_STEPS, _SEARCH_STEPS = 6e8, 1.2e9
+_BUDGET_STEPS, _SEARCH_STEPS = 6e8, 2e9
 """Events of generated code, some 1e8 a second: for all runs; while there is code that none ran."""
 
 _SMALL_STEPS, _SHORT_STEPS = 3e7, 2e8
