@@ -130,20 +130,19 @@ def _is_of_sizes(condition: str, sizes: frozenset[str]) -> bool:
     return True
 
 
-def _same(branch: Branch) -> tuple[object, ...]:
-    """Return what a place is known by; those of a kernel that choose by the same are one.
+def _same(branch: Branch) -> tuple[str, str]:
+    """Return what a place is known by: those of a kernel that ask for the same are one.
 
-    A loop chooses in all of its versions which buffer comes next: if it has come round in one, it
-    has been in its steady state.
+    A loop asks in all of its versions which buffer comes next, and whether there is another tile:
+    if it has come round in one, it has been in its steady state.
     """
-    place = 0 if branch.kind == "choice" else branch.line
-    return branch.function, place, branch.condition
+    return branch.function, branch.condition
 
 
 def _untaken(
     branches: Sequence[Branch], kernels: frozenset[str], sizes: frozenset[str], counts: Counts
 ) -> tuple[Untaken, ...]:
-    ran: Counter[tuple[tuple[object, ...], bool]] = Counter()
+    ran: Counter[tuple[tuple[str, str], bool]] = Counter()
     for branch, (false, true, _, _) in zip(branches, counts.branches, strict=True):
         ran.update({(_same(branch), False): false, (_same(branch), True): true})
     found: list[Untaken] = []
