@@ -8,6 +8,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.touched import touched_bytes
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
 from eatss.gpu.profile import GpuProfile
+from eatss.prediction.card import card_of
 from eatss.prediction.expected import Prediction
 from eatss.shown import time_text
 
@@ -55,7 +56,10 @@ def far_from_roofline(
 
 
 def least_time_s(kernels: Sequence[KernelFacts], profile: GpuProfile) -> float:
-    """Return the time of the work at the roofline: arithmetic at its peak, each byte moved once."""
+    """Return the time of the work at the roofline: arithmetic at its peak, each byte moved once.
+
+    It is no less than a launch of each kernel.
+    """
     arithmetic_s = 0.0
     moved: dict[str, float] = {}
     for facts in kernels:
@@ -71,4 +75,5 @@ def least_time_s(kernels: Sequence[KernelFacts], profile: GpuProfile) -> float:
                 touched = () if access.touched is None else (access.touched,)
                 own = min(sizes[access.array], launches * touched_bytes(touched))
                 moved[access.array] = max(moved.get(access.array, 0.0), own)
-    return max(arithmetic_s, sum(moved.values()) / (1e9 * profile.bandwidth_gb_s))
+    launched_s = len(kernels) * card_of(profile).launch_s
+    return max(launched_s, arithmetic_s, sum(moved.values()) / (1e9 * profile.bandwidth_gb_s))
