@@ -14,7 +14,7 @@ from eatss.analysis.work import instances_of
 from eatss.isl_names import equal_leading_dims, least_difference, maps_of
 from eatss.polyhedral.scheduling import coincidence_dependences
 from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import pieces_of
+from eatss.schedule.pieces import Piece, pieces_of
 from eatss.schedule.units import serial_runs, sums_of
 from eatss.scops import Access, Array, Scop, Select, Statement
 
@@ -74,27 +74,28 @@ def _instances(scop: Scop, names: Sequence[str]) -> int:
 def _chains(region: AnalysedScop) -> Iterator[_Chain]:
     """Yield what few threads run, if it is long for a launch."""
     scop = region.scop
+    pieces: tuple[Piece, ...] = ()
     for fact in region.facts:
+        launches = fact.work.launches or 1
         sums = {one.statement: len(one.loops) for one in fact.reductions}
-        names = tuple(name for name in fact.statements if sums.get(name) != 1)
+        runs = [tuple(name for name in fact.statements if sums.get(name) != 1)]
+        if not fact.parallel_loops:
+            if _instances(scop, fact.statements) < max(_STEPS, _STEPS_OF_LAUNCH * launches):
+                continue
+            pieces = pieces or pieces_of(region.scheduled, NameTable())
+            piece = next(one for one in pieces if one.kernel.statements == fact.statements)
+            found = serial_runs(piece, sums_of(piece, scop))
+            runs = [run.statements for run in found if run.sum_loop is None]
         trips = dict(fact.work.trips)
         threads = prod(trips.get(loop.name, 1) for loop in fact.parallel_loops)
-        steps = _instances(scop, names) / max(1, threads)
-        if threads <= _FEW and steps >= _STEPS_OF_LAUNCH * (fact.work.launches or 1):
-            depth = len(fact.host_loops) + len(fact.parallel_loops)
-            yield _Chain(
-                statements=names, threads=threads, depth=depth, steps=steps, sums=frozenset(sums)
-            )
-    if _instances(scop, region.scheduled.host_statements) < _STEPS:
-        return
-    for piece in pieces_of(region.scheduled, NameTable()):
-        if not piece.selected:
-            for run in serial_runs(piece, sums_of(piece, scop)):
-                if run.sum_loop is None:
-                    steps = _instances(scop, run.statements)
-                    yield _Chain(
-                        statements=run.statements, threads=1, depth=len(piece.host), steps=steps
-                    )
+        for names in runs:
+            steps = _instances(scop, names) / max(1, threads)
+            if threads <= _FEW and steps >= _STEPS_OF_LAUNCH * launches:
+                depth = len(fact.host_loops) + len(fact.parallel_loops)
+                several = frozenset(name for name, loops in sums.items() if loops > 1)
+                yield _Chain(
+                    statements=names, threads=threads, depth=depth, steps=steps, sums=several
+                )
 
 
 def _on_host(region: AnalysedScop) -> Iterator[tuple[int, tuple[str, ...]]]:
