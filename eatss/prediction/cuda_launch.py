@@ -107,7 +107,8 @@ class CudaLaunch:
 
     def share(self, statement: StatementFacts) -> Column:
         """Return the share of blocks that a statement runs in, and of its steps it runs there."""
-        share = self.ones * (self.fills[statement.name] / max(self.fills.values()))
+        most = max(self.fills.values()) or 1.0  # nothing runs at sizes that are assumed
+        share = self.ones * (self.fills[statement.name] / most)
         for name in self.cut.mapped:
             if name not in statement.loops:
                 share = share / self.shape.steps[name]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import islpy as isl
 import pytest
 
+import eatss
 from eatss.diagnostics import InputError
 from eatss.frontend import parse_source
 from eatss.scops import ElementType, Scop
@@ -113,3 +114,9 @@ def test_a_member_that_may_change_is_refused(qualifier: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_source(function("double *a", "for (int i = 0; i < c.w; i++) a[i] = 0;", before))
     assert caught.value.diagnostics[0].code == "EATSS-F026"
+
+
+def test_code_is_made_where_no_assumed_size_is_one_of_its_type() -> None:
+    loop = "for (int i = 0; i < n; i++) { if (c) a[i] = 1; else a[i] = 2; }"
+    program = eatss.codegen(function("int n, _Bool c, double a[n]", loop), gpu="h200", cache=False)
+    assert len(program.kernels) == 2
