@@ -115,7 +115,7 @@ def _kernels(
     return tuple(found)
 
 
-def _is_of_sizes(condition: str, sizes: frozenset[str]) -> bool:
+def is_of_sizes(condition: str, sizes: frozenset[str]) -> bool:
     """Tell whether a condition can be made to hold by sizes: it compares sums with these, or flags.
 
     What compares counters with each other may hold nowhere: bounds of triangles.
@@ -160,7 +160,7 @@ def _untaken(
                 never=never,
                 unrun=branch.function in kernels
                 and not branch.spare
-                and _is_of_sizes(branch.condition, sizes)
+                and is_of_sizes(branch.condition, sizes)
                 and any(not ran[_same(branch), way] for way in branch.ways),
             )
         )

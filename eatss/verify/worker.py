@@ -27,7 +27,7 @@ from eatss.program.tokens import tokens
 from eatss.supervisor import Refused, connect
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
-from eatss.verify.coverage import Counts, Further, sum_of
+from eatss.verify.coverage import Counts, Further, is_of_sizes, sum_of
 from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.instrumentation import instrumented_text, least_sizes
@@ -116,6 +116,9 @@ class _Worker:
         branches = instrumented_text(self._program)[1]
         kernels = {kernel.name for kernel in self._program.kernels}
         self._branches = branches
+        names = frozenset(parameter.name for parameter in self._program.parameters)
+        every = enumerate(branches)
+        self._of_sizes = {k for k, one in every if is_of_sizes(one.condition, names)}
         self._in_kernels = [k for k, each in enumerate(branches) if each.function in kernels]
 
     def work(self) -> None:
@@ -170,7 +173,7 @@ class _Worker:
                 one = self._branches[k]
                 if any(condition in unrun for condition in one.inside):
                     continue
-                is_small = one.kind == "choice" or one.spare
+                is_small = one.kind == "choice" or one.spare or k not in self._of_sizes
                 if is_small and tried.get(k, 0) >= _MOST_TRIED:
                     continue
                 if k not in planned:
@@ -235,7 +238,11 @@ class _Worker:
     def _unrun(self, *, spare: bool = True) -> list[tuple[int, bool]]:
         """Return the ways to code that none ran; with or without what may not be there to run."""
         found = [(k, self._branches[k], way) for k, way in self._untaken()]
-        return [(k, way) for k, one, way in found if way in one.ways and (spare or not one.spare)]
+        return [
+            (k, way)
+            for k, one, way in found
+            if way in one.ways and (spare or (not one.spare and k in self._of_sizes))
+        ]
 
     def _is_last(self, number: int, run: Run) -> bool:
         """Do a run, tell of it, and tell whether no other has to follow."""
