@@ -299,8 +299,9 @@ class ValuePrinter:
         return self.bare(node) if isinstance(node, AffineValue) else self.emit(node)
 
     def _select(self, node: Select) -> _Text:
+        """Return a choice; its arms keep their conversions, as classes may stand for them."""
         condition = self._truth(node.condition)
-        yes, no = self.pair(node.if_true, node.if_false)
+        yes, no = self.emit(node.if_true), self.emit(node.if_false)
         text = f"{condition.above(1)} ? {yes.above(1)} : {no.above(1)}"
         return _Text(text, _SELECT, _result(yes, no))
 

@@ -333,6 +333,11 @@ def test_text_is_the_source_where_the_source_is_plain(
     assert printed(source) == source
 
 
+def test_arms_of_a_choice_are_converted_where_they_stand(printed: Callable[..., str]) -> None:
+    assert printed("D[i] = B[i] > 0 ? B[i] : 0;") == "D[i] = B[i] > 0 ? B[i] : 0.0;"
+    assert printed("D[i] = A[i] > 3 ? I[i] : B[i];") == "D[i] = A[i] > 3 ? (double)I[i] : B[i];"
+
+
 def test_a_sum_that_is_rounded_twice_is_no_compound_assignment(
     printed: Callable[..., str],
 ) -> None:
