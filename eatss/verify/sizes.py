@@ -353,8 +353,13 @@ def _rows_exist(program: Program, sizes: Mapping[str, int]) -> bool:
 
 
 def _limits(program: Program) -> dict[str, tuple[int, int]]:
-    """Return the least and the greatest value of each size; that of a macro is an ``int``."""
-    found = {p.name: (-(2**31), 2**31 - 1) for p in program.parameters if p.kind == "macro"}
+    """Return the least and the greatest value of each size; that of no argument is an ``int``."""
+    given = {a.name for entry in program.entries for a in entry.arguments if a.role == "parameter"}
+    found = {
+        p.name: (-(2**31), 2**31 - 1)
+        for p in program.parameters
+        if p.kind == "macro" or p.name not in given
+    }
     for entry in program.entries:
         for argument in entry.arguments:
             if argument.role == "parameter":
