@@ -210,6 +210,7 @@ class Builder:
         ]
         command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]
         command += ["-fsanitize=thread", "-fsanitize=bounds-strict"]
+        command += ["--param", "tsan-instrument-func-entry-exit=0"]
         command += ["-include", str(SHIM / "eatss_cpu.hpp"), "-include", str(variables)]
         made = self._compile([*command, "-x", "c++", "-c", str(source)], target.with_suffix(".o"))
         return self._compile([self._compilers.cxx, *_EXACT, str(made), "-lm"], target)

@@ -72,11 +72,15 @@ enum cudaError_t {
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 typedef struct eatss_stream *cudaStream_t;
 
+// Where variables of this library stand; the linker says so.
+extern "C" __attribute__((visibility("hidden"))) char __bss_start, _end;
+
 namespace eatss {
 
 constexpr unsigned MAX_THREADS = 1024, WARP = 32;
 constexpr size_t SHARED_DEFAULT = 49152, SHARED_OPT_IN = 232448;  // 48 KiB; 227 KiB of sm_90
 constexpr size_t STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096;
+constexpr size_t STACKS_BYTES = MAX_THREADS * STACK_BYTES;
 constexpr int OUTSIDE = -1;
 
 enum class State : unsigned char { finished, runnable, at_barrier, at_shuffle };
@@ -117,6 +121,7 @@ struct Attribute {
 
 static Thread threads[MAX_THREADS];
 static Fibre fibres[MAX_THREADS];
+static uintptr_t stacks;  // of all fibres, one behind the other
 static int idle[MAX_THREADS], n_idle, n_fibres;
 static jmp_buf scheduler;
 static int current, running_fibre;
@@ -151,7 +156,9 @@ static Taken taken[EATSS_BRANCHES + 1];
 static bool in_kernel, some_guard_failed;
 static uint64_t steps;  // events seen here, a measure of time that is the same on every machine
 
-#define EATSS_UNSEEN __attribute__((noinline, no_sanitize("thread")))
+// Called for every access, and by none itself: optimized, which the text is not.
+#define EATSS_UNSEEN_INLINE __attribute__((no_sanitize("thread"), optimize("O2")))
+#define EATSS_UNSEEN __attribute__((noinline, no_sanitize("thread"), optimize("O2")))
 
 EATSS_UNSEEN static bool took_for(int branch, bool holds) {
     steps++;
@@ -231,12 +238,15 @@ static void fibre_main() {
 inline int take_fibre() {
     if (n_idle) return idle[--n_idle];
     Fibre &fibre = fibres[n_fibres];
+    if (!stacks) {
+        void *memory = mmap(nullptr, STACKS_BYTES, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) abort();
+        stacks = (uintptr_t)memory;
+    }
     if (!fibre.stack) {
-        void *stack = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (stack == MAP_FAILED) abort();
-        mprotect(stack, GUARD_BYTES, PROT_NONE);
-        fibre.stack = stack;
+        fibre.stack = (void *)(stacks + (size_t)n_fibres * STACK_BYTES);
+        mprotect(fibre.stack, GUARD_BYTES, PROT_NONE);
     }
     fibre.fresh = true;
     return n_fibres++;
@@ -481,7 +491,7 @@ EATSS_UNSEEN static void observe_that(const char *kind, const char *what, const 
              threadIdx.x, threadIdx.y, threadIdx.z, what, name, at);
 }
 
-__attribute__((no_sanitize("thread"))) inline bool was_waited_for(uint32_t then) {
+EATSS_UNSEEN_INLINE inline bool was_waited_for(uint32_t then) {
     for (int k = 0; k < n_left; k++) {
         const Left &left = left_parts[k];
         if (then >= left.first && then <= left.last && left.joined_in >= first_interval &&
@@ -492,17 +502,17 @@ __attribute__((no_sanitize("thread"))) inline bool was_waited_for(uint32_t then)
 }
 
 // Whether an access in an interval is one of another block of this launch, without an order.
-__attribute__((no_sanitize("thread"))) inline bool elsewhere(uint32_t then) {
+EATSS_UNSEEN_INLINE inline bool elsewhere(uint32_t then) {
     return then >= launch_interval && then < first_interval && !was_waited_for(then);
 }
 
 // Whether an access of the running thread and one in an interval may come in either order.
-__attribute__((no_sanitize("thread"))) inline bool unordered(uint32_t then, int16_t thread) {
+EATSS_UNSEEN_INLINE inline bool unordered(uint32_t then, int16_t thread) {
     return elsewhere(then) || (then >= launch_interval && then == interval && thread != current);
 }
 
 // Whether another thread of the block made an access earlier in this launch, before a barrier.
-__attribute__((no_sanitize("thread"))) inline bool passed_on(uint32_t then, int16_t thread) {
+EATSS_UNSEEN_INLINE inline bool passed_on(uint32_t then, int16_t thread) {
     return then >= first_interval && then < interval && thread != current;
 }
 
@@ -540,9 +550,7 @@ EATSS_UNSEEN static void access_cell(const Watched &array, size_t number, bool w
     }
 }
 
-EATSS_UNSEEN static void access(uintptr_t address, size_t size, bool write, bool atomic) {
-    steps++;
-    if (address < lowest || address >= highest || !in_kernel) return;
+EATSS_UNSEEN static void access_array(uintptr_t address, size_t size, bool write, bool atomic) {
     for (int tried = 0; tried < n_watched; tried++) {
         int k = last_watched + tried < n_watched ? last_watched + tried : last_watched + tried - n_watched;
         const Watched &array = watched[k];
@@ -558,6 +566,16 @@ EATSS_UNSEEN static void access(uintptr_t address, size_t size, bool write, bool
         for (size_t number = first; number <= last; number++) access_cell(array, number, write, atomic);
         return;
     }
+}
+
+// Most accesses are to variables of threads, on their stacks, and to tables of this file.
+EATSS_UNSEEN_INLINE inline void access(uintptr_t address, size_t size, bool write,
+                                                          bool atomic) {
+    steps++;
+    const uintptr_t tables = (uintptr_t)&__bss_start, tables_end = (uintptr_t)&_end;
+    bool is_own = address - stacks < STACKS_BYTES || address - tables < tables_end - tables;
+    if (!is_own && address >= lowest && address < highest && in_kernel)
+        access_array(address, size, write, atomic);
 }
 
 // Shared memory ---------------------------------------------------------------------------
