@@ -46,6 +46,8 @@ _EXACT = (
     "-w",
     "-Wl,-Bsymbolic",
 )
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")
+_NUMBERS = ("-std=gnu++17", "-fpermissive", *_EXACT)
 _HALF = "eatss_half"
 _HALVES = ("-fexcess-precision=16",)
 """Operations on halves round each to a half, which compilers do not do by themselves."""
@@ -268,16 +270,27 @@ class Builder:
         made = original_text(program, included, self._shapes, language="c++", sizes=sizes)
         source = target.with_suffix(".cpp")
         source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
-        command = [self._compilers.cxx, "-x", "c++", "-std=gnu++17", "-fpermissive", *_EXACT]
-        command += [*self._only_called(), "-include", str(SHIM / "eatss_number.hpp")]
-        return self._compile([*command, str(source), "-lm"], target)
+        command = [self._compilers.cxx, *_NUMBERS, *self._only_called()]
+        command += ["-include", str(self._precompiled()), "-x", "c++", str(source), "-lm"]
+        return self._compile(command, target)
+
+    def _precompiled(self) -> Path:
+        """Return the header of numbers; a compiler takes the precompiled one that stands beside."""
+        header = self._work / "eatss_number.hpp"
+        if not header.exists():
+            shutil.copy(SHIM / header.name, header)
+            options = [o for o in (*_NUMBERS, *_SECTIONS) if not o.startswith("-Wl,")]
+            command = [self._compilers.cxx, *options, "-x", "c++-header", str(header)]
+            with suppress(CompileError):
+                self._compile(command, header.with_suffix(".hpp.gch"))
+        return header
 
     def _only_called(self) -> tuple[str, ...]:
         """Return options that keep what calls reach: ``main`` may use other files' functions."""
         exported = self._work / "exported.map"
         exported.write_text(_EXPORTED, encoding="utf-8")
-        sections = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wl,-z,defs")
-        return (*sections, f"-Wl,--version-script={exported}")
+        linked = ("-Wl,--gc-sections", "-Wl,-z,defs", f"-Wl,--version-script={exported}")
+        return (*_SECTIONS, *linked)
 
     def _switched(
         self, included: str, target: Path, sizes: Sequence[str], language: Literal["c", "c++"]
