@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import shutil
@@ -67,8 +68,7 @@ FURTHER: dict[str, tuple[str, dict[str, Any]]] = {
 
 EQUIVALENT = HERE / "mutants_equivalent.toml"
 PER_KERNEL = 25
-PROCESSES = 2
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 _COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!="}
 _ARITHMETIC = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "+=": "-=", "-=": "+=", "&&": "||"}
@@ -105,6 +105,7 @@ class Outcome:
 def main() -> int:
     """Run the mutants that have no outcome yet; print all outcomes when there are enough."""
     options = _parser().parse_args()
+    options.kernels = options.kernels or list(FURTHER if options.further else KERNELS)
     work = Path(tempfile.mkdtemp(prefix="eatss-mutants-"))
     try:
         known = _known(options.state)
@@ -124,20 +125,15 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kernels", nargs="*", default=list(KERNELS))
-    parser.add_argument(
-        "--further",
-        dest="kernels",
-        action="store_const",
-        const=list(FURTHER),
-        help="programs of FURTHER",
-    )
+    parser.add_argument("kernels", nargs="*")
+    parser.add_argument("--further", action="store_true", help="programs of FURTHER")
     parser.add_argument("--per-kernel", type=int, default=PER_KERNEL, metavar="N")
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="mutants of each kernel")
     parser.add_argument("--state", type=Path, default=Path("mutants.jsonl"))
     parser.add_argument("--output", type=Path, help="where the table goes besides")
     parser.add_argument("--budget", type=float, default=3600.0, metavar="SECONDS")
     parser.add_argument("--again", action="store_true", help="run survivors a second time")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument("--gpu", default="a100")
     return parser
 
@@ -169,7 +165,7 @@ def _run_kernel(
     eatss.codegen(HERE / file, gpu=options.gpu, output=folder, **asked)
     program = load_program(folder)
     queue = list(chosen_mutants(program, kernel))[options.skip :]
-    with ThreadPoolExecutor(PROCESSES) as pool:
+    with ThreadPoolExecutor(options.jobs) as pool:
         while time.monotonic() < deadline:
             done = [m for m in queue if m in known]
             missing = options.per_kernel - sum(known[m].status != "compile error" for m in done)

@@ -179,7 +179,7 @@ def _filled(of: CudaLaunch, group: int) -> float:
     shares = [
         of.fills[name] / most
         for name, own in of.uniform_sets.items()
-        if any(one.group == group for one in own)
+        if most and any(one.group == group for one in own)
     ]
     return max(shares, default=1.0)
 

@@ -22,7 +22,6 @@ from eatss.program.expression import (
     Operator,
     c_text,
     evaluate,
-    evaluate_columns,
 )
 from eatss.program.interface import Interface, InterfaceEntry
 from eatss.program.plan import (
@@ -79,7 +78,6 @@ __all__ = [
     "c_text",
     "difference",
     "evaluate",
-    "evaluate_columns",
     "load_program",
     "minimum",
     "multiplied",

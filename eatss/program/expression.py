@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial, reduce
 from math import prod
-from typing import Any, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TypeAlias
 
 from eatss.codec import JsonForm
-
-Columns: TypeAlias = int | npt.NDArray[np.int64]
-"""A number, or one for each of several entries."""
 
 
 class Operator(StrEnum):
@@ -95,7 +88,7 @@ _PRECEDENCE = {
 }
 _UNARY, _ATOM = 7, 9
 
-_C_FUNCTIONS = {
+_CFUNCTIONS = {
     Operator.FLOORDIV: "eatss_floordiv",
     Operator.MOD: "eatss_mod",
     Operator.MIN: "eatss_min",
@@ -123,8 +116,8 @@ def _c(expression: IntExpr) -> tuple[str, int]:
     if isinstance(expression, Name):
         return expression.name, _ATOM
     operator, operands = expression.operator, expression.operands
-    if operator in _C_FUNCTIONS:
-        return _call(_C_FUNCTIONS[operator], operands), _ATOM
+    if operator in _CFUNCTIONS:
+        return _call(_CFUNCTIONS[operator], operands), _ATOM
     if operator is Operator.SELECT:
         condition, yes, no = (_c(operand)[0] for operand in operands)
         return f"({condition} ? {yes} : {no})", _ATOM
@@ -160,7 +153,7 @@ def _inside(expression: IntExpr, level: int) -> str:
     return text
 
 
-_FUNCTIONS: dict[Operator, Callable[[Sequence[int]], int]] = {
+FUNCTIONS: dict[Operator, Callable[[Sequence[int]], int]] = {
     Operator.ADD: sum,
     Operator.SUB: lambda v: -v[0] if len(v) == 1 else v[0] - sum(v[1:]),
     Operator.MUL: prod,
@@ -188,29 +181,4 @@ def evaluate(expression: IntExpr, values: Mapping[str, int]) -> int:
         return expression.value
     if isinstance(expression, Name):
         return values[expression.name]
-    return _FUNCTIONS[expression.operator]([evaluate(o, values) for o in expression.operands])
-
-
-_ON_COLUMNS: dict[Operator, Callable[[Any], Any]] = {
-    **_FUNCTIONS,
-    Operator.MIN: partial(reduce, np.minimum),
-    Operator.MAX: partial(reduce, np.maximum),
-    Operator.EQ: lambda v: np.equal(v[0], v[1]).astype(np.int64),
-    Operator.LE: lambda v: np.less_equal(v[0], v[1]).astype(np.int64),
-    Operator.LT: lambda v: np.less(v[0], v[1]).astype(np.int64),
-    Operator.GE: lambda v: np.greater_equal(v[0], v[1]).astype(np.int64),
-    Operator.GT: lambda v: np.greater(v[0], v[1]).astype(np.int64),
-    Operator.AND: lambda v: reduce(np.logical_and, v).astype(np.int64),
-    Operator.OR: lambda v: reduce(np.logical_or, v).astype(np.int64),
-    Operator.SELECT: lambda v: np.where(v[0], v[1], v[2]),
-}
-
-
-def evaluate_columns(expression: IntExpr, values: Mapping[str, Columns]) -> Columns:
-    """Return the values of an expression, as :func:`evaluate`, an entry an entry of the names."""
-    if isinstance(expression, Constant):
-        return expression.value
-    if isinstance(expression, Name):
-        return values[expression.name]
-    operands = [evaluate_columns(o, values) for o in expression.operands]
-    return _ON_COLUMNS[expression.operator](operands)  # type: ignore[no-any-return]
+    return FUNCTIONS[expression.operator]([evaluate(o, values) for o in expression.operands])

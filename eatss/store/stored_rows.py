@@ -77,10 +77,10 @@ def stored_row(row: Row) -> tuple[_Stored, ...]:
 def _checksum(stored: Mapping[str, Any]) -> int:
     """Return the checksum of a row as it stands in its columns, but for its measurement.
 
-    SQLite has no NaN, and makes one number of 1 and 1.0.
+    SQLite has no NaN, and makes one number of 1 and 1.0, and of 0.0 and -0.0.
     """
     plain = (
-        None if value != value else float(value) if isinstance(value, int) else value  # noqa: PLR0124
+        None if value != value else float(value) + 0.0 if isinstance(value, int | float) else value  # noqa: PLR0124
         for name, value in stored.items()
         if name != "measurement"
     )

@@ -14,7 +14,8 @@ from eatss.analysis.banks import bank_cycles, best_padding
 from eatss.analysis.structure import VECTOR_BYTES
 from eatss.kernel.nodes import Element, Evaluate, Kernel, Perform
 from eatss.kernel.uses import elements, every, with_buffers
-from eatss.program import Constant, IntExpr, evaluate_columns, names_in
+from eatss.program import Constant, IntExpr, names_in
+from eatss.program.columns import evaluate_columns
 
 
 def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:

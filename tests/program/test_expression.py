@@ -19,8 +19,8 @@ from eatss.program import (
     Operator,
     c_text,
     evaluate,
-    evaluate_columns,
 )
+from eatss.program.columns import evaluate_columns
 
 FUNCTIONS = """
 #include <stdio.h>

@@ -119,15 +119,22 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
     return a > b ? a : b;
 }
 
-#ifndef NI
-#define NI 4000
+// Sizes: -DEATSS_SIZE_NI=VALUE sets NI.
+#ifndef EATSS_SIZE_NI
+#define EATSS_SIZE_NI 4000
 #endif
-#ifndef NJ
-#define NJ 4000
+#ifndef EATSS_SIZE_NJ
+#define EATSS_SIZE_NJ 4000
 #endif
-#ifndef NK
-#define NK 4000
+#ifndef EATSS_SIZE_NK
+#define EATSS_SIZE_NK 4000
 #endif
+#if defined(NI) || defined(NJ) || defined(NK)
+#error "give -DEATSS_SIZE_NI=VALUE, not -DNI"
+#endif
+#define NI EATSS_SIZE_NI
+#define NJ EATSS_SIZE_NJ
+#define NK EATSS_SIZE_NK
 
 // S0, S1: 16 x 16 x 1 threads a block
 // tiles: i = 96, j = 192, k = 32
@@ -497,6 +504,9 @@ extern "C" int kernel_gemm_cuda(double alpha, double beta, double *C, const doub
 }
 
 #ifdef EATSS_MAIN
+#undef NI
+#undef NJ
+#undef NK
 // A program by itself: nvcc -DEATSS_MAIN FILE.cu -o PROGRAM && ./PROGRAM --help
 #include <algorithm>
 #include <cmath>
@@ -705,8 +715,12 @@ int eatss_array<Element>::differs() const
     return relative <= allowed ? 0 : 1;
 }
 
-extern "C" void kernel_gemm(double, double, double *, double *, double *);
+extern "C" void eatss_original_kernel_gemm(double, double, double *, double *, double *) __asm__("kernel_gemm");
 #endif // EATSS_CHECK
+
+#define NI EATSS_SIZE_NI
+#define NJ EATSS_SIZE_NJ
+#define NK EATSS_SIZE_NK
 
 static int eatss_run_kernel_gemm_cuda(const eatss_options &eatss_given) {
     const double alpha = eatss_random_values<double>(1, 1)[0];
@@ -726,7 +740,7 @@ static int eatss_run_kernel_gemm_cuda(const eatss_options &eatss_given) {
 #ifdef EATSS_CHECK
     // A smoke check with one bound for everything; 'eatss verify' has the bounds that
     // follow from the operations.
-    kernel_gemm(alpha, beta, C.expected.data(), A.expected.data(), B.expected.data());
+    eatss_original_kernel_gemm(alpha, beta, C.expected.data(), A.expected.data(), B.expected.data());
     return C.differs();
 #else
     return 0;
@@ -736,9 +750,9 @@ static int eatss_run_kernel_gemm_cuda(const eatss_options &eatss_given) {
 static void eatss_print_help(const char *program) {
     std::printf("usage: %s [REPETITIONS]\n", program);
     std::printf("Times the kernels of gemm on random data.\n");
-    std::printf("  NI=%lld, set when compiled with -DNI=VALUE\n", (long long)(NI));
-    std::printf("  NJ=%lld, set when compiled with -DNJ=VALUE\n", (long long)(NJ));
-    std::printf("  NK=%lld, set when compiled with -DNK=VALUE\n", (long long)(NK));
+    std::printf("  NI=%lld, set when compiled with -DEATSS_SIZE_NI=VALUE\n", (long long)(NI));
+    std::printf("  NJ=%lld, set when compiled with -DEATSS_SIZE_NJ=VALUE\n", (long long)(NJ));
+    std::printf("  NK=%lld, set when compiled with -DEATSS_SIZE_NK=VALUE\n", (long long)(NK));
 }
 
 int main(int eatss_argc, char **eatss_argv) {
