@@ -44,8 +44,8 @@ from eatss.verify.sizes import estimated_points, sizes_from
 
 _SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
-SECOND_ORDER_LIMIT_S = 0.5
-"""A run that takes longer is not repeated with blocks and threads in reverse order."""
+_SECOND_ORDER_STEPS = 1e8
+"""Events; a run that takes more is not repeated with blocks and threads in reverse order."""
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 _BUDGET_STEPS, _SEARCH_STEPS = 6e8, 2e9
-"""Events of generated code, some 1e8 a second: for all runs; while there is code that none ran."""
+"""Events of generated code, some 2e8 a second: for all runs; while there is code that none ran."""
 
 _SMALL_STEPS, _SHORT_STEPS = 3e7, 2e8
 """The same for one run, of those that are tried first."""
@@ -276,11 +276,15 @@ class _Worker:
         """Learn from a run how long others will take, in steps that all machines count alike."""
         if run.code or run.code_only:
             return
-        taken = sum(machine.steps for machine in self._counting.values()) - self._steps
+        taken = self._all_steps() - self._steps
         self._steps += taken
         self._spent += taken + self._beside
         if taken:
             self._points += self._points_of(run)
+
+    def _all_steps(self) -> int:
+        """Return the events that all libraries have counted together; 0 on a card."""
+        return sum(machine.steps for machine in self._counting.values())
 
     def _may_show_more(self, run: Run) -> bool:
         """Tell whether a run may come to code that none has run; sizes alone may exclude it."""
@@ -356,10 +360,10 @@ class _Worker:
         observed: tuple[Status, str] | None = None
         before = len(self._untaken())
         for backward in machine.orders:
-            start = time.process_time()
+            steps = self._all_steps()
             result, seen = self._once(run, entry, machine, reference, result, backward)
             observed = observed or seen
-            if result.status != "ok" or time.process_time() - start > SECOND_ORDER_LIMIT_S:
+            if result.status != "ok" or self._all_steps() - steps > _SECOND_ORDER_STEPS:
                 break
             is_vain = run.spare and len(self._untaken()) == before
             if is_vain and not self._strides_are_unrun():

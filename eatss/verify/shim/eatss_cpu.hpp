@@ -619,14 +619,15 @@ template <class T, int16_t group = 0>
 struct Tracked {
     T value;
 
-    Shadow &shadow() const {
+    EATSS_UNSEEN_INLINE Shadow &shadow() const {
+        steps += 10;  // takes as long as so many others
         size_t offset = (size_t)((const unsigned char *)this - shared_memory);
         if (offset >= shared_bytes) shared_error("leaves the block's shared memory", offset);
         return sizeof(T) < 4 ? narrow[offset] : words[offset / 4];
     }
-    size_t place() const { return (size_t)((const unsigned char *)this - shared_memory); }
+    EATSS_UNSEEN_INLINE size_t place() const { return (size_t)((const unsigned char *)this - shared_memory); }
 
-    T read() const {
+    EATSS_UNSEEN_INLINE T read() const {
         Shadow &s = shadow();
         if (group) own(place(), sizeof(T), group, false);
         if (s.awaited_in == first_interval)
@@ -644,18 +645,18 @@ struct Tracked {
         return value;
     }
     // A copy is on the way: it may come at any moment until it is waited for.
-    void await() {
+    EATSS_UNSEEN_INLINE void await() {
         Shadow &s = shadow();
         if (group) own(place(), sizeof(T), group, true);
         if (s.read_in == interval && s.reader != current)
             shared_error("copies to an element that another one read since the last barrier", place());
         s.awaited_in = first_interval;
     }
-    void arrive(T next) {
+    EATSS_UNSEEN_INLINE void arrive(T next) {
         shadow().awaited_in = 0;
         write(next);
     }
-    void write(T next) {
+    EATSS_UNSEEN_INLINE void write(T next) {
         Shadow &s = shadow();
         if (group) own(place(), sizeof(T), group, true);
         if (s.written_in == interval && s.writer != current)
@@ -790,7 +791,8 @@ struct Passed {
     static T posted[MAX_THREADS][2][count];
     unsigned lane, first;
     bool flip;
-    Passed(const T *own, int line) {
+    EATSS_UNSEEN_INLINE Passed(const T *own, int line) {
+        steps += 16;  // takes as long as so many others
         int thread = current;
         lane = (unsigned)thread % WARP;
         first = (unsigned)thread - lane;
@@ -804,7 +806,7 @@ struct Passed {
         threads[thread].flip = !flip;
         park(State::at_shuffle, line);
     }
-    const T *of(int other) const { return posted[first + (unsigned)other][flip]; }
+    EATSS_UNSEEN_INLINE const T *of(int other) const { return posted[first + (unsigned)other][flip]; }
 };
 template <class T, int count>
 T Passed<T, count>::posted[MAX_THREADS][2][count];
