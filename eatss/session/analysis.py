@@ -297,6 +297,8 @@ def _with_private_scalars(scop: Scop, options: AnalysisOptions) -> ScheduledScop
     for private in with_private_scalars(scop):
         with suppress(EatssError, isl.Error):
             tried = schedule_scop(private, max_operations=limit, positive=True, patient=False)
+            if _pass_scalars_on(tried):
+                continue
             sums = _sums_of_scalars(scop, tried)
             if _stay_in_kernels(scop, tried) or (
                 not _fill_card(before()) and (sums or frees_loops(before(), tried, one_thread=True))
@@ -305,6 +307,18 @@ def _with_private_scalars(scop: Scop, options: AnalysisOptions) -> ScheduledScop
             if all(len(kernel.parallel_loops) > 1 for kernel in sums):
                 break
     return found
+
+
+def _pass_scalars_on(scheduled: ScheduledScop) -> bool:
+    """Tell whether kernels read scalars that loops of others set, and so wait for their last."""
+    scop = scheduled.scop
+    looping = (one for one in scop.statements if one.loops)
+    scalars = {s.write.array for s in looping if not scop.array(s.write.array).n_dims}
+    used = [
+        {access.array for name in kernel.statements for access in scop.statement(name).accesses}
+        for kernel in scheduled.kernels
+    ]
+    return any(sum(name in own for own in used) > 1 for name in scalars)
 
 
 def _fill_card(scheduled: ScheduledScop) -> bool:

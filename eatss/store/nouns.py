@@ -161,7 +161,7 @@ def as_result(row: Row) -> Row:
     for name in ("time_s", "energy_j", "power_w"):
         value = getattr(row, name)
         if value is not None and not (0 <= value < math.inf and (value or name != "time_s")):
-            why = f"no result: {name} is {value:g}"
+            why = f"no result: {name} is {value + 0.0:g}"  # SQLite has one zero
             return replace(
                 row,
                 status="unstable" if row.status == "ok" else row.status,

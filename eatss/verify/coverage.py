@@ -124,7 +124,7 @@ def is_of_sizes(condition: str, sizes: frozenset[str]) -> bool:
         words = part.split(" ")
         is_sum = all(re.fullmatch(r"\w+|[+*]|<|<=|>|>=|==", word) for word in words)
         is_flag = len(words) == 1 and words[0] == "plain"
-        is_round = words[-2:] == ["==", words[-1]] and words[-1].isdigit()
+        is_round = words[0].startswith("stage") and words[1:2] == ["=="]
         if not is_round and not is_flag and not (is_sum and sizes.intersection(words)):
             return False
     return True

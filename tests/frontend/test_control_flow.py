@@ -164,3 +164,14 @@ def test_elements_that_may_not_be_there_are_told(
     assert [w.code for w in warnings_of(LOOP + "if (A[i] > 0) p[i] = 1;")] == ["EATSS-F096"]
     for body in ("if (A[i] > 0) A[i] = 1;", "if (s > 0) p[i] = 1;", "if (p[i] > 0) p[i] = 1;"):
         assert not warnings_of(LOOP + body)
+
+
+@pytest.mark.parametrize(
+    "test", ["i == n - 1 || A[i + 1] > 0", "A[i] > 0 || (i > 0 && A[i - 1] > 0)"]
+)
+def test_elements_that_a_condition_reads_behind_another_are_not_read_everywhere(
+    refused: Callable[..., tuple[Diagnostic, ...]], test: str
+) -> None:
+    (found,) = refused(LOOP + f"if ({test}) s = A[i];")
+    assert found.code == "EATSS-F017"
+    assert "reads memory only where" in found.message

@@ -93,7 +93,26 @@ void f(int n, int m, double a[n], double b[n][n], double c[n]) {
 #pragma endscop
 }
 """
+CARRIED = """\
+void f(int w, int h, int flag, float in[w][h], float y[w][h], float z[w][h]) {
+  float p, q;
+#pragma scop
+  for (int i = 0; i < w; i++) {
+    q = 0; p = 0;
+    for (int j = 0; j < h; j++) { y[i][j] = in[i][j] + p + q; q = p; p = y[i][j]; }
+  }
+  for (int i = 0; i < w; i++) {
+    p = 0;
+    for (int j = h - 1; j >= 0; j--) { z[i][j] = p; p = in[i][j] * q; }
+    if (flag == 84) for (int j = 0; j < h; j++) y[i][j] = in[i][h - 1 - j];
+  }
+#pragma endscop
+}
+"""
+"""The second nest reads what the first left in ``q``; flags are no 4096."""
+
 PROGRAMS = {
+    "carried": (CARRIED, {"w": 4, "h": 9, "flag": 84}),
     "extrema": (EXTREMA, {"n": 70}),
     "gemm": (GEMM, {"m": 5, "n": 7, "k": 3, "lda": 9, "ldb": 3, "ldc": 6}),
     "leaving": (LEAVING, {"n": 37, "m": 4}),
@@ -103,7 +122,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_generated_code_does_what_the_c_does(
     name: str, verify_text: Callable[..., Verification]
