@@ -33,6 +33,9 @@ FIXED_WORK_LIMIT = 2e9
 MEMORY_LIMIT_BYTES = 2**28
 """Memory of one run: every argument three times, with error bounds and what watches it."""
 
+AIMED_MEMORY_LIMIT_BYTES = 2**30
+"""The same at sizes that conditions of kernels ask for: two matrices of 2048 rows."""
+
 FIXED_MEMORY_LIMIT_BYTES = 2**32
 """The same for a program whose sizes are fixed."""
 
@@ -216,7 +219,8 @@ def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str,
             for name, value in least.items()
         }
         wanted.append({**others, **large, **fixed})
-    return tuple(_allowed(program, wanted, exchange=False, estimated=False))
+    memory = AIMED_MEMORY_LIMIT_BYTES
+    return tuple(_allowed(program, wanted, exchange=False, estimated=False, memory=memory))
 
 
 def _free(program: Program) -> list[Parameter]:
@@ -289,6 +293,7 @@ def _allowed(
     *,
     exchange: bool = True,
     estimated: bool = True,
+    memory: int = MEMORY_LIMIT_BYTES,
 ) -> list[dict[str, int]]:
     """Return sizes that every entry accepts and that fit, each once; near ones for others."""
     chosen: dict[tuple[int, ...], dict[str, int]] = {}
@@ -298,7 +303,7 @@ def _allowed(
         near = _nearest_allowed(program, ordered) if exchange else ordered
         if near is None or any(broken_assumption(e, near) is not None for e in program.entries):
             continue
-        if _fits(program, near, estimated=estimated):
+        if _fits(program, near, estimated=estimated, memory=memory):
             chosen.setdefault(tuple(near.values()), near)
     return list(chosen.values())
 
@@ -313,15 +318,19 @@ def _searched(program: Program, ladders: Mapping[str, tuple[int, ...]]) -> list[
     return [dict(zip(ladders, each, strict=True)) for each in every]
 
 
-def _fits(program: Program, sizes: Mapping[str, int], *, estimated: bool = True) -> bool:
+def _fits(
+    program: Program,
+    sizes: Mapping[str, int],
+    *,
+    estimated: bool = True,
+    memory: int = MEMORY_LIMIT_BYTES,
+) -> bool:
     """Tell whether a run at these sizes is within the limits.
 
     What arrays have at any sizes (``A[1024][1024]``) counts as those of fixed programs do.
     """
     fixed = len(fixed_parameters(program)) == len(program.parameters)
-    work, memory = (
-        (FIXED_WORK_LIMIT, FIXED_MEMORY_LIMIT_BYTES) if fixed else (WORK_LIMIT, MEMORY_LIMIT_BYTES)
-    )
+    work, memory = (FIXED_WORK_LIMIT, FIXED_MEMORY_LIMIT_BYTES) if fixed else (WORK_LIMIT, memory)
     always = sum(_elements(program, dict.fromkeys(sizes, 0)))
     elements = sum(_elements(program, sizes))
     if not fixed and _BYTES_PER_ELEMENT * elements > _MOST_ALWAYS_BYTES:

@@ -22,7 +22,7 @@ from eatss.program import (
     Program,
 )
 from eatss.verify import choose_sizes, estimated_work, parse_sizes, refused_sizes, verify
-from eatss.verify.sizes import WORK_LIMIT
+from eatss.verify.sizes import WORK_LIMIT, sizes_from
 from tests.plans import kernel_code, one_launch, plan
 
 
@@ -145,3 +145,9 @@ def test_sizes_are_read_from_text() -> None:
         with pytest.raises(InputError) as caught:
             parse_sizes([text])
         assert caught.value.code == "EATSS-V013"
+
+
+def test_a_matrix_that_conditions_ask_for_may_be_larger_than_others() -> None:
+    program = nest((32, 32))
+    assert {"N0": 2048, "N1": 2048} in sizes_from(program, {"N0": 2048, "N1": 2048})
+    assert not sizes_from(program, {"N0": 4096, "N1": 4096})
