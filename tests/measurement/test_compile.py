@@ -51,10 +51,16 @@ pathlib.Path(sys.argv[-1]).write_bytes(" ".join(sys.argv[1:]).encode())
 def test_sizes_and_flags_of_the_program_are_passed() -> None:
     program = replace(lu(), flags=("-fmad=false",))
     options = options_of(NVCC, program, SIZES, 90)
-    assert set(options) == {"-arch=sm_90", "--std=c++17", "-O3", "-fmad=false", "-DN=300"}
+    assert set(options) == {
+        "-arch=sm_90",
+        "--std=c++17",
+        "-O3",
+        "-fmad=false",
+        "-DEATSS_SIZE_N=300",
+    }
     assert "-O3" not in options_of(NVRTC, program, SIZES, 90)
     assert "-fmad=false" in options_of(NVRTC, program, SIZES, 90)
-    assert "-DN=(-3)" in options_of(NVCC, program, {"N": -3}, 90)
+    assert "-DEATSS_SIZE_N=(-3)" in options_of(NVCC, program, {"N": -3}, 90)
 
 
 def test_what_was_compiled_is_kept(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def compiled(tmp_path: Path, sizes: dict[str, int]) -> HostCode:
     library = tmp_path / "host.so"
     command = ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-DEATSS_CPU", f"-I{SHIM}"]
     command += ["-include", "eatss_cpu.hpp", "-x", "c++"]
-    command += [f"-D{name}={value}" for name, value in sizes.items()]
+    command += [f"-D{one.macro}={sizes[one.name]}" for one in program.parameters]
     subprocess.run(
         [*command, str(PROGRAMS / "gemm" / program.file), "-o", str(library)], check=True
     )

@@ -37,7 +37,8 @@ FOLDERS = sorted(path.parent for path in PROGRAMS.glob("*/plan.json"))
 
 def host_code(directory: Path, program: Program, work: Path) -> ctypes.CDLL:
     """Compile the generated text with a macro that records in the place of launches."""
-    macros = [p.name for p in program.parameters if p.kind == "macro"]
+    parameters = [p for p in program.parameters if p.kind == "macro"]
+    macros = [p.name for p in parameters]
     variables = work / "sizes.hpp"
     variables.write_text(size_variables(macros, language="c++"))
     target = work / f"{program.name}.so"
@@ -45,7 +46,7 @@ def host_code(directory: Path, program: Program, work: Path) -> ctypes.CDLL:
     subprocess.run(
         [
             *("g++", "-std=c++17", "-O0", "-w", "-fwrapv", "-shared", "-fPIC", "-DEATSS_CPU"),
-            *(f"-D{name}={size_variable(name)}" for name in macros),
+            *(f"-D{one.macro}={size_variable(one.name)}" for one in parameters),
             *(word for path in included for word in ("-include", str(path))),
             *("-x", "c++", str(directory / program.file), "-o", str(target)),
         ],
