@@ -124,7 +124,8 @@ def is_of_sizes(condition: str, sizes: frozenset[str]) -> bool:
         words = part.split(" ")
         is_sum = all(re.fullmatch(r"\w+|[+*]|<|<=|>|>=|==", word) for word in words)
         is_flag = len(words) == 1 and words[0] == "plain"
-        if not is_round(part) and not is_flag and not (is_sum and sizes.intersection(words)):
+        is_round = words[0].startswith("stage") and words[1:2] == ["=="]
+        if not is_round and not is_flag and not (is_sum and sizes.intersection(words)):
             return False
     return True
 
@@ -136,12 +137,6 @@ def _same(branch: Branch) -> tuple[str, str]:
     if it has come round in one, it has been in its steady state.
     """
     return branch.function, branch.condition
-
-
-def is_round(condition: str) -> bool:
-    """Tell whether a condition asks which of several buffers comes next."""
-    words = condition.split(" ")
-    return words[0].startswith("stage") and words[1:2] == ["=="]
 
 
 def _untaken(

@@ -27,7 +27,7 @@ from eatss.program.tokens import tokens
 from eatss.supervisor import Refused, connect
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
-from eatss.verify.coverage import Counts, Further, is_of_sizes, is_round, sum_of
+from eatss.verify.coverage import Counts, Further, is_of_sizes, sum_of
 from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.instrumentation import instrumented_text, least_sizes
@@ -179,9 +179,7 @@ class _Worker:
                     continue
                 if k not in planned:
                     least = least_sizes(self._branches, k, names)
-                    sizes = sizes_from(self._program, least) if least else ()
-                    several_rounds_first = -1 if is_round(one.condition) else 1
-                    planned[k] = self._at(blank, sizes)[::several_rounds_first]
+                    planned[k] = self._at(blank, sizes_from(self._program, least)) if least else []
                 if any(self._reaches(run, k, way) for run in planned[k]):
                     ready.append((tried.get(k, 0), self._points_of(planned[k][0]), k))
             if not ready:
