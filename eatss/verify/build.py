@@ -28,6 +28,7 @@ from eatss.verify.sources import (
     original_text,
     size_variable,
     size_variables,
+    with_open_arrays,
     with_switches,
     without_system_headers,
 )
@@ -122,8 +123,7 @@ class Builder:
 
     def numbers(self, sizes: Mapping[str, int]) -> Path:
         """Return the original over numbers with error bounds; ``CompileError`` if it is not C++."""
-        values = tuple(sizes[parameter.name] for parameter in self._program.parameters)
-        return self._once("numbers", values, self._numbers)
+        return self._either("numbers", sizes, self._numbers)
 
     def load(self, path: Path, sizes: Mapping[str, int]) -> ctypes.CDLL:
         """Load a library and give the macro sizes that it has as variables their values."""
@@ -183,21 +183,27 @@ class Builder:
         return found
 
     def _defines(self, values: tuple[int, ...] | None) -> list[str]:
-        return _definitions(self._macros, self._size_texts(values))
+        return _definitions(self._size_texts(values))
 
-    def _size_texts(self, values: tuple[int, ...] | None) -> Sequence[str | int]:
+    def _size_texts(self, values: tuple[int, ...] | None) -> dict[str, str]:
         """Return what macro sizes stand for: their values, or variables."""
-        return [size_variable(name) for name in self._macros] if values is None else values
+        if values is None:
+            return {name: size_variable(name) for name in self._macros}
+        return dict(zip(self._macros, map(str, values), strict=True))
+
+    def _variables(self, values: tuple[int, ...] | None, language: Literal["c", "c++"]) -> str:
+        """Return definitions of the variables that macro sizes stand for."""
+        return size_variables(self._macros if values is None else (), language=language)
 
     def _set(self, values: tuple[int, ...] | None) -> list[str]:
         """Return options that set macro sizes in the generated text."""
-        macros = [p.macro for p in self._program.parameters if p.kind == "macro"]
-        return _definitions(macros, self._size_texts(values))
+        texts = self._size_texts(values)
+        macros = {p.macro: texts[p.name] for p in self._program.parameters if p.kind == "macro"}
+        return _definitions(macros)
 
     def _cpu(self, target: Path, values: tuple[int, ...] | None) -> Path:
         variables = target.with_suffix(".hpp")
-        names = self._macros if values is None else ()
-        variables.write_text(size_variables(names, language="c++"), encoding="utf-8")
+        variables.write_text(self._variables(values, "c++"), encoding="utf-8")
         text, branches = instrumented_text(self._program)
         source = target.with_suffix(".cu")
         place = (self._directory / self._program.file).resolve()
@@ -233,11 +239,7 @@ class Builder:
 
     def _original(self, target: Path, values: tuple[int, ...] | None) -> Path:
         program = self._program
-        texts = map(size_variable, self._macros) if values is None else map(str, values)
-        sizes = dict(zip(self._macros, texts, strict=True))
-        names = self._macros if values is None else ()
-        variables = size_variables(names, language="c")
-        included = included_text(program, self._directory, language="c")
+        included = included_text(program, self._directory)
         if has_parts(program):
             included = self._switched(included, target, self._defines(values), "c")
         command = [self._compilers.cc, "-x", "c", "-std=gnu11", *_EXACT, *self._only_called()]
@@ -246,7 +248,12 @@ class Builder:
         source = target.with_suffix(".c")
         for _ in range(2 * _MOST_EXTRA):
             made = original_text(
-                program, included, self._shapes, language="c", sizes=sizes, variables=variables
+                program,
+                included,
+                self._shapes,
+                language="c",
+                sizes=self._size_texts(values),
+                variables=self._variables(values, "c"),
             )
             source.write_text(made.text, encoding="utf-8")
             try:
@@ -259,19 +266,21 @@ class Builder:
     def _numbers(self, target: Path, values: tuple[int, ...] | None) -> Path:
         """Compile the original as C++; after C's preprocessor, which may paste names of types."""
         program = self._program
-        names = [_source_name(program, p.name) for p in program.parameters]
-        sizes = {
-            p.name: str(value)
-            for p, value in zip(program.parameters, values or (), strict=True)
-            if p.kind == "macro"
-        }
-        included = included_text(program, self._directory, language="c++")
-        included = self._switched(included, target, _definitions(names, values or ()), "c++")
-        made = original_text(program, included, self._shapes, language="c++", sizes=sizes)
+        included = included_text(program, self._directory)
+        included = self._switched(included, target, self._defines(values), "c++")
+        made = original_text(
+            program,
+            included,
+            self._shapes,
+            language="c++",
+            sizes=self._size_texts(values),
+            variables=self._variables(values, "c++"),
+        )
         source = target.with_suffix(".cpp")
         source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
+        header = SHIM / "eatss_number.hpp" if values is None else self._precompiled()
         command = [self._compilers.cxx, *_NUMBERS, *self._only_called()]
-        command += ["-include", str(self._precompiled()), "-x", "c++", str(source), "-lm"]
+        command += ["-include", str(header), "-x", "c++", str(source), "-lm"]
         return self._compile(command, target)
 
     def _precompiled(self) -> Path:
@@ -301,8 +310,8 @@ class Builder:
         command = [self._compilers.cc, "-E", "-std=gnu11", *sizes, *self._options(), str(source)]
         text = self._compile(command, expanded).read_text(errors="surrogateescape")
         if language == "c++":
-            text = without_system_headers(text)
-        text = with_switches(text, self._program, self._directory, language)
+            text = with_open_arrays(without_system_headers(text))
+        text = with_switches(text, self._program, self._directory)
         expanded.write_text(text, encoding="utf-8", errors="surrogateescape")
         return f'#include "{expanded}"\n'
 
@@ -409,17 +418,8 @@ def _shortened(said: str) -> str:
     return "\n".join(lines[:4])
 
 
-def _definitions(names: Sequence[str], values: Sequence[str | int]) -> list[str]:
-    pairs = zip(names, map(str, values), strict=True)
+def _definitions(texts: Mapping[str, str]) -> list[str]:
     return [
-        f"-D{name}=({value})" if value[0] == "-" else f"-D{name}={value}" for name, value in pairs
+        f"-D{name}=({text})" if text[0] == "-" else f"-D{name}={text}"
+        for name, text in texts.items()
     ]
-
-
-def _source_name(program: Program, parameter: str) -> str:
-    """Return what a parameter of the program is called in the original."""
-    for entry in program.entries:
-        for argument in entry.arguments:
-            if argument.role == "parameter" and argument.name == parameter:
-                return argument.source_name
-    return parameter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Literal
 
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text
-from eatss.program.tokens import definition, tokens
+from eatss.program.tokens import Token, closing, tokens
 
 _HEAD = {
     "c": "#define EATSS_ANY(k) (eatss_p[k])\n"
@@ -21,7 +21,7 @@ _HEAD = {
     "    __builtin_types_compatible_p(__typeof__(a), __typeof__(&(a)[0]))\n",
     "c++": "#define EATSS_ANY(k) (eatss_any{eatss_p[k]})\n"
     "#define EATSS_IS_POINTER(a, T) eatss_is_pointer(a)\n"
-    "#define EATSS_IS_DECAYED(a) eatss_is_pointer(a)\n",
+    "#define EATSS_IS_DECAYED(a) ((const void *)&(a) != (const void *)&(a)[0])\n",
 }
 
 _SWITCH = r"""
@@ -72,6 +72,12 @@ static int eatss_forget(void)
 """
 """What calls a function of which only a region counts: the region's data are set when it is
 reached, whatever the function did to them before, and it is left where the region ends."""
+
+_ARRAY = re.compile(
+    r"(?P<element>[\w *]*[ *])"
+    r"(?:(?P<name>\w+)|\( ?\*[\w ]*?(?P<pointed>\w+) ?\)) ?(?P<of>\[.*\])"
+)
+"""A parameter that is an array, or a pointer to rows of one."""
 
 _UNUSED_BYTES = 1 << 28
 _PRAGMA = re.compile(r"\s*#\s*pragma\s+(scop|endscop)\b")
@@ -130,19 +136,9 @@ def _is_part(entry: Entry) -> bool:
     return not entry.whole_function or any(a.source == "local" for a in entry.arguments)
 
 
-def included_text(program: Program, directory: Path, *, language: Literal["c", "c++"]) -> str:
-    """Return text that includes the original.
-
-    As C++, which has no arrays of variable size among parameters, integer parameters of the
-    functions are renamed: their names are to be defined as their values.
-    """
-    path = (directory / program.original.file).absolute()
-    if language == "c" or all(parameter.kind == "macro" for parameter in program.parameters):
-        return f'#include "{path}"\n'
-    body = path.read_text(encoding="utf-8", errors="surrogateescape")
-    for entry in program.entries:
-        body = _renamed(body, entry)
-    return f'#line 1 "{path}"\n{body}\n'
+def included_text(program: Program, directory: Path) -> str:
+    """Return text that includes the original."""
+    return f'#include "{(directory / program.original.file).absolute()}"\n'
 
 
 def original_text(
@@ -208,7 +204,7 @@ def _call_text(
     return text + "}\n"
 
 
-def with_switches(expanded: str, program: Program, directory: Path, language: str) -> str:
+def with_switches(expanded: str, program: Program, directory: Path) -> str:
     """Return preprocessed text in which the regions of parts of functions can be run alone.
 
     What stands for the pragmas takes no line of its own.
@@ -230,7 +226,7 @@ def with_switches(expanded: str, program: Program, directory: Path, language: st
             number, entry = parts.get(region, (0, None))
             enters = pragma[1] == "scop" and entry is not None
             lines.append(
-                _entered(number, entry, language) if enters and entry is not None
+                _entered(number, entry) if enters and entry is not None
                 else f"{{ if (eatss_running == {number}) eatss_leave(); }}" if entry is not None
                 else ""
             )  # fmt: skip
@@ -250,12 +246,10 @@ def without_system_headers(expanded: str) -> str:
     return "\n".join(kept) + "\n"
 
 
-def _entered(number: int, entry: Entry, language: str) -> str:
+def _entered(number: int, entry: Entry) -> str:
     """Return a block that gives the variables of a region their values if it is awaited."""
     text = f"{{ if (eatss_awaited == {number}) {{ eatss_enter();"
     for k, argument in enumerate(entry.arguments):
-        if argument.role == "parameter" and (language == "c++" or not argument.reads):
-            continue
         if not argument.reads and not argument.writes:
             continue
         name, given = argument.source_name, f"eatss_given[{k}]"
@@ -343,17 +337,61 @@ def _passed(entry: Entry, shape: CallShape) -> str:
     return ", ".join(texts)
 
 
-def _renamed(text: str, entry: Entry) -> str:
-    """Return a C text in which the integer parameters of an entry's function have other names."""
-    names = {a.source_name for a in entry.arguments if a.role == "parameter"}
-    function = definition(tokens(text), entry.function)
-    parameters = () if function is None else function.parameters
-    for k in reversed(range(len(parameters))):
-        last = k + 1 == len(parameters) or parameters[k + 1].text == ","
-        if last and parameters[k].text in names:
-            place = parameters[k].start
-            text = f"{text[:place]}eatss_given_{text[place:]}"
-    return text
+def with_open_arrays(text: str) -> str:
+    """Return preprocessed C with pointers in place of arrays among the parameters of functions.
+
+    C++ has no arrays of variable size there, but in functions: what an array was is declared where
+    the body begins, on the same line.
+    """
+    found = [token for token in tokens(text) if token.kind != "directive"]
+    pieces: list[str] = []
+    done = place = 0
+    while place < len(found):
+        if found[place].text not in ("(", "{"):
+            place += 1
+            continue
+        close = closing(found, place)
+        if found[place].text == "(":
+            body = ""
+            for parameter in _parted(found[place + 1 : close]):
+                taken, declared = _open_array(text, parameter)
+                pieces += [text[done : parameter[0].start], taken]
+                done, body = parameter[-1].end, body + declared
+            if [token.text for token in found[close + 1 : close + 2]] == ["{"]:
+                pieces += [text[done : found[close + 1].end], body]
+                done = found[close + 1].end
+        place = close + 1
+    return "".join((*pieces, text[done:]))
+
+
+def _parted(parameters: Sequence[Token]) -> list[Sequence[Token]]:
+    """Return the tokens of each parameter."""
+    depth, first, found = 0, 0, []
+    for place, token in enumerate(parameters):
+        depth += (token.text in "([{") - (token.text in ")]}")
+        if token.text == "," and depth == 0:
+            found.append(parameters[first:place])
+            first = place + 1
+    return [one for one in (*found, parameters[first:]) if one]
+
+
+def _open_array(text: str, parameter: Sequence[Token]) -> tuple[str, str]:
+    """Return what a function takes for a parameter, and what declares it in its body.
+
+    ``double A[n][m]`` and ``double (*A)[m]`` are pointers to rows.
+    """
+    whole = text[parameter[0].start : parameter[-1].end]
+    match = _ARRAY.fullmatch(" ".join(whole.split()))
+    if match is None:
+        return whole, ""
+    element, pointed, extents = match["element"].strip(), match["pointed"], match["of"]
+    name = pointed or match["name"]
+    if not pointed:
+        extents = extents[extents.index("]") + 1 :].strip()
+    if not extents:
+        return f"{element} *{name}", ""
+    declared = f" {element} (*{name}){extents} = ({element} (*){extents})eatss_of_{name};"
+    return f"const void *eatss_of_{name}", declared
 
 
 def gpu_text(program: Program, directory: Path) -> str:

@@ -17,6 +17,8 @@ from eatss.program import (
     Program,
 )
 from eatss.verify import Verification, verify
+from eatss.verify.build import Builder
+from eatss.verify.sources import with_open_arrays
 from tests.examples import with_long
 from tests.plans import kernel_code, one_launch, plan
 
@@ -109,6 +111,34 @@ def test_a_sum_split_over_threads_is_equal_within_the_bound(folder: Folder) -> N
     assert max(result.worst_error for result in found.results) > 0
     assert all(result.bound < 1e-11 for result in found.results)
     assert sum(result.loose for result in found.results) == 0
+
+
+def test_one_library_serves_all_sizes(folder: Folder, tmp_path: Path) -> None:
+    place = folder(program(SUM_CU, SUM_ARGUMENTS, reassociates=True), SUM_C)
+    builder = Builder(program(SUM_CU, SUM_ARGUMENTS), place, tmp_path, "cpu", None)
+    for built in (builder.original, builder.numbers):
+        assert built({"N": 3}) == built({"N": 4})
+
+
+@pytest.mark.parametrize(
+    ("c", "cpp"),
+    [
+        ("void f(int n, double *A, double b);", "void f(int n, double *A, double b);"),
+        ("void f(int n, double A[restrict n]) { }", "void f(int n, double *A) { }"),
+        (
+            "void f(int n, const double A[n][2 * (n + 1)])\n{ }",
+            "void f(int n, const void *eatss_of_A)\n"
+            "{ const double (*A)[2 * (n + 1)] = (const double (*)[2 * (n + 1)])eatss_of_A; }",
+        ),
+        (
+            "void f(int n, float (*restrict A)[n], int (*g)(int)) { double B[n]; }",
+            "void f(int n, const void *eatss_of_A, int (*g)(int))"
+            " { float (*A)[n] = (float (*)[n])eatss_of_A; double B[n]; }",
+        ),
+    ],
+)
+def test_arrays_among_parameters_are_pointers_where_cpp_has_none(c: str, cpp: str) -> None:
+    assert with_open_arrays(c) == cpp
 
 
 def test_a_split_sum_that_is_said_to_keep_its_order_is_wrong(folder: Folder) -> None:
