@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isinf, isnan
+from math import isfinite, isinf, isnan
 
 from eatss.cuda.halves import type_text
 from eatss.scops import ElementType, Literal
@@ -25,7 +25,7 @@ _LIMITS = {
 
 
 def literal_text(literal: Literal) -> str:
-    """Return a literal; the least integers and infinity, which have no spelling, as sums."""
+    """Return a literal; what has no spelling (the least integers, infinity, NaN) is computed."""
     text = literal.text
     if literal.element_type.is_floating:
         return _floating(literal)
@@ -79,12 +79,10 @@ def _integer(literal: Literal) -> int | None:
 
 
 def _floating(literal: Literal) -> str:
-    is_float = literal.element_type is ElementType.FLOAT
-    digits = literal.text.rstrip("fF") if is_float and "inf" not in literal.text else literal.text
+    text, is_float = literal.text, literal.element_type is ElementType.FLOAT
+    digits = text[:-1] if is_float and text[-1] in "fF" and text != "inf" else text
     try:
-        infinite = isinf(float(digits.removesuffix("f") if "inf" in digits else digits))
+        value = float(digits)
     except ValueError:
-        return literal.text
-    if not infinite:
-        return literal.text
-    return _INFINITY[literal.element_type]
+        return text  # hexadecimal
+    return text if isfinite(value) else constant_text(value, literal.element_type)

@@ -19,6 +19,8 @@ from eatss.frontend.codes import Code
 from eatss.frontend.not_affine import (
     NotAffineError,
     Reason,
+    Unknown,
+    has_product,
     not_affine,
     product_of_variables,
 )
@@ -52,6 +54,7 @@ class AffineReader:
         self.active: dict[Variable, str] = {}
         self.ranges = RangeProver(algebra)
         self.scalars: dict[Variable, Value] = {}
+        self.unknown: dict[Variable, Unknown] = {}
         self._depth = 0
         self._inner: dict[NodeKind, Callable[[Node, isl.Set], Value]] = {
             NodeKind.BINARY: self._binary,
@@ -104,7 +107,7 @@ class AffineReader:
                 )  # fmt: skip
             yield
         except NonLinearError:
-            raise product_of_variables(node) from None
+            raise self.product_in(node) from None
         except TooManyPiecesError:
             raise NotAffineError(
                 node, Reason.OWN, "expression has too many cases", code=Code.TOO_COMPLEX,
@@ -112,6 +115,14 @@ class AffineReader:
             ) from None  # fmt: skip
         finally:
             self._depth -= 1
+
+    def product_in(self, whole: Node) -> NotAffineError:
+        """Return the error for an expression with a product, or with a scalar that is one."""
+        for part in whole.preorder() if not has_product(whole) else ():
+            value = self.scalars.get(variable) if (variable := self._symbols.of(part)) else None
+            if isinstance(value, Poly) and not value.is_linear:
+                return NotAffineError(part, Reason.NON_AFFINE, f"'{part.name}' is {value} here")
+        return product_of_variables(whole)
 
     # -- integers -----------------------------------------------------------------
 
@@ -184,17 +195,17 @@ class AffineReader:
         self.ranges.used_parameters.setdefault(variable.unique_name, variable)
         return Poly.unknown(variable.unique_name)
 
-    @staticmethod
-    def _data(node: Node, variable: Variable) -> NotAffineError:
-        if variable.first_write is not None and variable.is_scalar:
+    def _data(self, node: Node, variable: Variable) -> NotAffineError:
+        why = self.unknown.get(variable)
+        if why is not None:
+            return why.at(node)
+        if variable.is_scalar and (variable.is_local or variable.first_write is not None):
             return NotAffineError(
                 node,
                 Reason.OWN,
-                f"'{node.name}' is written in the region, and not known here as an affine "
-                "expression of counters and parameters",
+                f"'{node.name}' is set in the region, and what it is here is not known",
                 code=Code.BOUND_WRITTEN,
-                hint="write its expression here, set it to one before in each round of the loop, "
-                "or compute it before #pragma scop if it does not change",
+                hint="set it to an affine expression of counters and parameters before",
             )
         return NotAffineError(node, Reason.DATA, f"'{node.name}' is data")
 
@@ -253,6 +264,8 @@ class AffineReader:
             return self.value(operand, domain)
         value = self._ring(operand, domain)
         fits = source.minimum >= target.minimum and source.maximum <= target.maximum
+        if not target.signed and target.bits < 32 and not fits:
+            return division.low_bits(self, value, target.bits, domain)
         if target.signed and not fits:
             self.ranges.check(node, value, domain)
         return value

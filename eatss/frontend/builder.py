@@ -15,7 +15,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.exits import Exits
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.loops import LoopReader
+from eatss.frontend.loops import Header, LoopReader
 from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
@@ -23,7 +23,7 @@ from eatss.frontend.refusals import REFUSED_STATEMENTS
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of, written_name
-from eatss.frontend.tree import BODIES, Node, NodeKind
+from eatss.frontend.tree import BODIES, LOOPS, Node, NodeKind
 from eatss.frontend.types import TypeClass
 from eatss.frontend.updates import (
     Guard,
@@ -62,7 +62,7 @@ class StatementReader:
         self._affine = affine
         self._reporter = reporter
         self._loops = LoopReader(symbols, affine, reporter)
-        self.scalars = ScalarValues(symbols, affine, self._loops)
+        self.scalars = ScalarValues(symbols, affine, self._loops, reporter)
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
@@ -103,8 +103,8 @@ class StatementReader:
         if kind is NodeKind.ASSIGN:
             return self._assignments(node, frame, position)
         here = replace(frame, positions=(*frame.positions, position))
-        if kind is NodeKind.FOR:
-            self._for(node, here)
+        if kind in LOOPS:
+            (self._for if kind is NodeKind.FOR else self._while)(node, here)
         elif kind in (NodeKind.BREAK, NodeKind.CONTINUE):
             self._leave(node, frame)
         elif kind is not NodeKind.EMPTY:
@@ -131,16 +131,45 @@ class StatementReader:
         is_set = counter is not None and counter.kind is NodeKind.NAME
         sets = self._symbols.of(counter) if counter is not None and is_set else None
         with self.ppcg.loop(sets):
-            self._loop(node, frame)
+            try:
+                header = self._loops.header(node)
+            except RefusedError:
+                self._refused_loop(node, frame)
+            else:
+                self._loop(node, header, frame)
 
-    def _loop(self, node: Node, frame: Frame) -> None:
-        try:
-            header = self._loops.header(node)
-        except RefusedError:
-            self.scalars.forget(node)
-            self._inside_refused(node, frame)
-            self.scalars.forget(node)
+    def _while(self, node: Node, frame: Frame) -> None:
+        header = self.scalars.header(node, frame.domain)
+        self.ppcg.wholes.append(self._reporter.quoted(node.children[0]))
+        with self.ppcg.loop(None):
+            if isinstance(header, Header):
+                self._loop(node, header, frame)
+                return
+            self._refuse_while(node, header)
+            self._refused_loop(node, frame)
+
+    def _refuse_while(self, node: Node, why: str) -> None:
+        test, name = node.children[0], node.op or node.kind.name.lower()
+        if test.kind is NodeKind.INT and test.value:
+            self._reporter.error(
+                Code.ENDLESS_LOOP, node, f"{name} loop has no condition that ends it",
+                "give it one; 'if (…) break;' counts as one at the start of its body only",
+            )  # fmt: skip
             return
+        self._reporter.error(
+            Code.LOOP_FORM if node.op else Code.WHILE_LOOP,
+            node,
+            f"condition {self._reporter.quoted(test)} of a {name} loop {why}",
+            "set a scalar before, change it by a constant in each round, and compare it with an "
+            "affine bound",
+        )
+
+    def _refused_loop(self, node: Node, frame: Frame) -> None:
+        self.scalars.forget(node)
+        self._inside_refused(node, frame)
+        self.scalars.forget(node)
+
+    def _loop(self, node: Node, header: Header, frame: Frame) -> None:
         variable = header.variable
         if variable in self._affine.active:
             self._reporter.error(
@@ -156,18 +185,27 @@ class StatementReader:
         inner = replace(frame, loops=(*frame.loops, level))
         rounds = self.scalars.enter(header, frame.domain)
         with self._counter(variable, name):
+            if header.counted is not None:
+                self.scalars.begin(rounds, name, frame.domain)
             try:
                 domain = self._loops.iterations(header, name, frame.domain)
             except RefusedError:
                 with self._doubt(), self._left(None):
-                    self._sequence([header.body], inner, 0)
+                    self._sequence(header.round, inner, 0)
                 self.scalars.forget(node)
                 return
             self.scalars.begin(rounds, name, domain)
             exits = Exits(counter=name, sign=sign, guards=len(frame.guards))
             first = len(self.statements)
+            inner = replace(inner, domain=domain)
             with self._left(exits):
-                self._sequence([header.body], replace(inner, domain=domain), 0)
+                position = self._sequence([header.body], inner, 0)
+            if header.after is not None:
+                if exits.left is not None:
+                    self.scalars.forget(header.body)
+                if exits.broken is not None:
+                    inner = replace(inner, domain=_coalesced(domain.subtract(exits.broken)))
+                self._sequence([header.after], inner, position)
             self.statements[first:] = [
                 replace(raw, domain=exits.before(raw.domain, self._affine.algebra))
                 for raw in self.statements[first:]
@@ -380,7 +418,7 @@ class StatementReader:
                 "declare variables only",
             )  # fmt: skip
             return position
-        known = self.scalars.after(node, frame.domain)
+        known = self._known_after(node, frame)
         if self._refuses_storage(node, variable) or not node.children:
             self.scalars.note(node, None)
             return position
@@ -407,6 +445,10 @@ class StatementReader:
         self._assign(node, node, Store(value=node.children[0], operator=""), here)
         self.scalars.note(node, known)
         return position + 1
+
+    def _known_after(self, node: Node, frame: Frame) -> Value | None:
+        with self._affine.ranges.stating():
+            return self.scalars.after(node, frame.domain)
 
     def _mark(self, node: Node) -> None:
         mark_index_expressions(node, self._symbols, self._affine.scalars)
@@ -436,7 +478,7 @@ class StatementReader:
                     value = _with_innermost(value, inner.children[0])
                 update = Store(value=value, operator=node.op)
             self._mark(node if update.value is None else update.value)
-            known = self.scalars.after(node, frame.domain)
+            known = self._known_after(node, frame)
             self._assign(node, target, update, frame, known)
             self.scalars.note(node, known)
             return

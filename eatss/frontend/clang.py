@@ -83,6 +83,25 @@ def children(cursor: Any) -> list[Any]:
     return found
 
 
+def parts_of_for(loop: Any, parts: list[Any]) -> list[int] | None:
+    """Return which of start, condition and increment the parts of a ``for`` are, 0, 1 or 2.
+
+    ``None`` where its text does not say so, as within a macro.
+    """
+    open_brackets, ends = 0, []
+    for token in loop.get_tokens():
+        text = token.spelling
+        if text == ";" and open_brackets == 1:
+            ends.append(token.extent.start.offset)
+        open_brackets += (text == "(") - (text == ")")
+        if len(ends) == 2 or (text == ")" and open_brackets == 0):
+            break
+    if len(ends) != 2:
+        return None
+    places = [sum(part.extent.start.offset > end for end in ends) for part in parts]
+    return places if len(set(places)) == len(places) else None
+
+
 def is_invalid(declaration: Any) -> bool:
     """Return whether clang found an error in a declaration."""
     return bool(conf.lib.clang_isInvalidDeclaration(declaration))

@@ -76,10 +76,10 @@ def _of_bits(reader: OperandReader, node: Node, value: Value, mask: int, domain:
     algebra = reader.algebra
     common: Value = Poly.constant(0)
     for low, high in runs:
-        above = value if high is None else _low_bits(reader, value, high, domain)
+        above = value if high is None else low_bits(reader, value, high, domain)
         common = algebra.add(common, above)
         if low:
-            common = algebra.add(common, _low_bits(reader, value, low, domain), -1)
+            common = algebra.add(common, low_bits(reader, value, low, domain), -1)
     if node.op == "&":
         return common
     both = algebra.add(value, Poly.constant(mask))
@@ -102,7 +102,8 @@ def _runs_of_ones(mask: int) -> list[tuple[int, int | None]]:
     return runs
 
 
-def _low_bits(reader: OperandReader, value: Value, bits: int, domain: isl.Set) -> Value:
+def low_bits(reader: OperandReader, value: Value, bits: int, domain: isl.Set) -> Value:
+    """Return ``value mod 2^bits``, which is the value where that is proven to be one of them."""
     algebra = reader.algebra
     within = algebra.at_least(value, Poly.constant(0)).intersect(
         algebra.at_least(Poly.constant((1 << bits) - 1), value)

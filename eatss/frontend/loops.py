@@ -9,7 +9,7 @@ import islpy as isl
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.not_affine import NotAffineError, has_product, product_of_variables
+from eatss.frontend.not_affine import NotAffineError, has_product
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, counter_of
@@ -23,16 +23,32 @@ from eatss.isl_names import (
     without_parameter,
 )
 
+_ENDLESS = "a loop that '!=' ends would not end otherwise"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The counter of a loop, what is added to it per iteration, and its parts."""
+    """The counter of a loop, what is added to it per iteration, and its parts.
+
+    Of a ``while``, the counter is a scalar, ``counted``, as it is at the start of each round;
+    ``first`` is what it is before the loop. ``after`` runs at the end of each round, and
+    ``runs_first`` says that the first one is not tested.
+    """
 
     variable: Variable
     start: Node
     condition: Node
     step: int
     body: Node
+    after: Node | None = None
+    counted: Variable | None = None
+    first: Value | None = None
+    runs_first: bool = False
+
+    @property
+    def round(self) -> list[Node]:
+        """What a round runs."""
+        return [self.body] if self.after is None else [self.body, self.after]
 
 
 class LoopReader:
@@ -188,6 +204,8 @@ class LoopReader:
             start = self.start(header, outer)
             reached = self._from_start(header, name, start, outer)
             holds = self._end(header, name, start, outer, reached)
+            if header.runs_first:
+                holds = holds.union(self._algebra.equal(Poly.unknown(name), start))
             domain = reached.intersect(holds)
         except NotAffineError as error:
             whole = header.condition if self._within(error.node, header.condition) else header.start
@@ -195,7 +213,7 @@ class LoopReader:
             raise RefusedError from None
         except NonLinearError:
             whole = header.start if has_product(header.start) else header.condition
-            self._reporter.not_affine(product_of_variables(whole), whole, Place.BOUND)
+            self._reporter.not_affine(self._affine.product_in(whole), whole, Place.BOUND)
             raise RefusedError from None
         except TooManyPiecesError:
             self._reporter.error(
@@ -214,6 +232,8 @@ class LoopReader:
 
     def start(self, header: Header, outer: isl.Set) -> Value:
         """Return what the counter is at first, whether it is active or not."""
+        if header.first is not None:
+            return header.first
         active = self._affine.active
         name = active.pop(header.variable, None)
         try:
@@ -228,21 +248,26 @@ class LoopReader:
         The counter is not active. ``None``: the form is another one, or a bound is not affine.
         """
         condition = header.condition
-        if condition.kind is not NodeKind.BINARY or abs(header.step) != 1:
+        counter = header.counted or header.variable
+        operators = ("<", "<=", "!=") if header.step > 0 else (">", ">=", "!=")
+        if condition.op not in operators or abs(header.step) != 1:
             return None
-        if self._symbols.of(_converted(condition.children[0])) is not header.variable:
-            return None
-        if condition.op not in (("<", "<=") if header.step > 0 else (">", ">=")):
+        if self._symbols.of(_converted(condition.children[0])) is not counter:
             return None
         try:
-            start = self._affine.value(header.start, outer)
+            start = self.start(header, outer)
             end = self._affine.value(condition.children[1], outer)
         except NotAffineError:
             return None
         if not isinstance(start, Poly) or not isinstance(end, Poly):
             return None
         between = end.plus(start, -1).scaled(header.step)
-        return between.plus(Poly.constant(1 if condition.op in ("<=", ">=") else 0))
+        count = between.plus(Poly.constant(1 if condition.op in ("<=", ">=") else 0))
+        if header.runs_first and not self._affine.ranges.proven(
+            outer, self._algebra.at_least(count, Poly.constant(1))
+        ):
+            return None
+        return count
 
     def _from_start(self, header: Header, name: str, start: Value, outer: isl.Set) -> isl.Set:
         """Return where the counter is the start plus a multiple of the stride."""
@@ -367,10 +392,12 @@ class LoopReader:
         rest = self._algebra.add(left, self._algebra.scale(counter, unit), -1)
         end = self._algebra.scale(self._algebra.add(right, rest, -1), unit)
         up = header.step > 0
-        before = self._algebra.at_least(end, start) if up else self._algebra.at_least(start, end)
+        gap = self._algebra.add(end, start, -1) if up else self._algebra.add(start, end, -1)
+        least = Poly.constant(abs(header.step) if header.runs_first else 0)
         distance = self._algebra.add(end, self._algebra.function(start), -1)
         meets = self._algebra.modulo(distance, abs(header.step)).zero_set()
-        if not self._affine.ranges.proven(outer, before.intersect(meets)):
+        ends = self._algebra.at_least(gap, least).intersect(meets)
+        if not self._affine.ranges.proven_or_stated(outer, ends, _ENDLESS):
             sign = "<" if up else ">"
             self._refuse(
                 Code.NOT_EQUAL,

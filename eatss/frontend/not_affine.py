@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
 from eatss.frontend.codes import Code
 from eatss.frontend.tree import Node, NodeKind
@@ -34,6 +35,20 @@ class NotAffineError(Exception):
         self.message = message
         self.code = code
         self.hint = hint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """Why the value of a scalar that a region sets is not known; a ``code`` only for ``OWN``."""
+
+    reason: Reason
+    message: str
+    code: Code | None = None
+    hint: str | None = None
+
+    def at(self, node: Node) -> NotAffineError:
+        """Return the error where the scalar is read."""
+        return NotAffineError(node, self.reason, self.message, code=self.code, hint=self.hint)
 
 
 _EFFECT = (

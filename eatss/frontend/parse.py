@@ -36,6 +36,7 @@ from eatss.frontend.findings import Findings
 from eatss.frontend.large_stack import on_large_stack
 from eatss.frontend.lexical_checks import Guard
 from eatss.frontend.options import FrontendOptions, FrontendResult
+from eatss.frontend.plain import plain
 from eatss.frontend.ppcg_count import killed_after
 from eatss.frontend.regions import PlacedRegion, Region, find_pragmas, pair_pragmas, place_region
 from eatss.frontend.report import Reporter
@@ -223,7 +224,7 @@ def _read_region(
     nodes = without_unused_labels(
         [read_tree(cursor, types) for cursor in placed.statements], placed.function
     )
-    nodes = inlined(nodes, placed.function, types)
+    nodes = plain(inlined(nodes, placed.function, types), types)
     symbols = SymbolTable(types)
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))

@@ -13,6 +13,14 @@ class Poly:
 
     terms: dict[Monomial, int]
 
+    def __str__(self) -> str:
+        text = ""
+        for monomial, coefficient in sorted(self.terms.items(), key=lambda term: -len(term[0])):
+            factors = [str(abs(coefficient))] * (abs(coefficient) != 1 or not monomial)
+            sign = (" - " if coefficient < 0 else " + ") if text else "-" * (coefficient < 0)
+            text += sign + "*".join([*factors, *monomial])
+        return text or "0"
+
     @classmethod
     def constant(cls, value: int) -> Poly:
         """Build a constant."""

@@ -8,8 +8,6 @@ from eatss.frontend.tree import NodeKind
 _AROUND = "put #pragma scop before the loop"
 
 REFUSED_STATEMENTS: dict[NodeKind, tuple[Code, str, str]] = {
-    NodeKind.WHILE: (Code.WHILE_LOOP, "while loop", "write a for loop with affine bounds"),
-    NodeKind.DO: (Code.WHILE_LOOP, "do loop", "write a for loop with affine bounds"),
     NodeKind.GOTO: (Code.GOTO, "goto", "use for and if"),
     NodeKind.LABEL: (Code.GOTO, "label", "use for and if"),
     NodeKind.BREAK: (Code.BREAK, "break of no loop of the region", _AROUND),

@@ -137,7 +137,7 @@ class Reporter:
             message = f"{said} is not affine: {error.message}"
         if self.offsets(error.node) != self.offsets(whole):
             message += f" ({self.quoted(error.node)})"
-        self.error(code, error.node, message, _HINTS[code])
+        self.error(code, error.node, message, error.hint or _HINTS[code])
 
 
 _COMMENT_OR_STRING = re.compile(

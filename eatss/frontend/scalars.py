@@ -18,18 +18,20 @@ Values of types that may wrap are known only where they provably do not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import islpy as isl
 
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
+from eatss.frontend.codes import Code
 from eatss.frontend.loops import Header, LoopReader
-from eatss.frontend.not_affine import NotAffineError
+from eatss.frontend.not_affine import NotAffineError, Reason, Unknown
 from eatss.frontend.polynomial import Poly
+from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import LEAVING, Node, NodeKind, leaves
 from eatss.frontend.values import (
     NonLinearError,
     TooManyPiecesError,
@@ -39,7 +41,8 @@ from eatss.frontend.values import (
 )
 
 _WRITES = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.VARIABLE)
-_LEAVES = (NodeKind.BREAK, NodeKind.CONTINUE, NodeKind.GOTO, NodeKind.RETURN)
+_SKIPS = LEAVING - {NodeKind.BREAK}
+_TESTS = (NodeKind.IF, NodeKind.WHILE, NodeKind.DO)
 _JUMPS = (NodeKind.LABEL, NodeKind.GOTO, NodeKind.SWITCH)
 _NO_VALUE = (NotAffineError, NonLinearError, TooManyPiecesError)
 _ITSELF = "itself"
@@ -71,7 +74,10 @@ class Rounds:
 class ScalarValues:
     """What is known of scalars; :attr:`AffineReader.scalars` holds it for those who read names."""
 
-    def __init__(self, symbols: SymbolTable, affine: AffineReader, loops: LoopReader) -> None:
+    def __init__(
+        self, symbols: SymbolTable, affine: AffineReader, loops: LoopReader, reporter: Reporter
+    ) -> None:
+        self._quoted = reporter.quoted
         self._symbols = symbols
         self._affine = affine
         self._algebra = affine.algebra
@@ -88,7 +94,7 @@ class ScalarValues:
                 self._add(node.children[1:])
             elif node.kind is NodeKind.FOR:
                 self._add(node.children[:-1])
-            elif node.kind is NodeKind.IF or _is_count(node):
+            elif node.kind in _TESTS or _is_count(node):
                 self._add(node.children[:1])
         before = -1
         while before != len(self._followed):
@@ -143,11 +149,33 @@ class ScalarValues:
         variable = self._written(node)
         if variable not in self._followed:
             return None
+        assert variable is not None
         try:
             value = self._new_value(node, self._values.get(variable), domain)
-            return value if value is not None and self._fits(variable, value, domain) else None
+        except NotAffineError as error:
+            self._affine.unknown[variable] = self._set_to(variable, node, error)
+            return None
         except _NO_VALUE:
             return None
+        if value is None or self._fits(variable, value, domain):
+            return value
+        self._affine.unknown[variable] = _beyond_type(variable)
+        return None
+
+    def _set_to(self, variable: Variable, node: Node, error: NotAffineError) -> Unknown:
+        """Return that a scalar is set to what is not affine, or why what it is set to is not."""
+        cause = self._symbols.of(error.node)
+        if cause is not None and cause in self._affine.unknown:
+            return self._affine.unknown[cause]
+        if error.reason is Reason.OWN:
+            return Unknown(
+                reason=error.reason, message=error.message, code=error.code, hint=error.hint
+            )
+        what = f"'{variable.name}' is set to {self._quoted(node.children[-1])}"
+        return Unknown(
+            reason=error.reason,
+            message=what if error.reason is Reason.DATA else f"{what}, {error.message}",
+        )
 
     def _new_value(self, node: Node, before: Value | None, domain: isl.Set) -> Value | None:
         if node.kind is NodeKind.VARIABLE or (node.kind is NodeKind.ASSIGN and not node.op):
@@ -174,7 +202,7 @@ class ScalarValues:
         if kind.bits <= 32:
             most = Poly.constant(kind.maximum)
             holds = holds.intersect(self._algebra.at_least(most, value))
-        return ranges.proven(domain, holds)
+        return ranges.proven_or_stated(domain, holds)
 
     def note(self, node: Node, value: Value | None) -> None:
         """Note what a statement has set."""
@@ -187,12 +215,20 @@ class ScalarValues:
             self._values.pop(variable, None)
         else:
             self._values[variable] = value
+            self._affine.unknown.pop(variable, None)
             self.known.add(variable)
 
     def forget(self, node: Node) -> None:
         """Note that any statement below a node may have run, or not."""
         for variable in self._all_written(node):
             self._put(variable, None)
+            if node.kind is NodeKind.IF and variable in self._followed:
+                self._affine.unknown[variable] = self._chosen_by(variable, node.children[0])
+
+    def _chosen_by(self, variable: Variable, test: Node) -> Unknown:
+        return Unknown(
+            reason=Reason.DATA, message=f"'{variable.name}' is set under {self._quoted(test)}"
+        )
 
     def _all_written(self, node: Node) -> set[Variable]:
         found = (self._written(part) for part in node.preorder())
@@ -227,23 +263,63 @@ class ScalarValues:
 
     # -- loops ----------------------------------------------------------------------
 
+    def header(self, loop: Node, outer: isl.Set) -> Header | str:
+        """Return the header of a ``while`` that counts a scalar of its condition, or why not."""
+        condition, body, after = loop.children
+        if _reads_memory(condition):
+            return "depends on data"
+        before = self.now()
+        written = self._all_written(loop)
+        named = {self._symbols.of(part) for part in condition.preorder()}
+        tested = [one for one in self._symbols.variables if one in named & written]
+        for variable in written:
+            self._put(variable, None)
+        steps = {one: self._step(one, body, after, outer) for one in tested if one in before}
+        self.restore(before)
+        for variable, step in steps.items():
+            amount = None if step is None else step.constant_value
+            if amount and variable in self._followed:
+                return Header(
+                    variable=replace(variable),
+                    start=condition,
+                    condition=condition,
+                    step=amount,
+                    body=body,
+                    after=after,
+                    counted=variable,
+                    first=before[variable],
+                    runs_first=loop.kind is NodeKind.DO,
+                )
+        for variable in tested:
+            if variable in before:
+                return (
+                    f"does not end as it counts: not all rounds add the same to '{variable.name}'"
+                )
+            return f"does not end as it counts: '{variable.name}' has no value before that is known"
+        return "names nothing that the loop changes"
+
     def enter(self, header: Header, outer: isl.Set) -> Rounds:
         """Come to a loop: what its rounds set is not known in its header."""
         before = self.now()
-        written = self._all_written(header.body)
+        written = set[Variable]().union(*map(self._all_written, header.round))
         for variable in written:
             self._put(variable, None)
         steps: dict[Variable, Poly] = {}
         turns: dict[Variable, tuple[int, ...]] = {}
-        if not _leaves(header.body):
-            for variable in written & self._followed & before.keys():
-                step = self._net(variable, [header.body], outer)
-                if step is not None:
-                    steps[variable] = step
-                    continue
+        for variable in written & self._followed & before.keys():
+            step = self._step(variable, header.body, header.after, outer)
+            if step is not None:
+                steps[variable] = step
+            elif not leaves(header.body) and header.after is None:
                 numbers = self._turns(variable, header.body, before[variable], outer)
                 if numbers:
                     turns[variable] = numbers
+        others = written & self._followed - steps.keys() - turns.keys()
+        if not leaves(header.body, _SKIPS):
+            steps |= self._steps_together(others & before.keys(), header, outer)
+        for variable in others - steps.keys():
+            if variable in before:
+                self._affine.unknown[variable] = self._why_not_counted(variable, header)
         return Rounds(
             header=header,
             outer=outer,
@@ -252,6 +328,58 @@ class ScalarValues:
             steps=steps,
             turns=turns,
         )
+
+    def _steps_together(
+        self, variables: Iterable[Variable], header: Header, domain: isl.Set
+    ) -> dict[Variable, Poly]:
+        """Return what each round adds to scalars that it sets from one another."""
+        at_first = {one: Poly.unknown(f"{_ITSELF} {k}") for k, one in enumerate(variables)}
+        if not at_first:
+            return {}
+        before = self.now()
+        self._values.update(at_first)
+        last = self._at_end(header.round, domain)
+        self.restore(before)
+        found = {}
+        for variable, value in at_first.items():
+            then = last.get(variable)
+            change = then.plus(value, -1) if isinstance(then, Poly) else None
+            if change is not None and not any(one.startswith(_ITSELF) for one in change.unknowns):
+                found[variable] = change
+        return found
+
+    def _why_not_counted(self, variable: Variable, header: Header) -> Unknown:
+        """Return why it is not known what a scalar is at the start of a round."""
+        todo: list[tuple[Node, Node | None]] = [(node, None) for node in header.round]
+        while todo:
+            node, test = todo.pop()
+            if self._written(node) is variable:
+                if test is not None:
+                    return self._chosen_by(variable, test)
+                if node.kind is NodeKind.ASSIGN and _reads_memory(node.children[1]):
+                    return Unknown(
+                        reason=Reason.DATA,
+                        message=f"{self._quoted(node)} sets '{variable.name}'",
+                    )
+            is_choice = node.kind is NodeKind.IF and _reads_memory(node.children[0])
+            inside = node.children[0] if is_choice else test
+            todo.extend((child, inside) for child in reversed(node.children))
+        counter = (header.counted or header.variable).name
+        return Unknown(
+            reason=Reason.NON_AFFINE,
+            message=f"rounds of the loop that counts '{counter}' do not all add the same number "
+            f"to '{variable.name}'",
+            hint="a packed triangle has no affine subscripts, a matrix has; what has an affine "
+            "value in each round can be set to it (k = 2 * i)",
+        )
+
+    def _step(
+        self, variable: Variable, body: Node, after: Node | None, domain: isl.Set
+    ) -> Poly | None:
+        """Return what each round adds to a scalar, be it left or not."""
+        if leaves(body, _SKIPS) and variable in self._all_written(body):
+            return None
+        return self._net(variable, [body] if after is None else [body, after], domain)
 
     def _turns(
         self, variable: Variable, body: Node, before: Value, domain: isl.Set
@@ -278,7 +406,9 @@ class ScalarValues:
     def begin(self, rounds: Rounds, name: str, domain: isl.Set) -> None:
         """Note what is known at the start of a round, whose counter is called ``name``."""
         header = rounds.header
-        if not rounds.written or _leaves(header.body):
+        if header.counted is not None:
+            self._put(header.counted, Poly.unknown(name))
+        if not rounds.written:
             return
         try:
             start = self._loops.start(header, rounds.outer)
@@ -286,13 +416,16 @@ class ScalarValues:
         except _NO_VALUE:
             return
         for variable, step in rounds.steps.items():
+            if variable is header.counted:
+                continue
             before = rounds.before[variable]
-            self._put(
-                variable, self._counted(variable, before, step, distance, header.step, domain)
-            )
+            with self._affine.ranges.stating():
+                value = self._counted(variable, before, step, distance, header.step, domain)
+            self._put(variable, value)
         for variable, turns in rounds.turns.items():
             self._put(variable, self._in_turn(turns, distance, header.step))
-        self._from_rounds_before(rounds, name, start, domain)
+        if not leaves(header.body):
+            self._from_rounds_before(rounds, name, start, domain)
 
     def _in_turn(self, turns: tuple[int, ...], distance: Value, stride: int) -> Value | None:
         """Return what a scalar is that has the same values again after some rounds."""
@@ -311,7 +444,7 @@ class ScalarValues:
         earlier = Poly.unknown(name).plus(Poly.constant(header.step), -1)
         values: dict[Variable, tuple[Value, ...]] = {}  # in the first rounds, and in later ones
         for _ in range(_MAX_DISTANCE):
-            last = self._at_end(header.body, domain)
+            last = self._at_end(header.round, domain)
             for variable in rounds.written & rounds.before.keys() - self._values.keys():
                 then = last.get(variable)
                 if isinstance(then, Poly):
@@ -339,7 +472,9 @@ class ScalarValues:
         """Note what is known after a loop."""
         for variable in rounds.written:
             self._put(variable, None)
-        count = self._loops.rounds(rounds.header, rounds.outer) if rounds.steps else None
+        if not rounds.steps or leaves(rounds.header.body, LEAVING - _SKIPS):
+            return
+        count = self._loops.rounds(rounds.header, rounds.outer)
         if count is None:
             return
         for variable, step in rounds.steps.items():
@@ -371,9 +506,12 @@ class ScalarValues:
             else:
                 return None
             value = self._algebra.add(before, change)
-            return value if self._fits(variable, value, domain) else None
         except _NO_VALUE:
             return None
+        if self._fits(variable, value, domain):
+            return value
+        self._affine.unknown[variable] = _beyond_type(variable)
+        return None
 
     def _total(self, before: Value, step: Poly, count: Poly, outer: isl.Set) -> Value | None:
         constant = step.constant_value
@@ -393,10 +531,11 @@ class ScalarValues:
             domain, self._algebra.at_least(count, Poly.constant(0)), _OTHERWISE
         )
 
-    def _at_end(self, body: Node, domain: isl.Set) -> dict[Variable, Value]:
+    def _at_end(self, nodes: Sequence[Node], domain: isl.Set) -> dict[Variable, Value]:
         """Return what is known after a round of which nothing but plain statements is followed."""
         before = self.now()
-        self._run(body, domain)
+        for node in nodes:
+            self._run(node, domain)
         last = self.now()
         self.restore(before)
         return last
@@ -457,6 +596,16 @@ class ScalarValues:
         return None if _ITSELF in change.unknowns else change
 
 
+def _beyond_type(variable: Variable) -> Unknown:
+    kind = variable.shape.element
+    return Unknown(
+        reason=Reason.OWN,
+        message=f"'{variable.name}' may leave the range of its type '{kind.spelling}'",
+        code=Code.NARROW_OVERFLOW if kind.signed else Code.UNSIGNED_WRAP,
+        hint="use int or long",
+    )
+
+
 def _is_count(node: Node) -> bool:
     """Return whether a statement adds a constant to a variable."""
     if node.kind is NodeKind.STEP:
@@ -465,5 +614,5 @@ def _is_count(node: Node) -> bool:
     return is_sum and node.children[1].kind is NodeKind.INT
 
 
-def _leaves(body: Node) -> bool:
-    return any(node.kind in _LEAVES for node in body.preorder())
+def _reads_memory(node: Node) -> bool:
+    return any(part.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE) for part in node.preorder())

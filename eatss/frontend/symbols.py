@@ -132,15 +132,21 @@ class SymbolTable:
                 self._mark_counter(node)
         for node in nodes:
             self._mark_written(node)
-        self._name_variables()
+        tests = [n.children[0] for n in nodes if n.kind in (NodeKind.WHILE, NodeKind.DO)]
+        self._name_variables({self.of(part) for test in tests for part in test.preorder()})
 
-    def _name_variables(self) -> None:
-        """Give parameters and data their names; counters get theirs loop by loop."""
+    def _name_variables(self, tested: set[Variable | None]) -> None:
+        """Give parameters and data their names; counters get theirs loop by loop.
+
+        What a ``while`` tests leaves its name to the loop.
+        """
         for variable in self.variables:
             if variable.is_local and variable.role is Role.PARAMETER:
                 variable.role = Role.DATA
             if variable.role is not Role.COUNTER:
-                variable.unique_name = self.names.take(variable.name)
+                is_tested = variable in tested and variable.role is Role.DATA
+                name = f"{variable.name}_value" if is_tested else variable.name
+                variable.unique_name = self.names.take(name)
 
     def of(self, node: Node) -> Variable | None:
         """Return the variable a name stands for."""

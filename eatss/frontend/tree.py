@@ -84,6 +84,11 @@ _TYPELESS = frozenset(
     }
 )  # fmt: skip
 
+_CONSTANTS = frozenset(
+    f"__builtin_{name}{suffix}" for name in ("inf", "huge_val", "nan") for suffix in ("", "f")
+)
+"""What ``INFINITY``, ``HUGE_VAL`` and ``NAN`` call."""
+
 # What a statement that holds other statements may have as its body.
 BODIES = _TYPELESS | {NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL}
 
@@ -124,6 +129,25 @@ class Node:
             node = stack.pop()
             yield node
             stack.extend(reversed(node.children))
+
+
+LOOPS = frozenset({NodeKind.FOR, NodeKind.WHILE, NodeKind.DO})
+LEAVING = frozenset({NodeKind.BREAK, NodeKind.CONTINUE, NodeKind.GOTO, NodeKind.RETURN})
+
+
+def leaves(body: Node, kinds: frozenset[NodeKind] = LEAVING) -> bool:
+    """Return whether the body of a loop has a statement of some kinds that leaves its rounds."""
+    todo = [(body, kinds)]
+    while todo:
+        node, wanted = todo.pop()
+        if node.kind in wanted:
+            return True
+        if node.kind in LOOPS:
+            wanted -= {NodeKind.BREAK, NodeKind.CONTINUE}
+        elif node.kind is NodeKind.SWITCH:
+            wanted -= {NodeKind.BREAK}
+        todo.extend((child, wanted) for child in node.children)
+    return False
 
 
 def read_tree(cursor: Any, types: TypeTable) -> Node:
@@ -177,7 +201,8 @@ def _read(cursor: Any, types: TypeTable) -> tuple[Node | None, list[Any]]:
         return None, children
     if clang_kind is CursorKind.UNEXPOSED_EXPR:
         return _read_unexposed(cursor, children, types)
-    kind = _KINDS.get(clang_kind, NodeKind.OTHER)
+    is_constant = clang_kind is CursorKind.CALL_EXPR and cursor.spelling in _CONSTANTS
+    kind = NodeKind.FLOAT if is_constant else _KINDS.get(clang_kind, NodeKind.OTHER)
     if clang_kind in (CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR):
         return _read_binary(cursor, types), children
     if clang_kind is CursorKind.UNARY_OPERATOR:

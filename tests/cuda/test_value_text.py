@@ -41,6 +41,9 @@ def integer_expressions() -> st.SearchStrategy[str]:
         st.sampled_from(["i", "n", "i + 1", "n - i", "2 * i - n", "i / 3", "i % 4 == 1", "i < 5"]),
         # too small for an affine expression of them to overflow, which C leaves undefined
         st.sampled_from(["0", "1", "7", "3u", "5L", "9UL", "'\\n'", "0x6"]),
+        st.sampled_from(
+            ["(U[i] ^ UINT_MAX)", "SHRT_MIN", "isnan(B[i])", "isfinite(A[i])", "isinf(B[i])"]
+        ),
         st.sampled_from(["(I[i] ^ LEAST)", "(L[i] ^ MANY)", "(MANY > I[i])"]),
         st.sampled_from(["(int) (B[i] * 8.0)", "(short) (A[i] * 9)", "(long) B[i]"]),
     )
@@ -86,6 +89,7 @@ def floating_expressions() -> st.SearchStrategy[str]:
     leaves = st.one_of(
         st.sampled_from(["A[i]", "B[i]", "A[n - 1 - i]", "B[n - 1 - i]", "alpha", "beta"]),
         st.sampled_from(["0.2", "0.2f", "1.", ".5F", "1e-3", "HALF", "0x1p-4", "3e38f * 10"]),
+        st.sampled_from(["INFINITY", "-HUGE_VAL", "FLT_MAX", "DBL_MIN", "DBL_EPSILON"]),
         st.sampled_from(["i * 0.1", "n / 3.0f", "(double) i", "(float) (n - i)"]),
         integers.map(lambda text: f"(double) ({text})"),
     )
@@ -130,6 +134,8 @@ def statements(draw: st.DrawFn) -> tuple[str, str, str]:
 HEAD = """\
 #include <stdio.h>
 #include <stdlib.h>
+#include <float.h>
+#include <limits.h>
 #include <math.h>
 #define MANY 2147483648
 #define HALF 0.5f

@@ -317,24 +317,25 @@ def _touch(text: str) -> Touch:
 # -- the same from a Scop ----------------------------------------------------------------
 
 
-def instances_of(scop: Scop, values: dict[str, int]) -> list[Instance]:
+def instances_of(scop: Scop, values: dict[str, int], *, valued: bool = True) -> list[Instance]:
     """List the statement instances of a scop in the order of its schedule.
 
-    Subscripts of delinearised arrays are put together again by the sizes in the extents.
+    Where they are not ``valued``, the value of each is 0. Subscripts of delinearised arrays are put
+    together again by the sizes in the extents.
     """
     timed: list[tuple[tuple[int, ...], Instance]] = []
     for statement in scop.statements:
         number = source_number(statement)
-        schedule = points_of_map(_fixed(statement.schedule, values))
+        schedule = points_of_map(with_values(statement.schedule, values))
         touched = [
             {
                 point: flat(scop.array(access.array), element, values)
-                for point, element in points_of_map(_fixed(access.relation, values)).items()
+                for point, element in points_of_map(with_values(access.relation, values)).items()
             }
             for access in statement.accesses
         ]
         value = _affine_part(statement.value)
-        domain = points_of_set(_fixed(statement.domain, values))
+        domain = points_of_set(with_values(statement.domain, values))
         assert set(schedule) == set(domain)
         for point in domain:
             touches = tuple(
@@ -345,7 +346,7 @@ def instances_of(scop: Scop, values: dict[str, int]) -> list[Instance]:
                 statement=number,
                 counters=point,
                 touches=touches,
-                value=_evaluate(value, point, values),
+                value=_evaluate(value, point, values) if valued else 0,
             )
             timed.append((schedule[point], instance))
         assert all(set(elements) == set(domain) for elements in touched)
@@ -359,7 +360,8 @@ def source_number(statement: Statement) -> int:
     return int(statement.name[1:])
 
 
-def _fixed(piece: _Piece, values: dict[str, int]) -> _Piece:
+def with_values(piece: _Piece, values: dict[str, int]) -> _Piece:
+    """Give parameters their values."""
     for name, value in values.items():
         at = piece.find_dim_by_name(isl.dim_type.param, name)
         if at >= 0:

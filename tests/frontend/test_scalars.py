@@ -70,23 +70,30 @@ def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str, only: Only, eq
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "code", "reason"),
     [
-        f"{LOOP} {{ a[k] = 0; k = i; }}",  # what was it before?
-        f"k = 0; {LOOP} {{ if (c[i] > 0) k++; b[k] = 0; }}",
-        f"k = 0; {LOOP} {{ if (i > 5) continue; a[k] = 0; k++; }}",
-        f"k = 0; {LOOP} for (j = 0; j <= i; j++) {{ a[k] = 0; k++; }}",
-        f"k = 0; {LOOP} {{ a[k] = 0; k += c[i]; }}",
-        f"k = 0; {LOOP} {{ if (c[i]) k = 1; a[k] = 0; }}",
-        f"{LOOP} k = i; a[k] = 0;",
-        f"s = 0; {LOOP} {{ a[s] = 0; s += 2; }}",  # beyond its type
-        f"u = 5; {LOOP} {{ a[u] = 0; u--; }}",
+        (f"{LOOP} {{ a[k] = 0; k = i; }}", "F032", "what it is here is not known"),  # at first
+        (f"k = 0; {LOOP} {{ if (c[i] > 0) k++; b[k] = 0; }}", "F015", "set under 'c[i] > 0'"),
+        (f"k = 0; {LOOP} if (c[i] > 0) a[k++] = 0;", "F015", "set under 'c[i] > 0'"),
+        (f"k = 0; {LOOP} {{ if (i > 5) continue; a[k] = 0; k++; }}", "F012", "do not all add"),
+        (f"k = 0; {LOOP} for (j = 0; j <= i; j++) {{ a[k] = 0; k++; }}", "F012", "not all add"),
+        (f"k = 0; {LOOP} {{ a[k] = 0; k += c[i]; }}", "F015", "'k += c[i]' sets 'k'"),
+        (f"k = 0; {LOOP} {{ if (c[i]) k = 1; a[k] = 0; }}", "F015", "set under 'c[i]'"),
+        (f"{LOOP} {{ k = c[i]; a[k] = 0; }}", "F015", "'k' is set to 'c[i]'"),
+        (f"{LOOP} {{ k = i * i; j = k + 1; a[j % 3] = 0; }}", "F012", "'j' is i*i + 1 here"),
+        (f"{LOOP} k = i; a[k] = 0;", "F032", "what it is here is not known"),
+        (f"s = 0; {LOOP} {{ a[s] = 0; s += 200; }}", "F037", "leave the range of its type 'short'"),
+        (f"{LOOP} {{ s = 9 * i; a[s] = 0; }}", "F037", "may not fit type 'short'"),
+        (f"u = 5; {LOOP} {{ a[u] = 0; u--; }}", "F036", "leave the range of its type"),
+        (f"{LOOP} {{ u = i - 1; a[u] = 0; }}", "F036", "may be negative"),
+        (f"k = 0; {LOOP} for (j = 0; j < m; j++) {{ a[k % 9] = 0; k++; }}", "F012", "'k' is i*m"),
     ],
 )
-def test_a_scalar_that_is_not_known_is_refused(body: str) -> None:
+def test_a_scalar_that_is_not_known_is_refused(body: str, code: str, reason: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_source(function(body))
-    assert {one.code for one in caught.value.diagnostics} == {"EATSS-F032"}
+    assert {one.code for one in caught.value.diagnostics} == {f"EATSS-{code}"}
+    assert all(reason in one.message for one in caught.value.diagnostics), str(caught.value)
 
 
 def test_each_arm_begins_with_what_was_known_before(only: Only, equal: Equal) -> None:

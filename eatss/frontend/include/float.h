@@ -13,5 +13,11 @@
 #define DBL_EPSILON __DBL_EPSILON__
 #define DBL_MIN __DBL_MIN__
 #define DBL_MAX __DBL_MAX__
+#define FLT_MIN_EXP __FLT_MIN_EXP__
+#define FLT_MAX_EXP __FLT_MAX_EXP__
+#define DBL_MIN_EXP __DBL_MIN_EXP__
+#define DBL_MAX_EXP __DBL_MAX_EXP__
+#define FLT_TRUE_MIN __FLT_DENORM_MIN__
+#define DBL_TRUE_MIN __DBL_DENORM_MIN__
 
 #endif

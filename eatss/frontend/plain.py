@@ -1,0 +1,272 @@
+"""Rewrites statements into plainer ones that do the same, before anything reads them.
+
+    a[k++] = b[i];                            a[k] = b[i]; k++;
+    for (i = n; i-- > 0;) …                   i = n; while (i > 0) { i--; … } i--;
+    for (i = 0, k = 1; i < n; i++, k += 2) …  k = 1; for (i = 0; i < n; i++) { … k += 2; }
+    while (1) { if (i >= n) break; … }        while (!(i >= n)) { … }
+
+A ``WHILE`` or ``DO`` has three children from here on: its condition, its body, and what runs after
+each round, ``continue`` or not. What has no plainer form stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eatss.frontend import clang
+from eatss.frontend.symbols import counter_of, written_name
+from eatss.frontend.tree import LOOPS, Node, NodeKind, leaves
+from eatss.frontend.types import TypeTable
+
+_SIMPLE = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.DECLARATIONS)
+
+
+def plain(nodes: Sequence[Node], types: TypeTable) -> list[Node]:
+    """Return statements that do what others do, in plain forms."""
+    rewriter = _Rewriter(types)
+    return [one for node in nodes for one in rewriter.statements(node)]
+
+
+class _Rewriter:
+    def __init__(self, types: TypeTable) -> None:
+        self._types = types
+
+    def statements(self, node: Node) -> list[Node]:
+        """Return what stands for a statement."""
+        if node.kind is NodeKind.COMPOUND:
+            node.children = [one for child in node.children for one in self.statements(child)]
+        elif node.kind is NodeKind.IF:
+            node.children[1:] = [self._one(arm) for arm in node.children[1:]]
+        elif node.kind in LOOPS:
+            return self._loop(node)
+        elif node.kind in _SIMPLE:
+            return self._without_steps(node)
+        elif node.kind is NodeKind.BINARY and node.op == ",":
+            return [one for part in node.children for one in self.statements(part)]
+        return [node]
+
+    def _one(self, node: Node) -> Node:
+        return self._block(node, self.statements(node))
+
+    def _block(self, place: Node, statements: Sequence[Node]) -> Node:
+        if len(statements) == 1:
+            return statements[0]
+        block = Node(NodeKind.COMPOUND, place.cursor, self._types.none)
+        block.children = list(statements)
+        return block
+
+    def _without_steps(self, node: Node) -> list[Node]:
+        """Take ``++`` and ``--`` of scalars out of a statement.
+
+        Where another part names the scalar, C does not say which value that has.
+        """
+        before: list[Node] = []
+        after: list[Node] = []
+        for step in [one for one in _steps(node) if one is not node]:
+            if _names(node, step.children[0]) == 1:
+                (after if step.op.startswith("post") else before).append(_taken_out(step))
+        return [*before, node, *after]
+
+    # -- loops --------------------------------------------------------------------------
+
+    def _loop(self, node: Node) -> list[Node]:
+        first: list[Node] = []
+        last: list[Node] = []
+        if node.kind is NodeKind.FOR and self._complete(node):
+            self._leading_breaks(node, 1, 3)
+            first, node = self._header(node)
+        elif node.kind is NodeKind.WHILE:
+            node.children.append(self._empty(node))
+            self._leading_breaks(node, 0, 1)
+        elif node.kind is NodeKind.DO:
+            node.children = [*reversed(node.children), self._empty(node)]
+        if node.kind is not NodeKind.FOR:
+            last = self._steps_of_condition(node, is_seen=not _declares(first, node.children[0]))
+        at = 1 if node.kind is not NodeKind.FOR else -1
+        node.children[at] = self._one(node.children[at])
+        return [*first, node, *last]
+
+    def _empty(self, place: Node) -> Node:
+        return Node(NodeKind.EMPTY, place.cursor, self._types.none)
+
+    def _complete(self, node: Node) -> bool:
+        """Give a ``for`` all its four parts; return whether that was possible."""
+        if len(node.children) == 4:
+            return True
+        there = clang.parts_of_for(node.cursor, [child.cursor for child in node.children[:-1]])
+        if there is None:
+            return False
+        parts = [self._empty(node), self._number(node, 1), self._empty(node)]
+        for at, part in zip(there, node.children[:-1], strict=True):
+            parts[at] = part
+        node.children = [*parts, node.children[-1]]
+        return True
+
+    def _number(self, place: Node, value: int) -> Node:
+        return Node(NodeKind.INT, place.cursor, self._types.int32, value=value, pure_index=True)
+
+    def _header(self, node: Node) -> tuple[list[Node], Node]:
+        """Return what comes before a ``for``, and a loop: a ``for`` of one counter if possible."""
+        start, condition, increment, body = node.children
+        is_plain = increment.kind in (NodeKind.STEP, NodeKind.ASSIGN)
+        if counter_of(node) is not None and is_plain and not list(_steps(condition)):
+            return [], node
+        starts, increments = list(self._parts(start)), list(self._parts(increment))
+        kept = _Kept.of(starts, condition, increments, body)
+        if kept is not None:
+            others = [one for one in increments if one is not kept.increment]
+            node.children = [
+                kept.start, condition, kept.increment, self._block(body, [body, *others])
+            ]  # fmt: skip
+            return [one for one in starts if one is not kept.start], node
+        loop = Node(NodeKind.WHILE, node.cursor, self._types.none, op="for")
+        loop.children = [condition, body, self._block(increment, increments)]
+        return starts, loop
+
+    def _parts(self, node: Node) -> Iterator[Node]:
+        """Yield the parts of a start or an increment, one after the other."""
+        if node.kind is NodeKind.DECLARATIONS:
+            for child in node.children:
+                part = Node(NodeKind.DECLARATIONS, child.cursor, self._types.none)
+                part.children = [child]
+                yield part
+        elif node.kind is not NodeKind.EMPTY:
+            yield from self.statements(node)
+
+    def _leading_breaks(self, loop: Node, test: int, body: int) -> None:
+        """Make the condition of an endless loop of the ``break`` that its body begins with."""
+        condition, inside = loop.children[test], loop.children[body]
+        is_endless = condition.kind is NodeKind.INT and condition.value != 0
+        if is_endless and inside.kind is NodeKind.COMPOUND and _breaks(inside.children[:1]):
+            first, *inside.children = inside.children
+            left = first.children[0]
+            loop.children[test] = Node(
+                NodeKind.UNARY, left.cursor, self._types.int32, [left], op="!"
+            )
+
+    def _steps_of_condition(self, loop: Node, *, is_seen: bool) -> list[Node]:
+        """Take ``i--`` out of a condition; return what runs after the loop.
+
+        Args:
+            loop: the loop.
+            is_seen: whether something behind the loop may see the scalar.
+        """
+        condition, body, after = loop.children
+        steps = list(_steps(condition))
+        if len(steps) != 1 or _names(condition, steps[0].children[0]) != 1:
+            return []
+        if leaves(body, frozenset({NodeKind.BREAK})) and is_seen:
+            return []
+        (step,) = steps
+        tests_before = step.op.startswith("post")
+        taken = _taken_out(step)
+        if tests_before is (loop.kind is NodeKind.DO):
+            op = "+" if taken.op.endswith("++") is not tests_before else "-"
+            scalar = Node(NodeKind.NAME, step.cursor, step.type, name=step.name)
+            scalar.declaration = step.declaration
+            step.kind, step.op, step.name, step.declaration = NodeKind.BINARY, op, "", None
+            step.type = step.type if step.type.bits >= 32 else self._types.int32
+            step.children = [scalar, self._number(step, 1)]
+        if condition is step:
+            condition = Node(NodeKind.BINARY, step.cursor, self._types.int32, op="!=")
+            condition.children = [step, self._number(step, 0)]
+        if loop.kind is NodeKind.DO:
+            loop.children = [condition, body, self._block(after, [after, taken])]
+            return []
+        loop.children = [condition, self._block(body, [taken, body]), after]
+        return [_again(taken)] if is_seen else []
+
+
+class _Kept:
+    """The start and the increment of the one counter that a ``for`` keeps."""
+
+    def __init__(self, start: Node, increment: Node) -> None:
+        self.start = start
+        self.increment = increment
+
+    @classmethod
+    def of(
+        cls, starts: Sequence[Node], condition: Node, increments: Sequence[Node], body: Node
+    ) -> _Kept | None:
+        """Return the counter, if all others may be set before the loop and after its body."""
+        if list(_steps(condition)) or leaves(body, frozenset({NodeKind.CONTINUE})):
+            return None
+        for at, start in enumerate(starts):
+            name = _set_by(start)
+            if name is None or not _names(condition, name):
+                continue
+            own = [one for one in increments if _is_set(one, name)]
+            others = (written_name(one) for one in increments if one not in own)
+            if any(one is not None and _names(condition, one) for one in others):
+                return None
+            later = increments[increments.index(own[0]) + 1 :] if own else ()
+            if len(own) == 1 and not any(_names(one, name) for one in (*starts[at + 1 :], *later)):
+                return cls(start, own[0])
+        return None
+
+
+def _set_by(start: Node) -> Node | None:
+    """Return the name that a start sets or declares."""
+    if start.kind is NodeKind.DECLARATIONS:
+        return start.children[0] if start.children[0].children else None
+    target = written_name(start)
+    return target if target is not None and start.op == "" else None
+
+
+def _is_set(node: Node, name: Node) -> bool:
+    target = written_name(node)
+    return target is not None and bool(target.declaration == name.declaration)
+
+
+def _names(whole: Node, name: Node) -> int:
+    """Return how often a part of a tree names a variable."""
+    return sum(
+        part.kind is NodeKind.NAME and part.declaration == name.declaration
+        for part in whole.preorder()
+    )
+
+
+def _declares(first: Sequence[Node], condition: Node) -> bool:
+    """Return whether statements declare the scalars that a condition steps."""
+    declared = [one.children[0] for one in first if one.kind is NodeKind.DECLARATIONS]
+    return bool(declared) and all(
+        any(part.declaration == one.declaration for one in declared)
+        for step in _steps(condition)
+        for part in step.children
+    )
+
+
+def _steps(node: Node) -> Iterator[Node]:
+    """Yield each ``++`` and ``--`` of an integer scalar that is computed whenever a node is."""
+    todo = [node]
+    while todo:
+        part = todo.pop()
+        is_step = part.kind is NodeKind.STEP and part.type.is_integer
+        if is_step and part.children[0].kind is NodeKind.NAME:
+            yield part
+            continue
+        is_choice = part.kind is NodeKind.CONDITIONAL or part.op in ("&&", "||")
+        todo.extend(reversed(part.children[:1] if is_choice else part.children))
+
+
+def _taken_out(step: Node) -> Node:
+    """Leave the scalar in the place of a step; return the step as a statement."""
+    (scalar,) = step.children
+    taken = Node(NodeKind.STEP, step.cursor, step.type, [scalar], op=step.op)
+    step.kind, step.name, step.declaration = NodeKind.NAME, scalar.name, scalar.declaration
+    step.children, step.op = [], ""
+    return taken
+
+
+def _again(step: Node) -> Node:
+    return Node(NodeKind.STEP, step.cursor, step.type, list(step.children), op=step.op)
+
+
+def _breaks(first: Sequence[Node]) -> bool:
+    """Return whether a statement is ``if (c) break;``."""
+    if not first or first[0].kind is not NodeKind.IF or len(first[0].children) != 2:
+        return False
+    arm = first[0].children[1]
+    while arm.kind is NodeKind.COMPOUND and len(arm.children) == 1:
+        (arm,) = arm.children
+    return arm.kind is NodeKind.BREAK
