@@ -315,7 +315,7 @@ class StatementReader:
             _ = reader.read(test)
         except RefusedError:
             reader.failed = True
-        if reader.failed or self._reads_behind_affine(test, frame.domain):
+        if reader.failed:
             with self._doubt():
                 return self._sequence(arms, frame, position)
         found = update_of(node)
@@ -328,35 +328,6 @@ class StatementReader:
             here = replace(frame, positions=(*frame.positions, position))
             self._assign(node, target, update, here)
         return position + 1
-
-    def _reads_behind_affine(self, test: Node, domain: isl.Set) -> bool:
-        """Refuse ``i == n - 1 || a[i + 1] > 0``: what it reads depends on what stands before.
-
-        Accesses of a condition count wherever it is computed, so ``a[n]`` would count as read.
-        """
-        for node in test.preorder():
-            if node.kind is not NodeKind.BINARY or node.op not in ("&&", "||"):
-                continue
-            left, right = node.children
-            if not any(part.kind is NodeKind.SUBSCRIPT for part in right.preorder()):
-                continue
-            if left.pure_index and self._is_affine(left, domain):
-                self._reporter.error(
-                    Code.DATA_DEPENDENT_CONDITION,
-                    node,
-                    f"condition reads memory only where {self._reporter.quoted(left)} "
-                    f"{'holds' if node.op == '&&' else 'does not hold'}",
-                    "write an if of its own for what depends on counters and sizes only",
-                )
-                return True
-        return False
-
-    def _is_affine(self, test: Node, domain: isl.Set) -> bool:
-        try:
-            self._affine.condition(test, domain)
-        except NotAffineError:
-            return False
-        return True
 
     def _guard(self, node: Node, test: Node, frame: Frame, position: int) -> int:
         """Read the statements of an ``if``, each under its condition.

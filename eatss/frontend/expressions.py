@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import islpy as isl
 
@@ -57,6 +58,13 @@ _INDEX_INNER = frozenset(
 )
 
 
+_TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
+
+
+def _reads_memory(node: Node) -> bool:
+    return any(part.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE) for part in node.preorder())
+
+
 def mark_index_expressions(
     root: Node, symbols: SymbolTable, known: Container[Variable] = ()
 ) -> None:
@@ -107,6 +115,9 @@ class ExpressionReader:
             return affine
         spine: list[Node] = []
         while node.kind is NodeKind.BINARY and node.op != ",":
+            node = self._with_guards(node)
+            if node.kind is not NodeKind.BINARY:
+                break
             self._check_arithmetic(node)
             spine.append(node)
             node = node.children[0]
@@ -134,6 +145,33 @@ class ExpressionReader:
             return self._affine.condition(test, self._domain)
         except NotAffineError:
             return None
+
+    def _with_guards(self, node: Node) -> Node:
+        """Return ``x && y`` as ``x ? y != 0 : 0``, and ``||`` likewise, where ``x`` guards reads.
+
+        That is where ``x`` is affine: what ``y`` reads is read only where ``x`` says so.
+        """
+        if node.op not in ("&&", "||"):
+            return node
+        left, parts = node, []
+        while left.kind is NodeKind.BINARY and left.op == node.op:
+            parts.append(left.children[1])
+            left = left.children[0]
+        guards = [self._affine_condition(part) is not None for part in (*parts[1:], left)]
+        reads = [_reads_memory(part) for part in parts]
+        if not any(guard and any(reads[: k + 1]) for k, guard in enumerate(guards)):
+            return node
+        zero = Node(NodeKind.INT, node.cursor, node.type, value=0, pure_index=True)
+        known = replace(zero, value=int(node.op == "||"))
+        last = parts[0]
+        found = last if last.op in _TRUTHS else replace(node, op="!=", children=[last, zero])
+        for part, is_guard in zip((*parts[1:], left), guards, strict=True):
+            if is_guard:
+                arms = [found, known] if node.op == "&&" else [known, found]
+                found = replace(node, kind=NodeKind.CONDITIONAL, op="", children=[part, *arms])
+            else:
+                found = replace(node, children=[part, found])
+        return found
 
     def choose(
         self,

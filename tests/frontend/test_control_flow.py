@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from types import ModuleType
 
 import islpy as isl
 import pytest
@@ -166,12 +168,57 @@ def test_elements_that_may_not_be_there_are_told(
         assert not warnings_of(LOOP + body)
 
 
-@pytest.mark.parametrize(
-    "test", ["i == n - 1 || A[i + 1] > 0", "A[i] > 0 || (i > 0 && A[i - 1] > 0)"]
-)
-def test_elements_that_a_condition_reads_behind_another_are_not_read_everywhere(
-    refused: Callable[..., tuple[Diagnostic, ...]], test: str
+Outcome = tuple[frozenset[int], frozenset[bool]]
+"""What a condition reads, and which values it may have."""
+
+
+def leaf(rng: random.Random) -> tuple[str, Callable[[int, int], Outcome]]:
+    """Write a comparison; say what C may read at ``i`` of ``n``."""
+    kind, number = rng.choice(["above", "below", "read", "read"]), rng.randint(0, 3)
+    if kind == "read":
+        both = frozenset([True, False])
+        return f"A[i + {number - 2}] > 0", lambda i, _: (frozenset([i + number - 2]), both)
+    if kind == "above":
+        return f"i > {number}", lambda i, _: (frozenset(), frozenset([i > number]))
+    return f"i < n - {number}", lambda i, n: (frozenset(), frozenset([i < n - number]))
+
+
+def condition(rng: random.Random, depth: int = 0) -> tuple[str, Callable[[int, int], Outcome]]:
+    """Write a condition whose left operands are comparisons."""
+    kind = rng.choice(["leaf"] * (depth > 0) + ["!", "&&", "||", "&&", "||"] * (depth < 3))
+    if kind == "leaf":
+        return leaf(rng)
+    if kind == "!":
+        inner, of_inner = condition(rng, depth + 1)
+        return f"!({inner})", lambda i, n: (
+            of_inner(i, n)[0], frozenset(not value for value in of_inner(i, n)[1])
+        )  # fmt: skip
+    (left, of_left), (right, of_right) = leaf(rng), condition(rng, depth + 1)
+
+    def joined(i: int, n: int) -> Outcome:
+        (reads, values), goes_on = of_left(i, n), kind == "&&"
+        if goes_on not in values:
+            return reads, values
+        more, others = of_right(i, n)
+        return reads | more, (values - {goes_on}) | others
+
+    return f"({left} {kind} {right})", joined
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.samples(12)
+def test_a_condition_reads_what_c_may_read(
+    region: Region, random_programs: ModuleType, seed: int
 ) -> None:
-    (found,) = refused(LOOP + f"if ({test}) s = A[i];")
-    assert found.code == "EATSS-F017"
-    assert "reads memory only where" in found.message
+    text, reads_at = condition(random.Random(seed))
+    stores = ("if (%s) p[i] = 1; else p[i] = 2;", "p[i] = %s ? s : 2.0;", "p[i] += 3 * %s;")
+    scop, n = region(LOOP + stores[seed % 3] % text), 6
+    found: dict[int, set[int]] = {}
+    for access in (one for statement in scop.statements for one in statement.reads):
+        if access.array == "A":
+            relation = random_programs.with_values(access.relation, {"n": n})
+            for (at,), (element,) in random_programs.points_of_map(relation).items():
+                found.setdefault(at, set()).add(element)
+    may_read = [reads_at(i, n)[0] for i in range(n)]
+    if any(may_read):  # what is never read counts as read everywhere
+        assert [found.get(i, set()) for i in range(n)] == may_read, text
