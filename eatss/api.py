@@ -327,5 +327,5 @@ def _generated(
         limit = choosing.shared_limit_bytes(profile)
         decided = session.recipe(chosen, profile, replace(wanted, shared_limit_bytes=limit))
     program = session.generate(decided, profile, chosen)
-    warnings = session.of(decided).warnings
-    return FoundProgram(program=program, warnings=warnings, lasting=lasting)
+    told = None if chosen is None else session.expected(chosen, decided, profile)
+    return FoundProgram.of(program, session.of(decided).warnings, told, lasting=lasting)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.sizes import sizes_of
-from eatss.analysis.work import instances_of
+from eatss.analysis.work import bytes_of, instances_of
 from eatss.diagnostics import Diagnostic
 from eatss.polyhedral.program import ScheduledScop
 from eatss.program_sizes import ProgramSize
@@ -78,3 +78,11 @@ class AnalysedProgram:
         ]
         instances = [one for one in found if one is not None]
         return sum(instances) if len(instances) == len(found) else None
+
+    @property
+    def host_bytes(self) -> dict[str, int]:
+        """How many bytes of each array those statements touch, as far as they can be counted."""
+        found: dict[str, int] = {}
+        for scop in self.scops:
+            found |= bytes_of(scop.scheduled.scop, scop.scheduled.host_statements)
+        return found

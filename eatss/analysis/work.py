@@ -217,6 +217,27 @@ def instances_of(scop: Scop, statements: Sequence[str]) -> int | None:
     return None if None in found else sum(one for one in found if one is not None)
 
 
+def bytes_of(scop: Scop, statements: Sequence[str]) -> dict[str, int]:
+    """Return the bytes of arrays that statements of a region touch, as far as they are counted."""
+    sizes = _Sizes(tuple(parameter_values(scop).items()))
+    touched: dict[str, isl.Set] = {}
+    for statement in map(scop.statement, statements):
+        for access in statement.accesses:
+            if scop.array(access.array).n_dims:
+                elements = access.relation.intersect_domain(statement.domain).range()
+                before = touched.get(access.array)
+                touched[access.array] = elements if before is None else before.union(elements)
+    found = {
+        array: sizes.number(elements.intersect_params(scop.context))
+        for array, elements in touched.items()
+    }
+    return {
+        array: count * scop.array(array).element_type.size_bytes
+        for array, count in found.items()
+        if count is not None
+    }
+
+
 def _arithmetic(
     scop: Scop, statement: Statement, along: list[frozenset[str]], moving: tuple[str, ...]
 ) -> Arithmetic:

@@ -31,6 +31,7 @@ from eatss.calls.signature import CallSignature, signature_of, sizes_of
 from eatss.calls.sizes import infer_sizes, whole_number
 from eatss.calls.streams import KEYWORD, stream_of_call, wait_for_others, written_on
 from eatss.diagnostics import EatssError, input_error
+from eatss.expected_run import ExpectedRun
 from eatss.frontend.options import DtypeName
 from eatss.gpu import GpuProfile
 from eatss.measurement.launches import refusal
@@ -55,13 +56,14 @@ _MOST_CUBINS = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallInfo:
     """What a callable has made so far: programs selected and generated, sizes they are ready for,
-    sets of arguments that are told apart, and CUDA graphs kept.
+    sets of arguments that are told apart, CUDA graphs kept, and what is expected of the programs.
     """  # noqa: D205
 
     programs: int
     plans: int
     seen: int
     graphs: int
+    expected: tuple[ExpectedRun, ...] = ()
 
 
 class ArraySpec(NamedTuple):
@@ -216,6 +218,9 @@ class JitFunction(Shown):
             plans=len(self._plans) + len(self._hosts),
             seen=len(self._known),
             graphs=sum(plan.graphs for plan in self._plans.values()),
+            expected=tuple(
+                one.expected for one in self._programs.values() if one.expected is not None
+            ),
         )
 
     def clear(self) -> None:

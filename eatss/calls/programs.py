@@ -258,7 +258,7 @@ def _generated(job: CodeJob) -> FoundProgram:
 
     volume = job.choosing.volume_name()
     session = Session(job.source, job.reading, volume=volume, code=True)
-    recipe, lasting = job.recipe, True
+    recipe, lasting, told = job.recipe, True, None
     if recipe is None:
         sized = Session(job.source, at_sizes(session, job.sizes), volume=volume, code=True)
         try:
@@ -266,11 +266,12 @@ def _generated(job: CodeJob) -> FoundProgram:
         except InputError as error:
             if error.code not in _LOOPS_EMPTY:
                 raise
+            sized = session
             selection, recipe = _decided(session, session, job)
         lasting = selection.optimal == "proven"
+        told = sized.expected(selection, recipe, job.profile)
     program = session.generate(recipe, job.profile)
-    warnings = session.of(recipe).warnings
-    return FoundProgram(program=program, warnings=warnings, lasting=lasting)
+    return FoundProgram.of(program, session.of(recipe).warnings, told, lasting=lasting)
 
 
 def _decided(sized: Session, session: Session, job: CodeJob) -> tuple[Selection, Recipe]:

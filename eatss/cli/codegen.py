@@ -204,16 +204,18 @@ def _generated(
     if save_schedule is not None:
         scheduled = [region.scheduled for region in session.of(decided).symbolic.regions]
         write_text("--save-schedule", save_schedule, save_schedules(scheduled))
-    selection = decided if isinstance(decided, Selection) else None
+    selection, told = decided if isinstance(decided, Selection) else None, None
     with working(f"generating code for {profile.title}"):
         if isinstance(decided, Selection):
             limit = options.shared_limit_bytes(profile)
             request = replace(wanted, shared_limit_bytes=limit)
             decided = session.recipe(decided, profile, request)
+        if selection is not None:
+            told = session.expected(selection, decided, profile)
         program = session.generate(decided, profile, selection)
-    warnings = session.of(decided).warnings
-    report_warnings([one for one in warnings if one not in session.warnings], diagnostics)
-    return FoundProgram(program=program, warnings=warnings, lasting=lasting)
+    found = FoundProgram.of(program, session.of(decided).warnings, told, lasting=lasting)
+    report_warnings([one for one in found.warnings if one not in session.warnings], diagnostics)
+    return found
 
 
 def _compiled(

@@ -67,6 +67,8 @@ def _with_own(
     profile: GpuProfile,
     options: CodegenOptions,
 ) -> KernelSelection:
+    if options.keeps_apart:
+        kernel = replace(kernel, row_block=None)
     kernel = _with_shared_sum(kernel, structures, options)
     structure = structure_of(structures, kernel)
     if structure is None:

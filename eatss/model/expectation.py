@@ -10,6 +10,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import RowBlock, SharedSum, SplitK, Structure, WarpUse
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.expected_run import ExpectedRun, run_of
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_layout import expected_of
 from eatss.model.options import TargetName
@@ -87,6 +88,7 @@ class ProgramExpectation(Tabular):
             there.
         host_time_s: Seconds that these take on the host at least, ``None`` where they cannot be
             counted.
+        least_time_s: Time of the work of a run at the roofline of the card, in s.
         schema_version: Of the JSON form.
     """
 
@@ -106,28 +108,35 @@ class ProgramExpectation(Tabular):
     sizes: tuple[ProgramSize, ...] = ()
     host_statements: tuple[str, ...] = ()
     host_time_s: float | None = 0.0
+    least_time_s: float = 0.0
     schema_version: int = 1
 
     def __repr__(self) -> str:
         return in_lines(
             f"ProgramExpectation {self.file}: {self.gpu}, {self.dtype}, target {self.target}: "
-            f"{time_text(self.time_s)}, {energy_text(self.energy_j)} {sizes_text(self.sizes)}",
+            f"{self.expected or f'not all is expected to launch, {sizes_text(self.sizes)}'}",
             [repr(kernel)[len("<KernelExpectation ") : -1] for kernel in self.kernels],
         )
 
     @property
-    def time_s(self) -> float | None:
-        """Time of a run, ``None`` where some kernel does not launch.
+    def expected(self) -> ExpectedRun | None:
+        """What a run is expected to take, ``None`` where some kernel does not launch."""
+        return run_of(
+            [kernel.predicted for kernel in self.kernels],
+            host_time_s=self.host_time_s,
+            least_time_s=self.least_time_s,
+            sizes=self.sizes,
+        )
 
-        Statements on the host are in it with their least time.
-        """
-        times = [None if k.predicted is None else k.predicted.time_s for k in self.kernels]
-        return _sum([*times, self.host_time_s])
+    @property
+    def time_s(self) -> float | None:
+        """Time of a run, that of the host with its least, ``None`` where it is not known."""
+        return None if self.expected is None else self.expected.time_s
 
     @property
     def energy_j(self) -> float | None:
-        """Energy of the card in a run, likewise, without what the host takes."""
-        return _sum([None if k.predicted is None else k.predicted.energy_j for k in self.kernels])
+        """Energy of the card in a run, likewise."""
+        return None if self.expected is None else self.expected.energy_j
 
     def to_dict(self) -> dict[str, Any]:
         """Return the expectation as plain JSON types."""
@@ -266,8 +275,3 @@ def _expectation(
         predicted=model.prediction(chosen),
         default=model.prediction(usual),
     )
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    found = [value for value in values if value is not None]
-    return sum(found) if len(found) == len(values) else None

@@ -2,78 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.touched import touched_bytes
+from eatss.analysis.work import StatementFacts
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.expected_run import ExpectedRun
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import card_of
 from eatss.prediction.expected import Prediction
 from eatss.shown import time_text
 
-FAR = 100
-"""So many times the time at the roofline is not told without a word."""
-
 _BYTES_OF_DOUBLE = 8
+_BYTES_OF_HALF = 2
 
 
 def far_from_roofline(
-    kernels: Sequence[KernelFacts],
-    predicted: Sequence[Prediction | None],
-    profile: GpuProfile,
+    run: ExpectedRun,
+    kernels: Sequence[tuple[str, Prediction]],
+    gpu: str,
     span: SourceSpan | None = None,
-) -> tuple[Diagnostic, ...]:
-    """Return a note where a run is expected to take ``FAR`` times the time at the roofline.
+) -> Diagnostic | None:
+    """Return a note where a run is expected to take far more than the time at the roofline.
 
     Args:
-        kernels: of the program.
-        predicted: what is expected of each, ``None`` where nothing is.
-        profile: the card.
+        run: what is expected of the program.
+        kernels: their names and what is expected of each.
+        gpu: name of the card.
         span: the source.
     """
-    known = [
-        (facts.name, one) for facts, one in zip(kernels, predicted, strict=True) if one is not None
-    ]
-    least_s = least_time_s(kernels, profile)
-    time_s = sum(one.time_s for _, one in known)
-    if not known or not 0 < FAR * least_s <= time_s:
-        return ()
-    name, worst = max(known, key=lambda pair: pair[1].time_s)
-    share = f"{100 * worst.time_s / time_s:.0f} % of it in {name}"
-    again = f" and its {worst.launches} launches" if worst.launches > 1 else ""
-    return (
-        Diagnostic(
-            code="EATSS-M025",
-            severity=Severity.NOTE,
-            message=f"{time_text(time_s)} are expected, {time_s / least_s:.3g} times the least "
-            f"time of this work on {profile.name} ({time_text(least_s)}): {share}, bound by "
-            f"{worst.bound}{again}",
-            span=span,
-            hint="larger sizes, or more loops that are parallel, would use more of the card",
-        ),
+    if not run.is_far:
+        return None
+    name, worst = max(kernels, key=lambda pair: pair[1].time_s, default=("", None))
+    if worst is None or worst.time_s < run.host_time_s:
+        share_s, where = run.host_time_s, "on the host, where PPCG leaves what is not parallel"
+    else:
+        again = f" and its {worst.launches} launches" if worst.launches > 1 else ""
+        share_s, where = worst.time_s, f"in {name}, bound by {worst.bound}{again}"
+    return Diagnostic(
+        code="EATSS-M025",
+        severity=Severity.NOTE,
+        message=f"{time_text(run.time_s)} are expected, {run.times_least:.0f} times the least "
+        f"time of this work on {gpu} ({time_text(run.least_time_s)}): "
+        f"{100 * share_s / run.time_s:.0f} % of it {where}",
+        span=span,
+        hint="larger sizes, or more loops that are parallel, would use more of the card",
     )
 
 
-def least_time_s(kernels: Sequence[KernelFacts], profile: GpuProfile) -> float:
+def least_time_s(
+    kernels: Sequence[KernelFacts], on_host: Mapping[str, float], profile: GpuProfile
+) -> float:
     """Return the time of the work at the roofline: arithmetic at its peak, each byte moved once.
 
-    It is no less than a launch of each kernel.
+    It is no less than a launch of each kernel. ``on_host`` are the bytes of arrays that
+    statements on the host touch.
     """
     arithmetic_s = 0.0
-    moved: dict[str, float] = {}
+    moved = dict(on_host)
     for facts in kernels:
         launches = facts.work.launches or 1
         sizes = {one.name: float(one.elements * one.element_bytes) for one in facts.work.arrays}
+        sums = {one.statement for one in facts.reductions}
         for statement in facts.work.statements:
-            wide = statement.element_bytes >= _BYTES_OF_DOUBLE
-            peak = profile.peak_fp64_gflops if wide else profile.peak_fp32_gflops
-            operations = sum(often for _, often in statement.operations)
+            peak = _peak_gflops(profile, statement.element_bytes, in_sum=statement.name in sums)
+            operations = _operations(statement.with_factors_last())
             if peak is not None:
                 arithmetic_s += (statement.instances or 0) * operations / (1e9 * peak)
             for access in statement.accesses:
                 touched = () if access.touched is None else (access.touched,)
                 own = min(sizes[access.array], launches * touched_bytes(touched))
                 moved[access.array] = max(moved.get(access.array, 0.0), own)
-    launched_s = len(kernels) * card_of(profile).launch_s
+    launched_s = max(1, len(kernels)) * card_of(profile).launch_s
     return max(launched_s, arithmetic_s, sum(moved.values()) / (1e9 * profile.bandwidth_gb_s))
+
+
+def _peak_gflops(profile: GpuProfile, element_bytes: int, *, in_sum: bool) -> float | None:
+    """Return the peak of arithmetic of a width; sums may be of products on tensor cores."""
+    wide = element_bytes >= _BYTES_OF_DOUBLE
+    plain = profile.peak_fp64_gflops if wide else profile.peak_fp32_gflops
+    tensor = profile.peak_fp64_tensor_gflops if wide else None
+    if element_bytes == _BYTES_OF_HALF:
+        tensor = profile.peak_fp16_tensor_gflops
+    return tensor if in_sum and tensor is not None else plain
+
+
+def _operations(statement: StatementFacts) -> int:
+    """Return the operations of an instance but those whose value several instances share."""
+    shared = sum(often for _, kinds in statement.repeated for _, often in kinds)
+    return sum(often for _, often in statement.operations) - shared

@@ -389,16 +389,27 @@ def _described(
         prediction=prediction,
     )
     proven = not vector or (solution is not None and solution.proven)
+    usual = prediction_at(default.demand, default.expected, 0)
     return replace(
         described,
+        note=described.note if usual is not None else _too_large(default.demand, profile),
         objective=int(cell.costs[row]) if prediction is not None else 0,
         optimal="proven" if proven else "best found",
         solver_calls=0 if solution is None else solution.solver_calls,
         solve_time_s=share_s + (0.0 if solution is None else solution.solve_time_s),
         compared=len(space.vectors),
-        default=prediction_at(default.demand, default.expected, 0),
+        default=usual,
         keeps_default=kept,
     )
+
+
+def _too_large(default: Demand, profile: GpuProfile) -> str:
+    """Return why PPCG's default does not launch."""
+    threads, registers = int(default.threads[0]), int(default.registers[0])
+    why = f"{int(default.shared_bytes[0])} bytes of shared memory"
+    if threads * registers > profile.registers_per_block:
+        why = f"{threads} threads of about {registers} registers each"
+    return f"PPCG's default does not launch: its block would have {why}"
 
 
 def _places(space: _Space, vector: Vector, setting: PpcgOptions) -> Places:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ from eatss.analysis.structure import RecomputedArray, RowBlock, SharedSum, Split
 from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
+from eatss.expected_run import ExpectedRun, run_of
 from eatss.model.options import ModelOptions, TargetName
 from eatss.prediction.expected import Prediction
 from eatss.program_sizes import ProgramSize, sizes_text
@@ -258,7 +259,7 @@ class Selection(Tabular):
         functions: Functions with a region.
         host_statements: ``"function: S0"``, in no kernel, because nothing is parallel there.
         host_time_s: Seconds that these take there at least, for PPCG's code; ``None`` where they
-            cannot be counted. No part of what is expected of kernels.
+            cannot be counted.
         gpu: Name of the card's profile.
         dtype: ``"float"`` or ``"double"``.
         options: What sizes were selected for.
@@ -274,6 +275,7 @@ class Selection(Tabular):
         warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
         recomputed: Arrays whose elements kernels compute anew where they read them.
         sizes: What is expected of the kernels is for these sizes of the program.
+        least_time_s: Time of the work of a run at the roofline of the card, in s.
     """
 
     json_layout = JsonForm(
@@ -282,6 +284,8 @@ class Selection(Tabular):
             "objective",
             "model",
             "optimal",
+            "time_s",
+            "energy_j",
             ppcg_sizes,
             ppcg_max_shared_memory,
             ppcg_arguments,
@@ -307,12 +311,43 @@ class Selection(Tabular):
     warnings: tuple[Diagnostic, ...] = ()
     recomputed: tuple[RecomputedArray, ...] = ()
     sizes: tuple[ProgramSize, ...] = ()
+    least_time_s: float = 0.0
 
     def __repr__(self) -> str:
+        run = self.expected
+        about = sizes_text(self.sizes) if run is None else f"{run}"
         return in_lines(
             f"Selection {self.file}: {self.gpu}, {self.dtype}, target {self.target}, "
-            f"objective {self.objective}, {sizes_text(self.sizes)}",
+            f"objective {self.objective}, {about}",
             [repr(kernel)[len("<KernelSelection ") : -1] for kernel in self.kernels],
+        )
+
+    @property
+    def expected(self) -> ExpectedRun | None:
+        """What a run is expected to take, ``None`` where that is not known of all of it."""
+        return self._run([kernel.predicted for kernel in self.kernels])
+
+    @property
+    def expected_of_default(self) -> ExpectedRun | None:
+        """The same of the sizes that PPCG takes by itself."""
+        return self._run([kernel.default for kernel in self.kernels])
+
+    @property
+    def time_s(self) -> float | None:
+        """Time of a run, that of the host with its least, ``None`` where it is not known."""
+        return None if self.expected is None else self.expected.time_s
+
+    @property
+    def energy_j(self) -> float | None:
+        """Energy of the card in a run, likewise."""
+        return None if self.expected is None else self.expected.energy_j
+
+    def _run(self, kernels: Sequence[Prediction | None]) -> ExpectedRun | None:
+        return run_of(
+            kernels,
+            host_time_s=self.host_time_s,
+            least_time_s=self.least_time_s,
+            sizes=self.sizes,
         )
 
     @property

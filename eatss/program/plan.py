@@ -7,6 +7,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
 from eatss.codec import JsonForm
+from eatss.expected_run import ExpectedRun
 from eatss.program.expression import IntExpr
 from eatss.shown import Shown, in_lines, pairs_text
 
@@ -272,9 +273,11 @@ class Program(Shown):
         schema_version: Of the JSON form.
         recipe: What was decided about it, as JSON (:mod:`eatss.recipe`), from which the same
             program is made again; ``None`` in plans of before.
+        expected: What a run is expected to take on its card, and at which sizes; no part of the
+            JSON form, ``None`` where nothing was predicted: what a recipe makes again.
     """
 
-    json_layout = JsonForm(apart=("text",))
+    json_layout = JsonForm(apart=("text", "expected"))
     shown_by = "eatss.report.program:program_parts"
 
     name: str
@@ -292,10 +295,12 @@ class Program(Shown):
     entries: tuple[Entry, ...]
     schema_version: int = SCHEMA_VERSION
     recipe: dict[str, Any] | None = field(default=None, hash=False)
+    expected: ExpectedRun | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
+        told = "" if self.expected is None else f"; expected: {self.expected}"
         return in_lines(
-            f"Program {self.name}: {self.gpu}, {self.dtype}, {self.index_bits}-bit indices",
+            f"Program {self.name}: {self.gpu}, {self.dtype}, {self.index_bits}-bit indices{told}",
             [repr(kernel)[len("<KernelCode ") : -1] for kernel in self.kernels],
         )
 

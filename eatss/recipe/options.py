@@ -52,3 +52,9 @@ class CodegenOptions:
         """Whether no kernels become one: the user says so, or says how each of them is laid out."""
         own = self.tile_sizes or self.block or self.placements or self.shared_sums
         return bool(own) or not self.fuse_rows
+
+    @property
+    def changes_layout(self) -> bool:
+        """Whether blocks are laid out otherwise than selected."""
+        own = self.tile_sizes or self.block or self.placements or self.shared_sums
+        return bool(own) or self.stages is not None

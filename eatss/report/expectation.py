@@ -40,11 +40,9 @@ def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
         parts += ["", *_kernel(kernel, expectation.target)]
     if expectation.host_statements:
         parts += ["", host_text(expectation.host_statements, expectation.host_time_s)]
-    if len(expectation.kernels) + bool(expectation.host_statements) > 1:
-        whole = amounts_text(expectation.time_s, expectation.energy_j)
-        least = "at least " if expectation.host_statements and whole else ""
-        told = f"{least}{whole or 'not all of it is predicted, or launches'}"
-        parts += ["", f"the program: {told}"]
+    run = expectation.expected
+    told = "not all of it is predicted, or launches" if run is None else run.amounts
+    parts += ["", f"the program: {told}"]
     if not expectation.calibrated:
         parts += ["", uncalibrated(expectation.gpu)]
     return parts

@@ -14,4 +14,6 @@ def jit_parts(function: JitFunction) -> list[RenderableType]:
     made = function.info()
     table = indented_table("programs", "sizes ready", "graphs", numbers=("programs", "sizes ready"))
     table.add_row(str(made.programs), str(made.plans), str(made.graphs))
-    return [Text(repr(function)[1:-1], style="bold"), table]
+    head = Text(repr(function)[1:-1], style="bold")
+    expected = [f"expected: {one}" for one in made.expected]
+    return [head, table, *expected]

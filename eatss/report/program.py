@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from math import prod
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.byte_text import bytes_text
+from eatss.codec import encode
 from eatss.program import (
     HostLoop,
     HostStep,
@@ -29,12 +31,13 @@ if TYPE_CHECKING:
 def render_program(
     program: Program, output: str, resources: Sequence[KernelResources] | None = None
 ) -> str:
-    """Return a program as ``table`` or ``json`` (its launch plan).
+    """Return a program as ``table`` or ``json`` (its launch plan, and what is expected of it).
 
     ``resources`` are what the CUDA compiler reports of its kernels, if it was asked.
     """
     if output == "json":
-        return PLAN.to_text(program)
+        expected = None if program.expected is None else encode(program.expected)
+        return json.dumps({**PLAN.to_dict(program), "expected": expected}, indent=2) + "\n"
     return program_table(program, resources)
 
 
@@ -61,6 +64,8 @@ def program_parts(
         parts += ["", *_kernel(kernel, loops.get(kernel.name, ()))]
     if resources is not None:
         parts += ["", _resources(program, resources)]
+    if program.expected is not None:
+        parts += ["", f"expected: {program.expected}"]
     return parts
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.byte_text import bytes_text
+from eatss.expected_run import ExpectedRun
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
@@ -50,12 +51,10 @@ def selection_parts(selection: Selection, *, explain: bool = False) -> list[Rend
         generated = selection.options.target == "cuda"
         predicted = selection.options.model not in PUBLISHED
         parts += ["", *_kernel(kernel, predicted=predicted, generated=generated, explain=explain)]
-    if selection.ppcg_options is not None:
-        parts += ["", _program_verdict(selection)]
-    elif len(selection.kernels) > 1 and _generated_total(selection):
-        parts += ["", f"expected: {_generated_total(selection)}"]
     if selection.host_statements:
         parts += ["", host_text(selection.host_statements, selection.host_time_s)]
+    if selection.options.model not in PUBLISHED:
+        parts += ["", _program_verdict(selection)]
     if selection.options.model == "prediction" and not selection.calibrated:
         parts += ["", uncalibrated(selection.gpu)]
     return parts
@@ -78,31 +77,26 @@ def _goal(selection: Selection) -> str:
 def _program_verdict(selection: Selection) -> Text:
     """Return what is expected of the program, beside what PPCG takes by itself."""
     options = selection.ppcg_options
-    assert options is not None
+    chosen = _amounts(selection.expected, [kernel.predicted for kernel in selection.kernels])
+    if options is None:
+        return Text(f"expected: {chosen}")
     if not selection.kernels:
-        return Text("PPCG makes no kernel of this program")
-    default = _expected([kernel.default for kernel in selection.kernels])
+        return Text(f"PPCG makes no kernel of this program: {chosen} expected")
     if selection.keeps_default:
-        known = f": {default}" if default else ""
-        return Text(f"PPCG's default stands, nothing is expected to beat it surely{known}")
-    chosen = _expected([kernel.predicted for kernel in selection.kernels])
+        return Text(f"PPCG's default stands, nothing is expected to beat it surely: {chosen}")
     flags = f"--max-shared-memory={options.max_shared_memory}"
     flags += " --unroll-gpu-tile" if options.unroll_gpu_tile else ""
-    text = Text(f"expected: {chosen or 'unknown'}, with {flags}")
-    text.append(f"\nPPCG's default: {default or 'does not launch'}")
+    text = Text(f"expected: {chosen}, with {flags}")
+    default = [kernel.default for kernel in selection.kernels]
+    text.append(f"\nPPCG's default: {_amounts(selection.expected_of_default, default)}")
     return text
 
 
-def _generated_total(selection: Selection) -> str:
-    """Return what is expected of generated code, nothing where some kernel is not predicted."""
-    return _expected([kernel.predicted for kernel in selection.kernels])
-
-
-def _expected(predictions: Sequence[Prediction | None]) -> str:
-    found = [one for one in predictions if one is not None]
-    if len(found) < len(predictions):
-        return ""
-    return amounts_text(sum(one.time_s for one in found), sum(one.energy_j for one in found))
+def _amounts(run: ExpectedRun | None, kernels: Sequence[Prediction | None]) -> str:
+    """Return what a program takes, or why that is not known."""
+    if run is not None:
+        return run.amounts
+    return "does not launch" if None in kernels else "unknown, instances on the host not counted"
 
 
 def _kernel(

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eatss.cache import Cache, key_of, versions
 from eatss.codec import decode, encode
@@ -31,6 +31,9 @@ from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.requests import CodeRequest
 from eatss.session.read_files import MAX_BYTES, UnknownFilesError, read_files
+
+if TYPE_CHECKING:
+    from eatss.model.expectation import ProgramExpectation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,21 @@ class FoundProgram:
     program: Program
     warnings: tuple[Diagnostic, ...]
     lasting: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        warnings: tuple[Diagnostic, ...],
+        told: Selection | ProgramExpectation | None,
+        *,
+        lasting: bool,
+    ) -> FoundProgram:
+        """Return a program with what is expected of it, and what is said of that and its source."""
+        if told is not None:
+            program = replace(program, expected=told.expected)
+            warnings += tuple(one for one in told.warnings if one not in warnings)
+        return cls(program=program, warnings=warnings, lasting=lasting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +333,7 @@ def _written(found: FoundSelection | FoundProgram | FoundInterface) -> bytes:
     plain = encode(found)
     if isinstance(found, FoundProgram):
         plain["program"]["text"] = found.program.text  # stands in a file of its own elsewhere
+        plain["program"]["expected"] = encode(found.program.expected)
     return json.dumps(plain).encode("ascii")
 
 

@@ -55,7 +55,13 @@ from eatss.session.analysis import (
     saved_regions,
 )
 from eatss.session.recomputing import Arrays, best_recomputed, recomputable, regions_with
-from eatss.session.steps import expect_code, expect_ppcg, generate_for, select_for
+from eatss.session.steps import (
+    expect_code,
+    expect_ppcg,
+    expect_recipe,
+    generate_for,
+    select_for,
+)
 
 if TYPE_CHECKING:
     from eatss.cuda.original import OriginalFiles
@@ -401,6 +407,19 @@ class Session:
         if selection.options.model in PUBLISHED and not wanted.strict_fp:
             selection = self._with_cuts(selection, profile)
         return recipe_of(selection, options)
+
+    def expected(
+        self, selection: Selection, recipe: Recipe, profile: GpuProfile
+    ) -> Selection | ProgramExpectation:
+        """Return what is told of the time and energy of code: a selection, where it is carried out.
+
+        Where a recipe has sizes or places of the user, or what is selected predicts nothing, it is
+        what is expected of those.
+        """
+        options = recipe.options
+        if selection.options.model == "prediction" and not options.changes_layout:
+            return selection
+        return expect_recipe(self.of(selection).analysed, profile, recipe, selection)
 
     def generate(
         self, recipe: Recipe, profile: GpuProfile, selection: Selection | None = None

@@ -21,7 +21,7 @@ from eatss.model import (
     TargetName,
     select_program,
 )
-from eatss.model.far_from_roofline import far_from_roofline
+from eatss.model.far_from_roofline import far_from_roofline, least_time_s
 from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.source_lines import source_lines, with_source_line
@@ -94,30 +94,29 @@ def select_for(
         strict_fp=strict_fp,
         told=told,
     )
-    notes = _far(program, profile, selection.kernels)
-    selection = replace(selection, warnings=program.doubts + notes, sizes=program.sizes)
+    on_host = options.target == "ppcg"
+    selection = replace(
+        selection,
+        warnings=program.doubts,
+        sizes=program.sizes,
+        host_time_s=host_time_s(program.host_instances) if on_host else 0.0,
+        least_time_s=least_time_s(program.facts, program.host_bytes, profile),
+    )
+    notes = _far(program, selection)
     if options.target == "ppcg" and options.model == "prediction":
         from eatss.session.ppcg_notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
 
-        notes = ppcg_notes(program, selection, profile)
-        return replace(
-            selection,
-            warnings=selection.warnings + notes,
-            host_time_s=host_time_s(program.host_instances),
-        )
-    return selection
+        notes += ppcg_notes(program, selection, profile)
+    return replace(selection, warnings=selection.warnings + notes)
 
 
-def _far(
-    program: AnalysedProgram,
-    profile: GpuProfile,
-    kernels: Sequence[KernelSelection] | Sequence[KernelExpectation],
-) -> tuple[Diagnostic, ...]:
+def _far(program: AnalysedProgram, found: Selection | ProgramExpectation) -> tuple[Diagnostic, ...]:
     """Return what is said of a prediction that is far from the roofline."""
-    predicted = [kernel.predicted for kernel in kernels]
+    kernels = [(one.name, one.predicted) for one in found.kernels if one.predicted is not None]
     span = next((scop.scop.span for scop in program.scops), None)
-    found = far_from_roofline(program.facts, predicted, profile, span)
-    return tuple(map(with_source_line, found))
+    run = found.expected
+    note = None if run is None else far_from_roofline(run, kernels, found.gpu, span)
+    return () if note is None else (with_source_line(note),)
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
@@ -166,16 +165,46 @@ def expect_code(
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
+    from eatss.recipe.requests import checked_options  # noqa: PLC0415 - PPCG's target needs none
+
+    options = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
+    return _expect_cuda(program, profile, options, selection)
+
+
+def expect_recipe(
+    program: AnalysedProgram, profile: GpuProfile, recipe: Recipe, selection: Selection
+) -> ProgramExpectation:
+    """Predict what a recipe decides, which is what was selected with sizes of the user's.
+
+    Raises:
+        InputError: as :func:`expect_code`.
+    """
+    kernels = tuple(
+        replace(
+            kernel,
+            spread=decided.spread,
+            shared_sum=decided.shared_sum,
+            host_loop=decided.host_loop,
+        )
+        for kernel, decided in zip(selection.kernels, recipe.kernels, strict=True)
+    )
+    selection = replace(selection, kernels=kernels)
+    return _expect_cuda(program, profile, recipe.options, selection)
+
+
+def _expect_cuda(
+    program: AnalysedProgram, profile: GpuProfile, options: CodegenOptions, selection: Selection
+) -> ProgramExpectation:
     from eatss.lower.own_sizes import (  # noqa: PLC0415 - PPCG's target needs none
         places_without_effect,
         with_own_sizes,
     )
     from eatss.lower.structures import structures_for  # noqa: PLC0415
     from eatss.model.expectation import expect_cuda  # noqa: PLC0415
-    from eatss.recipe.requests import checked_options  # noqa: PLC0415
 
-    options = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
-    structures = structures_for(program, profile)
+    structures = structures_for(
+        program, profile, strict_fp=options.strict_fp, tf32=selection.options.tf32
+    )
     own = with_own_sizes(selection, program.facts, structures, profile, options)
     unused = places_without_effect(program.facts, structures, options)
     found = expect_cuda(program.facts, structures, profile, selection, own)
@@ -203,7 +232,7 @@ def _expectation(
 ) -> ProgramExpectation:
     from eatss.model.expectation import ProgramExpectation  # noqa: PLC0415 - select needs none
 
-    return ProgramExpectation(
+    found = ProgramExpectation(
         file=program.file,
         functions=program.functions,
         gpu=profile.name,
@@ -212,11 +241,13 @@ def _expectation(
         options=options,
         kernels=kernels,
         target=target,
-        warnings=(*program.doubts, *warnings, *_far(program, profile, kernels)),
+        warnings=(*program.doubts, *warnings),
         sizes=program.sizes,
         host_statements=program.host_statements if target == "ppcg" else (),
         host_time_s=host_time_s(program.host_instances) if target == "ppcg" else 0.0,
+        least_time_s=least_time_s(program.facts, program.host_bytes, profile),
     )
+    return replace(found, warnings=found.warnings + _far(program, found))
 
 
 def generate_for(

@@ -93,7 +93,11 @@ def test_json_on_stdout_is_the_launch_plan(tmp_path: Path) -> None:
     done = run(KERNELS / "gemm.c", "--gpu", "h200", "-o", tmp_path, "--format", "json")
     plan = json.loads((tmp_path / "plan.json").read_text())
     del plan["checksums"]
-    assert json.loads(done.stdout) == plan
+    printed = json.loads(done.stdout)
+    expected = printed.pop("expected")
+    assert printed == plan
+    assert expected["time_s"] > expected["least_time_s"] > 0
+    assert expected["sizes"][0] == {"name": "NI", "value": 4000, "assumed": False}
 
 
 def test_the_plan_can_be_printed_without_a_folder() -> None:

@@ -67,6 +67,7 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "sizes",
         "host_statements",
         "host_time_s",
+        "least_time_s",
         "warnings",
     }
     assert gemm_json["warnings"] == []

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import warnings
 
+import numpy as np
 import pytest
 
 import eatss
 from eatss.diagnostics import Severity
 from eatss.model.cuda_lattice import CHUNKS
-from eatss.model.options import SelectOptions
+from eatss.model.options import SelectOptions, TargetName
 from eatss.model.selection import Selection
+from eatss.report.jit_function import jit_parts
+from eatss.report.program import render_program
+from eatss.report.render import render
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
 
@@ -90,10 +95,49 @@ def test_a_prediction_far_from_the_roofline_is_told_with_what_bounds_it() -> Non
     assert (note.code, note.severity) == ("EATSS-M025", Severity.NOTE)
     assert "bound by latency" in note.message
     assert re.search(r"times the least time of this work on h200 \([\d.]+ µs\)", note.message)
-    assert _select(_sum(SUMS["dot"])).warnings == ()
     with pytest.warns(eatss.EatssWarning, match="times the least time"):
         (again,) = eatss.predict(RECURRENCE, gpu="h200", target="cuda").warnings
     assert again.message == note.message
+
+
+def test_code_and_callables_tell_what_is_expected_and_where_it_is_far() -> None:
+    function = eatss.jit(RECURRENCE, gpu="h200", cache=False)
+    with pytest.warns(eatss.EatssWarning, match="times the least time"):
+        program = function.program_for(*(np.zeros(40000) for _ in "abc"))
+    run = program.expected
+    assert run is not None
+    assert run.is_far
+    (line,) = re.findall(r"\nexpected: .*", render_program(program, "table"))
+    assert re.search(r"ms, .* at the sizes in the source; \d+ times the least time of this", line)
+    assert f"expected: {run}" in repr(program)
+    assert f"expected: {run}" in render(*jit_parts(function))
+
+
+@pytest.mark.parametrize("target", ["ppcg", "cuda"])
+def test_a_program_of_one_kernel_has_a_total_and_one_without_kernels(target: TargetName) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eatss.EatssWarning)
+        selection = eatss.select(_sum(SUMS["norm"]), gpu="h200", target=target)
+    run = selection.expected
+    assert run is not None
+    assert selection.to_dict()["time_s"] == run.time_s >= run.least_time_s
+    assert f"{run.amounts}" in selection_table(selection).splitlines()[-1]
+    assert (selection.warnings == ()) == (target == "cuda")  # PPCG leaves it on the host
+
+
+def test_sizes_of_ones_own_have_their_expectation_in_code() -> None:
+    source = _sum("for (int i = 0; i < N; i++) y[i] = x[i];")
+    for sizes in ({}, {"tiles": {"i": 32}, "block": (32,)}):
+        program = eatss.codegen(source, gpu="h200", **sizes)  # type: ignore[arg-type]
+        predicted = eatss.predict(source, gpu="h200", target="cuda", **sizes)  # type: ignore[arg-type]
+        assert program.expected is not None
+        assert program.expected == predicted.expected
+
+
+def test_a_default_of_ppcg_that_does_not_launch_says_why() -> None:
+    (kernel,) = eatss.select("kernels/conv-2d.c", gpu="h200").kernels
+    assert kernel.default is None
+    assert "its block would have 512 threads of about 180 registers each" in (kernel.note or "")
 
 
 FADING = """

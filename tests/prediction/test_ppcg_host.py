@@ -22,7 +22,8 @@ SCALED = SUM.replace(
 
 
 def test_a_program_without_kernels_has_the_time_of_the_host() -> None:
-    found = eatss.predict(SUM, gpu="h200", parameters={"n": 3_999_999})
+    with pytest.warns(eatss.EatssWarning, match="100 % of it on the host"):
+        found = eatss.predict(SUM, gpu="h200", parameters={"n": 3_999_999})
     assert found.host_statements == ("sum: S0", "sum: S1")
     assert found.kernels == ()
     assert found.time_s == pytest.approx(1e-3)

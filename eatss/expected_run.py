@@ -1,0 +1,86 @@
+"""What one run of a program is expected to take on a card, in words: ``5.503 ms, 3.108 J``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from eatss.program_sizes import ProgramSize, sizes_text
+from eatss.shown import energy_text, time_text
+
+FAR = 100
+"""So many times the time at the roofline is not told without a word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRun:
+    """Time and energy of a run, in s and J, at some sizes of the program.
+
+    ``host_time_s`` is the part of the time that statements on the host take, at least; the energy
+    is the card's. ``least_time_s`` is the time of the work at the roofline of the card.
+    """
+
+    time_s: float
+    energy_j: float
+    least_time_s: float
+    sizes: tuple[ProgramSize, ...] = ()
+    host_time_s: float = 0.0
+
+    def __str__(self) -> str:
+        text = f"{self.amounts} {sizes_text(self.sizes)}"
+        if self.is_far:
+            least = time_text(self.least_time_s)
+            text += f"; {self.times_least:.0f} times the least time of this work, {least}"
+        return text
+
+    @property
+    def amounts(self) -> str:
+        """Time and energy as text."""
+        least = "at least " if self.host_time_s else ""
+        card = f", {energy_text(self.energy_j)}" if self.energy_j else ""
+        return f"{least}{time_text(self.time_s)}{card}"
+
+    @property
+    def times_least(self) -> float:
+        """How many times the least time of the work it takes; 0 where that is not known."""
+        return self.time_s / self.least_time_s if self.least_time_s else 0.0
+
+    @property
+    def is_far(self) -> bool:
+        """Whether that is more than is told without a word."""
+        return self.times_least >= FAR
+
+
+class Amounts(Protocol):
+    """What a kernel is expected to take."""
+
+    @property
+    def time_s(self) -> float:
+        """Time over all launches."""
+        ...
+
+    @property
+    def energy_j(self) -> float:
+        """Energy over all launches."""
+        ...
+
+
+def run_of(
+    kernels: Sequence[Amounts | None],
+    *,
+    host_time_s: float | None,
+    least_time_s: float,
+    sizes: tuple[ProgramSize, ...],
+) -> ExpectedRun | None:
+    """Return what a run takes, ``None`` where something of it is not known, or does not launch."""
+    known = [one for one in kernels if one is not None]
+    if host_time_s is None or len(known) < len(kernels):
+        return None
+    return ExpectedRun(
+        time_s=sum(one.time_s for one in known) + host_time_s,
+        energy_j=sum(one.energy_j for one in known),
+        least_time_s=least_time_s,
+        sizes=sizes,
+        host_time_s=host_time_s,
+    )
