@@ -157,7 +157,7 @@ Tf32 = Literal["off", "on", "split"]
 """Whether tensor cores may multiply floats: not, rounded to TF32, or each as two such numbers."""
 
 
-TensorFormat: TypeAlias = Literal["fp64", "tf32", "fp16"]
+TensorFormat: TypeAlias = Literal["fp64", "tf32", "fp16", "int8"]
 """What tensor cores multiply."""
 
 
@@ -248,15 +248,16 @@ OPERAND_REUSE = 2
 def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
     """Return how many matrices' columns take turns: up to as many as elements in 16 bytes.
 
-    Those of narrow elements take none: lanes load whole matrices of them together, whose columns
-    follow each other [``eatss.transform.load_matrices``].
+    Those of narrow elements are loaded as whole matrices by all lanes together, whose columns
+    follow each other; those of two matrices of bytes, which come by twos, take turns
+    [``eatss.transform.load_matrices``].
 
     Args:
         points: of a thread along columns.
         of_a_matrix: those in one matrix.
         element_bytes: of an element.
     """
-    turns = VECTOR_BYTES // element_bytes if element_bytes >= WORD_BYTES else 1
+    turns = VECTOR_BYTES // element_bytes if element_bytes >= WORD_BYTES else 2 // element_bytes
     while turns > 1 and points % (of_a_matrix * turns):
         turns //= 2
     return max(1, turns)

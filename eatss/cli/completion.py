@@ -25,6 +25,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
         "mma_tf32_16x8x8",
         "mma_3xtf32_16x8x8",
         "mma_f16_16x8x16",
+        *(f"mma_{a}_{b}_16x8x32" for a in ("s8", "u8") for b in ("s8", "u8")),
         *(
             f"{does}_{combiner}"
             for does in ("shuffle_down", "combine", "atomic")

@@ -115,13 +115,6 @@ struct eatss_half {
 };
 """
 
-WIDE_COPIES = """\
-__device__ __forceinline__ void eatss_copy_wide(eatss_half *to, const eatss_half *from)
-{
-    *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
-}
-"""
-
 WIDE_ROWS = """\
 __device__ __forceinline__ void eatss_store_wide(eatss_half *to, const eatss_half *from)
 {

@@ -76,13 +76,10 @@ __device__ __forceinline__ bool eatss_is_aligned(const void *array)
 
 _WIDE_COPIES = """\
 // Elements of 16 bytes of shared memory get those of global memory.
-__device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide(Value *to, const Value *from)
 {
-    *reinterpret_cast<double2 *>(to) = *reinterpret_cast<const double2 *>(from);
-}
-__device__ __forceinline__ void eatss_copy_wide(float *to, const float *from)
-{
-    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
+    *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
 }
 """
 
@@ -246,8 +243,8 @@ def preamble(needs: Needs) -> str:
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
     cuda += _COPIES_AHEAD * needs.copies_ahead
     cuda += _ALIGNED * (needs.wide_copies or needs.wide_lines or needs.wide_rows)
+    cuda += _WIDE_COPIES * needs.wide_copies
     for wanted, text, of_halves in (
-        (needs.wide_copies, _WIDE_COPIES, halves.WIDE_COPIES),
         (needs.wide_rows, _WIDE_ROWS, halves.WIDE_ROWS),
         (needs.wide_lines, _WIDE_LINES, halves.WIDE_LINES),
     ):

@@ -463,6 +463,8 @@ class RegionBuilder:
         code = kernel.kernel
         resources = resources_of(code)
         own = {statement.name for statement in piece.statements}
+        written = (self._scop.array(one.write.array) for one in piece.statements)
+        rounds = any(array.element_type.is_floating for array in written)
         slow = (one.text for one in self._slow if not own.isdisjoint(one.statements))
         self.code.append(code)
         for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
@@ -480,7 +482,7 @@ class RegionBuilder:
                 notes=(*notes, *slow),
                 reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),
-                regroups=code.regroups,
+                regroups=code.regroups and rounds,
                 rounded_sums=rounded_sums(code),
                 grid_strides=kernel.grid_strides,
             )

@@ -10,8 +10,9 @@ from eatss.shown import Shown, figure
 
 SCHEMA_VERSION = 1
 
-HALVES_OF_TF32 = 2.0
-"""Products of halves with sums in floats for each product of TF32: so on all cards with both."""
+TIMES_TF32: Mapping[str, float] = {"tf32": 1.0, "fp16": 2.0, "int8": 4.0}
+"""Products of other formats for each of TF32: of halves with sums in floats, and of bytes with sums
+in integers, at least. So in the tables of all cards that have profiles."""
 
 FIGURES_IN_WORDS: Mapping[str, tuple[str, str]] = {
     "threads_per_block": ("threads a block (T_P_B)", ""),
@@ -134,11 +135,12 @@ class GpuProfile(Shown):
             f"{self.sm_count} SMs, {self.bandwidth_gb_s:g} GB/s, {figure(self.tdp_w, 'W')}>"
         )
 
-    @property
-    def peak_fp16_tensor_gflops(self) -> float | None:
-        """Peak of products of halves with sums in floats, where a card has TF32 as well."""
+    def peak_tensor_gflops(self, form: str) -> float | None:
+        """Return the peak of products of a format, where a card has TF32 as well."""
+        if form == "fp64":
+            return self.peak_fp64_tensor_gflops
         single = self.peak_tf32_tensor_gflops
-        return None if single is None else HALVES_OF_TF32 * single
+        return None if single is None else TIMES_TF32[form] * single
 
     @property
     def calibrated(self) -> bool:

@@ -7,6 +7,7 @@ where a recipe names them (``eatss/transform/use_instruction.py``).
 from eatss.extensions import Registry
 from eatss.instructions.arithmetic import FMA
 from eatss.instructions.atomics import ATOMIC_ADD, ATOMICS
+from eatss.instructions.byte_matrices import MMAS_OF_BYTES
 from eatss.instructions.combining import COMBINES
 from eatss.instructions.half_matrices import MMA_F16_16X8X16
 from eatss.instructions.matrices import MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16
@@ -25,6 +26,7 @@ _ROWS = (
     MMA_TF32_16X8X8,
     MMA_3XTF32_16X8X8,
     MMA_F16_16X8X16,
+    *MMAS_OF_BYTES,
 )
 
 INSTRUCTIONS: Registry[Instruction] = Registry(
@@ -40,6 +42,7 @@ __all__ = [
     "COMBINES",
     "FMA",
     "INSTRUCTIONS",
+    "MMAS_OF_BYTES",
     "MMA_3XTF32_16X8X8",
     "MMA_F16_16X8X16",
     "MMA_F64_8X8X4",

@@ -26,12 +26,14 @@ MMA_F16_16X8X16 = Instruction(
                 {"quad": 2, "step": 1, "later": 8},
                 slots=(_LATER, HALF, _STEP),
             ),
+            element_type=ElementType.HALF,
         ),
         Operand(
             name="b",
             held=held_by_lanes(
                 {"quad": 2, "step": 1, "later": 8}, {"row": 1}, slots=(_LATER, _STEP)
             ),
+            element_type=ElementType.HALF,
         ),
     ),
     instances=(("i", 16), ("j", 8), ("k", 16)),
@@ -40,7 +42,6 @@ MMA_F16_16X8X16 = Instruction(
     value="a[i, k] * b[k, j]",
     adds=True,
     element_types=(ElementType.FLOAT,),
-    factor_type=ElementType.HALF,
     rounding=Rounding(sum_roundings=SUM_ROUNDINGS),
     multiplying=Multiplying(format="fp16"),
     together=True,

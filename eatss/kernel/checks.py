@@ -196,11 +196,11 @@ def _missing(node: Perform) -> Iterator[str]:
     instruction = node.instruction
     lanes = instruction.lanes
     held = {one.name: prod(s.extent for s in one.slots(lanes)) for one in instruction.operands}
-    beside = {one.name: one.beside for one in instruction.operands}
-    for name, elements in node.operands:
-        given = sum(instruction.slots_in(one.buffer.element_type) for one in elements)
-        if lanes and given * beside.get(name, 1) != held.get(name):
-            yield f"{instruction.name} takes {held.get(name)} elements for {name} of a lane"
+    for operand in instruction.operands:
+        name = operand.name
+        given = sum(operand.slots_in(one.buffer.element_type) for one in node.named((name,)))
+        if lanes and given * operand.beside != held[name]:
+            yield f"{instruction.name} takes {held[name]} elements for {name} of a lane"
     wanted = {*held, *instruction.immediates}
     named = {*dict(node.operands), *dict(node.immediates)}
     if wanted != named:

@@ -7,7 +7,7 @@ hold together says likewise which lane has which element, and in which of its sl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -22,15 +22,23 @@ class Coordinate:
     extent: int
 
 
+def places(coordinates: Sequence[Coordinate]) -> Iterator[dict[str, int]]:
+    """Yield the values of coordinates, by name, the last one fastest."""
+    for values in product(*(range(one.extent) for one in coordinates)):
+        yield dict(zip((one.name for one in coordinates), values, strict=True))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
     """Which point is where: ``points`` are affine functions of coordinates, one a dimension.
 
     Functions may mention other names too, which are the same wherever one is (an origin).
+    ``flips`` names a coordinate of two that counts backwards in the second half of another one.
     """
 
     coordinates: tuple[Coordinate, ...]
     points: tuple[Linear, ...]
+    flips: tuple[str, Coordinate] | None = None
 
     def stride(self, name: str, dimension: int = 0) -> int:
         """Return by how much a point moves along a dimension where a coordinate grows by one."""
@@ -38,6 +46,9 @@ class Distribution:
 
     def at(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """Return the point at coordinates; ``KeyError`` for a name without a value."""
+        if self.flips is not None:
+            name, other = self.flips
+            values = {**values, name: values[name] ^ (2 * values[other.name] // other.extent)}
         return tuple(
             function.constant + sum(c * values[name] for name, c in function.terms.items())
             for function in self.points
@@ -49,9 +60,8 @@ class Distribution:
         Args:
             others: values of the names that are no coordinates.
         """
-        names = [one.name for one in self.coordinates]
-        for values in product(*(range(one.extent) for one in self.coordinates)):
-            yield self.at({**(others or {}), **dict(zip(names, values, strict=True))})
+        for values in places(self.coordinates):
+            yield self.at({**(others or {}), **values})
 
 
 ALONE = Distribution(coordinates=(), points=())

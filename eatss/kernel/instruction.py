@@ -25,6 +25,7 @@ from itertools import product
 from operator import add, and_, eq, floordiv, ge, gt, le, lt, mod, mul, or_, sub, truediv, xor
 from typing import Any, Literal, TypeAlias
 
+from eatss.analysis.structure import TensorFormat
 from eatss.kernel.distribution import ALONE, Coordinate, Distribution
 from eatss.scops import ElementType
 
@@ -51,18 +52,27 @@ class Operand:
     """A value, or a box of values, that an instruction reads (``in``), writes (``out``) or both.
 
     ``held`` says which thread has which of its elements. Of elements in memory an instruction may
-    be told the first of each ``beside`` that follow each other.
+    be told the first of each ``beside`` that follow each other. ``element_type`` is theirs, where
+    it is not that of the target: a factor is then a value of this type, converted. Registers may be
+    words, each of which holds as many slots that follow each other.
     """
 
     name: str
     role: Role = "in"
     held: Distribution = ALONE
     beside: int = 1
+    element_type: ElementType | None = None
 
     def slots(self, lanes: Sequence[Coordinate]) -> tuple[Coordinate, ...]:
         """Return the coordinates that count the elements of one lane, the last one fastest."""
         names = {lane.name for lane in lanes}
         return tuple(one for one in self.held.coordinates if one.name not in names)
+
+    def slots_in(self, element_type: ElementType) -> int:
+        """Return how many slots an element of a type is: a word may hold several."""
+        if self.element_type is None or element_type is not WORD:
+            return 1
+        return WORD.size_bytes // self.element_type.size_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +107,7 @@ class Multiplying:
     ``conversions`` instructions and is ``parts`` registers of that format.
     """
 
-    format: Literal["fp64", "tf32", "fp16"] = "fp64"
+    format: TensorFormat = "fp64"
     products: int = 1
     parts: int = 1
     conversions: int = 0
@@ -117,9 +127,6 @@ class Instruction:
         value: what is stored there, as an expression of operands, counters and immediates.
         adds: whether values are added to the target instead.
         element_types: the types it is for.
-        factor_type: the type of the factors of products that it adds, where that is another one:
-            each factor is then a value of this type, converted. ``None``: that of the target.
-            Registers may be words, each of which holds as many slots that follow each other.
         exact: whether results equal those of C's operations in every bit.
         rounding: how far results may be from exact ones; eatss chooses none that rounds factors by
             itself.
@@ -144,7 +151,6 @@ class Instruction:
     immediates: tuple[str, ...] = ()
     instances: tuple[tuple[str, int], ...] = ()
     element_types: tuple[ElementType, ...] = FLOATING
-    factor_type: ElementType | None = None
     exact: bool = False
     rounding: Rounding = Rounding()
     multiplying: Multiplying = Multiplying()
@@ -193,12 +199,14 @@ class Instruction:
     def _target(self) -> ast.expr:
         return ast.parse(self.target, mode="eval").body
 
-    def slots_in(self, element_type: ElementType) -> int:
-        """Return how many slots of an operand an element of a type is: a word may hold two."""
-        narrow = self.factor_type
-        if narrow is None or element_type is not WORD:
-            return 1
-        return WORD.size_bytes // narrow.size_bytes
+    @property
+    def factor_types(self) -> dict[str, ElementType]:
+        """The types of the operands that it multiplies, where they are not that of the target."""
+        return {
+            one.name: one.element_type
+            for one in self.operands
+            if one.role == "in" and one.element_type is not None
+        }
 
     @property
     def written(self) -> tuple[str, ...]:

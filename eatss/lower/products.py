@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Types
-from dataclasses import dataclass
 from itertools import combinations
 
 import islpy as isl
@@ -50,27 +49,20 @@ def warp_instructions(profile: GpuProfile, tf32: Tf32 = "off") -> Iterator[WarpI
     the same the one with the largest matrix of sums is left, and of those the one with the fewest
     steps: what a step loads takes registers.
     """
-    single = profile.peak_fp32_gflops
-    plain = {"fp64": profile.peak_fp64_gflops, "tf32": single, "fp16": single}
-    tensor = {
-        "fp64": profile.peak_fp64_tensor_gflops,
-        "tf32": profile.peak_tf32_tensor_gflops,
-        "fp16": profile.peak_fp16_tensor_gflops,
-    }
-    parts = {"fp64": 1, "tf32": _TF32_PARTS[tf32], "fp16": 1}
-    types = {"fp64": ElementType.DOUBLE, "tf32": ElementType.FLOAT, "fp16": ElementType.FLOAT}
-    found: dict[str, list[WarpInstruction]] = {}
+    found: dict[tuple[str, ...], list[WarpInstruction]] = {}
     for one in map(INSTRUCTIONS.get, INSTRUCTIONS.names()):
-        kind = types[one.multiplying.format]
-        if not _multiplies(one) or kind not in one.element_types:
+        if not _multiplies(one):
             continue
-        own = described(one)
-        slow, fast = plain[own.format], tensor[own.format]
+        own, kind = described(one), max(one.element_types, key=lambda own: own.size_bytes)
+        wide = kind is ElementType.DOUBLE
+        slow = profile.peak_fp64_gflops if wide else profile.peak_fp32_gflops
+        fast = profile.peak_tensor_gflops(own.format)
         if slow is None or fast is None or fast <= slow * own.products:
             continue
         fits = one.least(kind).least <= profile.compute_capability
-        if fits and own.parts == parts[own.format]:
-            found.setdefault(own.format, []).append(own)
+        if fits and own.parts == (_TF32_PARTS[tf32] if own.format == "tf32" else 1):
+            factors = (kind.value for kind in one.factor_types.values())
+            found.setdefault((own.format, *factors), []).append(own)
     for alike in found.values():
         yield max(alike, key=lambda own: (own.rows * own.columns, -own.steps))
 
@@ -85,7 +77,7 @@ def described(instruction: Instruction) -> WarpInstruction:
         for one in first.slots(instruction.lanes)
         if first.held.stride(one.name, dimension=1) == 1
     ]
-    does, narrow = instruction.multiplying, instruction.factor_type
+    does = instruction.multiplying
     width = max(kind.size_bytes for kind in instruction.element_types)
     return WarpInstruction(
         name=instruction.name,
@@ -95,29 +87,12 @@ def described(instruction: Instruction) -> WarpInstruction:
         lanes=(rows.extent, columns.extent),
         steps_beside=max(beside, default=1),
         element_bytes=width,
-        factor_bytes=width if narrow is None else narrow.size_bytes,
+        factor_bytes=first.element_type.size_bytes if first.element_type else width,
         format=does.format,
         products=does.products,
         parts=does.parts,
         conversions=does.conversions,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NarrowFactors:
-    """What an instruction multiplies that takes factors of a narrower type than it adds up.
-
-    ``arrays`` are the element types of arrays. Each of both groups has one factor of the type;
-    scalars beside them have to wait until the sum is there.
-    """
-
-    element_type: ElementType
-    arrays: Types[str, ElementType]
-
-    def are_in(self, statement: Statement, factor: Expression) -> bool:
-        """Tell whether a factor is one of the type, converted."""
-        types = {at: self.arrays[one.array] for at, one in enumerate(statement.accesses)}
-        return narrow_factor(factor, self.element_type, types) is not None
 
 
 def _multiplies(instruction: Instruction) -> bool:
@@ -151,9 +126,8 @@ def products_of(
     part: Part,
     cut: LaunchFacts,
     loops: tuple[str, str],
-    element_bytes: int,
+    instruction: Instruction,
     types: Types[str, ElementType],
-    narrow: NarrowFactors | None = None,
 ) -> tuple[ProductFacts, ...]:
     """Return the products of a part over rows and columns; none if a statement of it is none.
 
@@ -163,16 +137,15 @@ def products_of(
         part: statements that share serial loops.
         cut: the launch, for what registers keep and what may be staged.
         loops: rows and columns.
-        element_bytes: of the elements that products are added to.
+        instruction: what warps multiply by.
         types: of arrays, by name.
-        narrow: what the factors have to be, where they are of another type.
     """
     sources = {loop.name: loop.source_name for loop in piece.band}
     if not part.serial:
         return ()
     sum_loop = sources[part.serial[-1]]
     found = [
-        _products(piece, facts, name, cut, loops, sum_loop, element_bytes, types, narrow)
+        _products(piece, facts, name, cut, loops, sum_loop, instruction, types)
         for name in part.statements
     ]
     targets = {piece.statement(name).write.text for name in part.statements}
@@ -186,14 +159,15 @@ def _products(
     cut: LaunchFacts,
     loops: tuple[str, str],
     sum_loop: str,
-    element_bytes: int,
+    instruction: Instruction,
     types: Types[str, ElementType],
-    narrow: NarrowFactors | None,
 ) -> tuple[ProductFacts, ...]:
     """Return the products that a statement adds; none if it adds something else, too."""
     statement = piece.statement(name)
     work = next(one for one in facts.work.statements if one.name == name)
-    if work.element_bytes != element_bytes or not {*loops, sum_loop} <= set(work.loops):
+    if not _adds(instruction, types[statement.write.array], work.element_bytes):
+        return ()
+    if not {*loops, sum_loop} <= set(work.loops):
         return ()
     if any(loop.name in work.loops for loop in facts.inner_loops) or not _has_whole_tiles(
         statement, work, {*loops, sum_loop}
@@ -211,7 +185,9 @@ def _products(
     rows, columns = loops
     found = []
     for term in terms(value, type_of):
-        references = _factors_of(piece, statement, work, cut, known, term, loops, sum_loop, narrow)
+        references = _factors_of(
+            piece, statement, work, cut, known, term, loops, sum_loop, instruction, types
+        )
         if references is None:
             return ()
         found.append(
@@ -250,14 +226,20 @@ def _factors_of(
     value: Expression,
     loops: tuple[str, str],
     sum_loop: str,
-    narrow: NarrowFactors | None,
+    instruction: Instruction,
+    types: Types[str, ElementType],
 ) -> tuple[int, ...] | None:
-    """Return the references of a product whose factors are those of two matrices."""
+    """Return the references of a product whose factors are those of two matrices.
+
+    Where the instruction takes factors of other types, each of both groups has one, of the type
+    that stands for the group, converted. Scalars beside them have to wait until the sum is there.
+    """
     held = {at for own in cut.held for at in own.references}
     stageable = {at for group in cut.stageable for at in group}
     changing = {one.write.array for one in piece.statements}
     along: dict[str, set[str]] = {loop: set() for loop in loops}
     references: list[int] = []
+    wanted = tuple(instruction.factor_types.values())
     narrowed: set[int] = set()
     for factor in factors(value):
         if any(isinstance(one, AffineValue) for one in preorder(factor)):
@@ -272,16 +254,25 @@ def _factors_of(
             return None
         if inside and not own <= stageable:
             return None
-        if narrow is not None and (own or inside):
-            group = int(loops[1] in moving)
-            if group in narrowed or not narrow.are_in(statement, factor):
+        group = int(loops[1] in moving)
+        if wanted and (own or inside):
+            kinds = {n: types[statement.accesses[n].array] for n in reads}
+            if group in narrowed or narrow_factor(factor, wanted[group], kinds) is None:
                 return None
             narrowed.add(group)
-        along[loops[int(loops[1] in moving)]] |= moving
+        along[loops[group]] |= moving
         references += sorted(own)
     if not all({loop, sum_loop} <= moving for loop, moving in along.items()):
         return None
     return tuple(dict.fromkeys(references))
+
+
+def _adds(instruction: Instruction, kind: ElementType, element_bytes: int) -> bool:
+    """Tell whether an instruction adds to elements of a type, which may count as others."""
+    return any(
+        one.size_bytes == element_bytes and one.is_floating == kind.is_floating
+        for one in instruction.element_types
+    )
 
 
 def _has_whole_tiles(statement: Statement, work: StatementFacts, loops: set[str]) -> bool:

@@ -263,14 +263,19 @@ class PromotionBuilder:
     def _wide_walk(self, tile: SharedTile) -> CopyLoop | None:
         """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
         width, array = self._width(tile), self._arrays[tile.candidate.array]
-        if not (self._wide and tile.element_type.is_floating and array.may_be_aligned(width)):
+        if not (self._wide and array.may_be_aligned(width)):
             return None
         names, threads = self._names.inner(), self._mapping.threads
         if not tile.turned:
             whole = tile.row % width == 0
             return wide_copy_loop(tile.sizes, threads, self.thread, names, width) if whole else None
         piece = PIECE_BYTES // tile.element_type.size_bytes
-        if not self._ahead or width == 1 or tile.sizes[-1] % width or piece % width:
+        if (
+            not (self._ahead and tile.element_type.is_floating)
+            or width == 1
+            or tile.sizes[-1] % width
+            or piece % width
+        ):
             return None
         sizes = (*tile.sizes[:-1], tile.sizes[-1] // width)
         found = turned_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece // width)

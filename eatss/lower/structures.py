@@ -24,7 +24,7 @@ from eatss.analysis.structure import (
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
-from eatss.lower.products import NarrowFactors, product_loops, products_of, warp_instructions
+from eatss.lower.products import product_loops, products_of, warp_instructions
 from eatss.lower.storage import Place, Registers, StoragePlans
 from eatss.lower.stream_loops import stream_loop
 from eatss.lower.whole_tiles import runs_whole_if_finite
@@ -209,17 +209,11 @@ class Describing:
         if not set(loops) <= set(cut.mapped):
             return ()
         types = {array.name: array.element_type for array in self._scheduled.scop.arrays}
-        factor_type = INSTRUCTIONS.get(instruction.name).factor_type
-        narrow = None
-        if factor_type is not None:
-            narrow = NarrowFactors(element_type=factor_type, arrays=types)
-        width = instruction.element_bytes
+        row = INSTRUCTIONS.get(instruction.name)
         return tuple(
             product
             for part in unit.parts
-            for product in products_of(
-                unit.piece, self._kernel, part, cut, loops, width, types, narrow
-            )
+            for product in products_of(unit.piece, self._kernel, part, cut, loops, row, types)
         )
 
     def launch(self, unit: Unit) -> LaunchFacts:

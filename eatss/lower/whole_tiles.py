@@ -450,8 +450,8 @@ def _factors(value: Expression, types: Sequence[ElementType]) -> list[int] | Non
         return _factors(value.operand, types)
     if isinstance(value, Cast) and isinstance(value.operand, Read):
         own, other = types[value.operand.access], value.element_type
-        floating = own.is_floating and other.is_floating
-        return [value.operand.access] if floating and own.size_bytes <= other.size_bytes else None
+        widened = own.is_floating == other.is_floating and own.size_bytes <= other.size_bytes
+        return [value.operand.access] if widened else None
     if isinstance(value, Binary) and value.operator == "*":
         sides = [_factors(value.left, types), _factors(value.right, types)]
         known = [side for side in sides if side is not None]

@@ -413,7 +413,7 @@ def _product_lattice(
                     continue
                 rows += [
                     (*along_rows[:2], *along_columns[:2], steps, stages)
-                    for steps in PRODUCT_STEPS
+                    for steps in _product_steps(instruction)
                     if _reaches(trips[product.sum_loop], steps)
                     for stages in (STAGES if ahead else NARROW_STAGES)
                 ]
@@ -439,6 +439,12 @@ def _product_lattice(
         stages=table[:, 5],
         streams=0 * ones,
     )
+
+
+def _product_steps(instruction: WarpInstruction) -> Iterator[int]:
+    """Yield how many steps of the sum tiles may have: of instructions with more, as much more."""
+    least = PRODUCT_STEPS[0]
+    return (steps * max(least, instruction.steps) // least for steps in PRODUCT_STEPS)
 
 
 def _may_run_ahead(facts: KernelFacts, references: set[int]) -> bool:

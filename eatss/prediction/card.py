@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eatss.analysis.structure import TensorFormat
 from eatss.diagnostics import input_error
-from eatss.gpu.profile import HALVES_OF_TF32, GpuProfile
+from eatss.gpu.profile import TIMES_TF32, GpuProfile
 from eatss.gpu.scaled import FALLBACK_LIMIT_W, calibration_of
 
 SCHEDULERS = 4
@@ -31,6 +31,10 @@ an H200, of 946 that its datasheet comes to at the highest clock
 FP16_MMA = 16 * 8 * 16 / 32
 """Multiply-adds of the priced instruction of halves, m16n8k16, over the lanes of a warp."""
 
+INT8_MMA = 16 * 8 * 32 / 32
+"""Multiply-adds of m16n8k32 of bytes, over the lanes of a warp. It is taken to cost what that of
+halves does, with half as many: nothing has measured it yet."""
+
 WARPGROUPS = ((9, 0), (12, 0))
 """The compute capabilities with such instructions: from the first, below the second."""
 
@@ -43,11 +47,11 @@ class Prices:
     """Energies in J at the highest clock, and power in W.
 
     ``instruction_j``, ``fp64_j`` and ``fp32_j`` are of an instruction of a full warp,
-    ``tensor64_j``, ``tensor32_j`` and ``tensor16_j`` of as many multiply-adds on tensor cores, of
-    64 bits, of TF32 and of halves, ``l1_wavefront_j`` of 128 bytes from L1,
-    ``shared_wavefront_j`` of a cycle of shared memory, ``shared_byte_j`` of a byte in it, the other
-    ``*_byte_j`` of a byte. ``voltage_floor`` says how prices fall with the clock; those of memory
-    do not.
+    ``tensor64_j``, ``tensor32_j``, ``tensor16_j`` and ``tensor8_j`` of as many multiply-adds on
+    tensor cores, of 64 bits, of TF32, of halves and of bytes, ``l1_wavefront_j`` of 128 bytes from
+    L1, ``shared_wavefront_j`` of a cycle of shared memory, ``shared_byte_j`` of a byte in it, the
+    other ``*_byte_j`` of a byte. ``voltage_floor`` says how prices fall with the clock; those of
+    memory do not.
     """
 
     instruction_j: float
@@ -56,6 +60,7 @@ class Prices:
     tensor64_j: float
     tensor32_j: float
     tensor16_j: float
+    tensor8_j: float
     l1_wavefront_j: float
     shared_wavefront_j: float
     shared_byte_j: float
@@ -114,12 +119,9 @@ class Card:
 
     def tensor_rate(self, form: TensorFormat) -> float:
         """Return the multiply-adds of an SM's tensor cores in a cycle, at least one."""
-        rates = {
-            "fp64": self.fp64_tensor_per_cycle,
-            "tf32": self.tf32_tensor_per_cycle,
-            "fp16": HALVES_OF_TF32 * self.tf32_tensor_per_cycle,
-        }
-        return max(1.0, rates[form])
+        if form == "fp64":
+            return max(1.0, self.fp64_tensor_per_cycle)
+        return max(1.0, TIMES_TF32[form] * self.tf32_tensor_per_cycle)
 
 
 def card_of(profile: GpuProfile) -> Card:
@@ -212,6 +214,7 @@ def _prices(found: Mapping[str, float], mma: float) -> Prices:
         tensor64_j=1e-12 * found["tensor_fp64_pj"] / mma,
         tensor32_j=1e-12 * found["tensor_tf32_pj"] / TF32_MMA,
         tensor16_j=1e-12 * found["tensor_fp16_pj"] / FP16_MMA,
+        tensor8_j=1e-12 * found["tensor_fp16_pj"] / INT8_MMA,
         l1_wavefront_j=1e-12 * found["l1_wavefront_pj"],
         shared_wavefront_j=1e-12 * found["shared_wavefront_pj"],
         shared_byte_j=1e-12 * found["shared_byte_pj"],

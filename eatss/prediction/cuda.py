@@ -27,7 +27,7 @@ from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.prediction.cuda_statements import add_statements
 from eatss.prediction.cuda_streams import add_parts, stream_of
 from eatss.prediction.cuda_vectors import with_rows
-from eatss.prediction.demand import Demand
+from eatss.prediction.demand import TENSOR_COLUMNS, Demand
 from eatss.prediction.demand_builder import DemandBuilder
 
 
@@ -91,9 +91,7 @@ def demand_of(of: CudaLaunch) -> Demand:
         instructions=demand.instructions,
         fp64=demand.fp64,
         fp32=demand.fp32,
-        tensor64=demand.tensor64,
-        tensor32=demand.tensor32,
-        tensor16=demand.tensor16,
+        **{column: demand.tensor[form] for form, column in TENSOR_COLUMNS.items()},
         lanes=of.shape.block_threads / (of.warps * of.card.warp),
         late=demand.late / np.maximum(1.0, demand.fp64 + demand.fp32),
         l1_wavefronts=demand.l1_wavefronts,

@@ -260,9 +260,7 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
             demand.instructions / SCHEDULERS,
             demand.fp64 * card.warp / card.fp64_per_cycle,
             demand.fp32 * card.warp / card.fp32_per_cycle,
-            demand.tensor64 * card.warp / card.tensor_rate("fp64"),
-            demand.tensor32 * card.warp / card.tensor_rate("tf32"),
-            demand.tensor16 * card.warp / card.tensor_rate("fp16"),
+            *(own * card.warp / card.tensor_rate(form) for form, own in demand.tensor.items()),
             demand.l1_wavefronts + demand.shared_wavefronts,
         ]
     )

@@ -42,14 +42,14 @@ def fragment_padding(
     unique, back = np.unique(table, axis=0, return_inverse=True)
     width = members[0].access.element_bytes
     found = []
-    in_rows = all(_in_rows(one, product.columns) for one in members)
+    beside = all(in_rows(one, product.columns) for one in members)
     for *extents, several in unique.tolist():
-        turns = matrices_in_turn(int(several), instruction.points[1], width) if in_rows else 1
+        turns = matrices_in_turn(int(several), instruction.points[1], width) if beside else 1
         lanes = _lanes(instruction, product, turns)
         vectors = [
             max(
-                turns if _in_rows(one, product.columns) else 1,
-                instruction.steps_beside if _in_rows(one, product.sum_loop) else 1,
+                turns if in_rows(one, product.columns) else 1,
+                instruction.steps_beside if in_rows(one, product.sum_loop) else 1,
             )
             for one in members
         ]
@@ -72,7 +72,7 @@ def fragment_padding(
     return np.array(found, dtype=np.float64)[back.reshape(-1)]
 
 
-def _in_rows(uniform: UniformSet, loop: str) -> bool:
+def in_rows(uniform: UniformSet, loop: str) -> bool:
     """Tell whether rows of a box run along a loop: the columns of products, or their sum."""
     *others, (last, _) = uniform.access.subscripts
     return loop in dict(last) and not any(loop in dict(terms) for terms, _ in others)
@@ -98,7 +98,7 @@ def _lanes(instruction: WarpInstruction, product: ProductFacts, turns: int) -> l
 
 def _matrix_cycles(uniform: UniformSet, extents: Sequence[int], product: ProductFacts) -> int:
     """Return the cycles in which a warp loads a matrix from a box."""
-    turned = not _in_rows(uniform, product.sum_loop)
+    turned = not in_rows(uniform, product.sum_loop)
     down = (product.sum_loop,) if turned else (product.rows, product.columns)
     lanes = [dict.fromkeys(down, row) for row in range(MATRIX_ROWS)]
     together = VECTOR_BYTES // uniform.access.element_bytes

@@ -2,8 +2,8 @@
 
 A warp has whole matrices of its tile. For each few steps of the sum every lane loads its elements
 of both factors from shared memory, converts them where tensor cores multiply others, and the warp
-multiplies. Halves are loaded as matrices of 8 x 8, four at a time. Boxes are filled ahead where
-there are several stages.
+multiplies. Halves and bytes are loaded as matrices of 8 rows of 16 bytes, four at a time. Boxes are
+filled ahead where there are several stages.
 """
 
 from __future__ import annotations
@@ -11,11 +11,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED, ProductFacts, WarpInstruction
+from eatss.analysis.structure import (
+    FRAGMENT_PLACES,
+    STEPS_LOADED,
+    VECTOR_BYTES,
+    WORD_BYTES,
+    ProductFacts,
+    WarpInstruction,
+)
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.arithmetic import instructions_of, is_wide
 from eatss.prediction.card import SCHEDULERS
+from eatss.prediction.cuda_fragments import in_rows
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_narrow import line_words
 from eatss.prediction.demand import Column
@@ -24,9 +32,6 @@ from eatss.prediction.demand_builder import DemandBuilder
 _VOTE_INSTRUCTIONS = 8.0
 """Instructions of a thread for each element that it looks at: its place, a load, two operations, a
 turn of a loop. Counted in the code of symm for sm_90."""
-
-_LOADED_TOGETHER = 8
-"""Halves that a lane gets of a load of four matrices [``eatss.transform.load_matrices``]."""
 
 _FUSED = 1.0
 """Multiply-adds of a plain product and its sum."""
@@ -46,7 +51,7 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     groups = terms * steps / instruction.steps
     matrices = _matrices(of, instruction, product)
     elements = groups * loads_of(of, instruction, product)
-    loads = elements * _requests(instruction)
+    loads = groups * _requests(of, statement, instruction, product)
     count = groups * matrices * instruction.products
     done = count * instruction.multiply_adds / of.card.warp
     demand.add_products(instruction.format, done, count)
@@ -199,17 +204,47 @@ def _step_words(of: CudaLaunch) -> Column:
 
 def loads_of(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:
     """Return the elements that a lane loads for the steps of one instruction."""
-    rows, columns = (
-        of.shape.points[name] / points
-        for name, points in zip((product.rows, product.columns), instruction.points, strict=True)
-    )
-    first, second = instruction.elements
-    return np.asarray(rows * first + columns * second)
+    return np.asarray(sum(_side_loads(of, instruction, product)))
 
 
-def _requests(instruction: WarpInstruction) -> float:
-    """Return the loads for each element: of halves a warp loads whole matrices."""
-    return 1.0 if instruction.factor_words >= 1.0 else 1.0 / _LOADED_TOGETHER
+def _side_loads(
+    of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts
+) -> list[Column]:
+    """Return the same of both factors."""
+    sides = zip(_sides(product), instruction.points, instruction.elements, strict=True)
+    return [of.shape.points[name] / points * elements for name, points, elements in sides]
+
+
+def _sides(product: ProductFacts) -> tuple[str, str]:
+    return product.rows, product.columns
+
+
+def _requests(
+    of: CudaLaunch,
+    statement: StatementFacts,
+    instruction: WarpInstruction,
+    product: ProductFacts,
+) -> Column:
+    """Return the loads for the steps of one instruction: of narrow elements whole matrices.
+
+    Turned ones of bytes come by twos, and each word of them is put together; if a lane has no two
+    columns for them, it loads byte by byte [``eatss.transform.load_matrices``].
+    """
+    found = of.zeros
+    for loop, elements in zip(_sides(product), _side_loads(of, instruction, product), strict=True):
+        each = of.ones * (instruction.factor_bytes / VECTOR_BYTES)
+        if instruction.factor_words >= 1.0:
+            each = of.ones
+        if instruction.factor_bytes == 1 and any(
+            loop in dict(one.access.strides) and not in_rows(one, product.sum_loop)
+            for one in of.uniform_sets[statement.name]
+            if one.access.reference in product.references
+        ):
+            twos = np.mod(of.shape.points[loop], 2 * instruction.points[1]) == 0
+            twos = twos | (loop == product.rows)
+            each = np.where(twos, each + 1.0 / WORD_BYTES, 1.0)
+        found = found + elements * each
+    return np.asarray(found)
 
 
 def _matrices(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:

@@ -26,7 +26,7 @@ from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_resources import fits
 from eatss.prediction.cuda_shape import CudaCandidates, trips_of
 from eatss.prediction.cuda_vectors import with_rows
-from eatss.prediction.demand import Column, Demand
+from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.prediction.terms import Predicted, predict
 
 _SERIAL_TILE = 32.0
@@ -299,7 +299,7 @@ def _joined(
                 "instructions",
                 "fp64",
                 "fp32",
-                "tensor64",
+                *TENSOR_COLUMNS.values(),
                 "l1_wavefronts",
                 "shared_wavefronts",
                 "operand_bytes",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from eatss.analysis.structure import TensorFormat
 
 Column = npt.NDArray[np.float64]
 """A figure of many candidates, one entry each."""
@@ -21,9 +24,9 @@ class Demand:
     of a thread, an estimate. ``shared_bytes``: of a block, which may have ``shared_limit_bytes``.
 
     ``instructions``: warp instructions of any kind. ``fp64``, ``fp32``: those that the units of
-    that width run. ``tensor64``, ``tensor32``, ``tensor16``: multiply-adds on tensor cores, of
-    64 bits, of TF32 and of halves, as many as a warp has lanes counted as one. ``lanes``: the share
-    of a warp's lanes that have work.
+    that width run. ``tensor64``, ``tensor32``, ``tensor16``, ``tensor8``: multiply-adds on tensor
+    cores, of 64 bits, of TF32, of halves and of bytes, as many as a warp has lanes counted as one.
+    ``lanes``: the share of a warp's lanes that have work.
 
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
     ``operand_bytes``: read from L1 or shared memory for arithmetic, what lanes share counted once.
@@ -63,6 +66,7 @@ class Demand:
     tensor64: Column
     tensor32: Column
     tensor16: Column
+    tensor8: Column
     lanes: Column
     late: Column
     l1_wavefronts: Column
@@ -84,3 +88,9 @@ class Demand:
     def __len__(self) -> int:
         """Return the number of candidates."""
         return len(self.blocks)
+
+
+TENSOR_COLUMNS: Mapping[TensorFormat, str] = {
+    "fp64": "tensor64", "tf32": "tensor32", "fp16": "tensor16", "int8": "tensor8"
+}  # fmt: skip
+"""Which column counts the multiply-adds of tensor cores on numbers of a format."""

@@ -8,7 +8,7 @@ from eatss.analysis.structure import TensorFormat
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide
-from eatss.prediction.demand import Column
+from eatss.prediction.demand import TENSOR_COLUMNS, Column
 
 
 class DemandBuilder:
@@ -26,9 +26,7 @@ class DemandBuilder:
         self.fp64 = zero.copy()
         self.fp32 = zero.copy()
         self.late = zero.copy()
-        self.tensor64 = zero.copy()
-        self.tensor32 = zero.copy()
-        self.tensor16 = zero.copy()
+        self.tensor = {form: zero.copy() for form in TENSOR_COLUMNS}
         self.l1_wavefronts = zero.copy()
         self.shared_wavefronts = zero.copy()
         self.operand_bytes = zero.copy()
@@ -54,8 +52,7 @@ class DemandBuilder:
 
     def add_products(self, form: TensorFormat, each: Column, instructions: Column) -> None:
         """Add multiply-adds of tensor cores of each warp, over its lanes, by instructions."""
-        total = {"fp64": self.tensor64, "tf32": self.tensor32, "fp16": self.tensor16}[form]
-        total += self._warps * each
+        self.tensor[form] += self._warps * each
         self.instructions += self._warps * instructions
 
     def add_global(

@@ -14,7 +14,7 @@ import numpy as np
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.card import Card
 from eatss.prediction.code_constants import CodeConstants
-from eatss.prediction.demand import Demand
+from eatss.prediction.demand import TENSOR_COLUMNS, Demand
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.ppcg_caches import Caches
 from eatss.prediction.ppcg_copies import add_copies, add_spills
@@ -58,9 +58,7 @@ def ppcg_demand(
         instructions=demand.instructions,
         fp64=demand.fp64,
         fp32=demand.fp32,
-        tensor64=np.zeros(len(demand.fp32)),
-        tensor32=np.zeros(len(demand.fp32)),
-        tensor16=np.zeros(len(demand.fp32)),
+        **dict.fromkeys(TENSOR_COLUMNS.values(), np.zeros(len(of))),
         lanes=of.shape.threads / (of.warps * card.warp),
         late=np.zeros(len(of)),
         l1_wavefronts=demand.l1_wavefronts,

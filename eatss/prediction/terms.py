@@ -10,7 +10,7 @@ import numpy as np
 from eatss.gpu.voltage import voltage_share
 from eatss.prediction.card import SCHEDULERS, Card
 from eatss.prediction.code_constants import CodeConstants
-from eatss.prediction.demand import Column, Demand
+from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.prediction.occupancy import resident_blocks
 
 LEAST_CLOCK = 0.2
@@ -122,21 +122,14 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         "issue": demand.instructions * _turns(demand, card, resident, 1.0) / SCHEDULERS / cycles,
         "fp64": units(demand.fp64, card.fp64_per_cycle),
         "fp32": units(demand.fp32, card.fp32_per_cycle),
-        "fp64 tensor cores": demand.tensor64
-        * _turns(demand, card, resident, 1.0)
-        * card.warp
-        / card.tensor_rate("fp64")
-        / cycles,
-        "TF32 tensor cores": demand.tensor32
-        * _turns(demand, card, resident, 1.0)
-        * card.warp
-        / card.tensor_rate("tf32")
-        / cycles,
-        "FP16 tensor cores": demand.tensor16
-        * _turns(demand, card, resident, 1.0)
-        * card.warp
-        / card.tensor_rate("fp16")
-        / cycles,
+        **{
+            f"{form} tensor cores": getattr(demand, column)
+            * _turns(demand, card, resident, 1.0)
+            * card.warp
+            / card.tensor_rate(form)
+            / cycles
+            for form, column in TENSOR_COLUMNS.items()
+        },
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
         + demand.torn_bytes / card.l2_torn_bytes_s,
@@ -202,9 +195,10 @@ def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
     spent = {
         "instructions": others * lanes * prices.instruction_j,
         "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j)
-        + demand.tensor64 * prices.tensor64_j
-        + demand.tensor32 * prices.tensor32_j
-        + demand.tensor16 * prices.tensor16_j,
+        + sum(
+            getattr(demand, column) * getattr(prices, f"{column}_j")
+            for column in TENSOR_COLUMNS.values()
+        ),
         "L1 and shared memory": demand.l1_wavefronts * prices.l1_wavefront_j
         + demand.shared_wavefronts * prices.shared_wavefront_j
         + demand.operand_bytes * prices.shared_byte_j,

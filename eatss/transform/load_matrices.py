@@ -1,4 +1,4 @@
-"""Fragments of halves are loaded as whole matrices, which the lanes of a warp do together.
+"""Fragments of halves or bytes are loaded as whole matrices, by the lanes of a warp together.
 
     for (mj < 8)
         fragment_b[mj][0] = sh.B[16 * k_step + 2 * lane_j][8 * warp_j + 64 * mj + lane_i];
@@ -11,9 +11,10 @@ becomes, where rows of the box are whole vectors of 8 halves,
         eatss_load_turned_matrices(fragment_b[2 * mj][0], …, fragment_b[2 * mj + 1][1],
             &sh.B[16 * k_step + lane_j + 4 * (lane_i % 2) + …][8 * warp_j + …]);
 
-Each lane names a row of 8 halves, and gets words of two halves each, as tensor cores want them. A
+Each lane names a row of 16 bytes, and gets words of two halves each, as tensor cores want them. A
 matrix lies in the box as lanes hold it, row by row, or turned; where it lies otherwise lanes load
-halves one by one. All factors of a kernel come as words, or none does.
+halves one by one. All factors of a kernel come as words, or none does. Bytes are turned by twos: a
+lane gets words of two columns, those of matrices that take turns [``matrices_in_turn``].
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 
 from eatss.analysis.structure import VECTOR_BYTES
-from eatss.instructions.matrix_loads import MATRIX_LOADS, ROW
+from eatss.instructions.matrices import LANES_OF_A_BOX
+from eatss.instructions.matrix_loads import LOADS, TURNED_BYTES
 from eatss.kernel.barriers import varies, varying_names
-from eatss.kernel.instruction import WORD, Instruction
+from eatss.kernel.distribution import places
+from eatss.kernel.instruction import WORD, Instruction, Operand
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
@@ -44,15 +48,6 @@ from eatss.program.linear import Linear, linear
 from eatss.scops import Read
 from eatss.transform.index_sums import in_order
 
-_PAIR = 2
-"""Halves of a word."""
-
-_MOST = 4
-"""Matrices that are loaded at a time."""
-
-_HALVES = (4, 8)
-"""What a lane may have of a fragment: two matrices, or four."""
-
 _ROWS, _QUADS = 8, 4
 """Lanes of a warp, as they hold a matrix."""
 
@@ -67,8 +62,8 @@ def with_matrices_loaded(kernel: Kernel, instruction: Instruction) -> Kernel:
         kernel: one in which warps use the instruction.
         instruction: what multiplies the fragments.
     """
-    narrow = instruction.factor_type
-    if narrow is None or narrow.size_bytes * _PAIR != WORD.size_bytes:
+    narrow = instruction.factor_types
+    if not narrow or any(one.size_bytes >= WORD.size_bytes for one in narrow.values()):
         return kernel
     if any(one.size_bytes % VECTOR_BYTES for one in kernel.shared):
         return kernel  # a box behind would begin anywhere
@@ -78,14 +73,14 @@ def with_matrices_loaded(kernel: Kernel, instruction: Instruction) -> Kernel:
         for node in nodes
         if isinstance(node, Perform) and node.instruction == instruction
         for one in node.named(instruction.read)
-        if one.buffer.element_type is narrow
+        if one.buffer.element_type in narrow.values()
     }
     loader = _Loader(kernel)
     nests = (loader.loads(node) for node in nodes if isinstance(node, For))
     loads = [one for one in nests if one is not None and one.buffer in wanted]
     written = [one.buffer for node in nodes for one in accesses(node)[0] if one.buffer in wanted]
     whole = {one.buffer for one in loads} == wanted
-    if not whole or len(written) != sum(one.halves for one in loads):
+    if not whole or len(written) != sum(one.elements for one in loads):
         return kernel
 
     def changed(node: Node) -> tuple[Node, ...]:
@@ -100,11 +95,16 @@ def with_matrices_loaded(kernel: Kernel, instruction: Instruction) -> Kernel:
     return replace(kernel, body=mapped(kernel.body, changed))
 
 
+def _of_a_word(buffer: Buffer) -> int:
+    """Return how many elements of a buffer are a word."""
+    return WORD.size_bytes // buffer.element_type.size_bytes
+
+
 def _in_words(fragment: Buffer) -> Buffer:
-    """Return registers of words in the place of those of halves."""
-    *outer, halves = fragment.layout.extents
-    assert isinstance(halves, Constant)
-    layout = Layout((*outer, Constant(halves.value // _PAIR)))
+    """Return registers of words in the place of those of elements."""
+    *outer, count = fragment.layout.extents
+    assert isinstance(count, Constant)
+    layout = Layout((*outer, Constant(count.value // _of_a_word(fragment))))
     return replace(fragment, element_type=WORD, layout=layout)
 
 
@@ -114,9 +114,9 @@ def _words(operands: Sequence[Element], fragments: set[Buffer]) -> tuple[Element
     for one in operands:
         own = one
         if one.buffer in fragments:
-            *outer, half = one.subscripts
-            assert isinstance(half, Constant)
-            word = Constant(half.value // _PAIR)
+            *outer, slot = one.subscripts
+            assert isinstance(slot, Constant)
+            word = Constant(slot.value // _of_a_word(one.buffer))
             own = Element(buffer=_in_words(one.buffer), subscripts=(*outer, word))
         found[own] = None
     return tuple(found)
@@ -124,72 +124,68 @@ def _words(operands: Sequence[Element], fragments: set[Buffer]) -> tuple[Element
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loads:
-    """A loop in which a lane loads ``halves`` of each of some matrices, of 8 x 8 each two.
+    """A loop whose turns load fragments, some of them by one ``load``: ``words``, by turn and slot.
 
-    ``corners`` are the first elements of those, of as many turns of the loop as are loaded at a
-    time; from row to row of them is ``apart``.
+    ``corner`` is where the first row begins that lanes name, ``bits`` how far away from it rows are
+    whose number has one bit.
     """
 
     nest: For
     buffer: Buffer
     box: Buffer
-    halves: int
-    turned: bool
-    corners: tuple[_Place, ...]
-    apart: tuple[int, ...]
+    load: Instruction
+    words: tuple[tuple[int, int], ...]
+    corner: _Place
+    bits: tuple[tuple[int, ...], ...]
     lanes: tuple[str, str]
 
     @property
-    def turns(self) -> int:
-        """Turns of the loop that are loaded at a time."""
-        return len(self.corners) * _PAIR // self.halves
+    def elements(self) -> int:
+        """Elements of a fragment that a lane loads in a turn of the loop."""
+        return len({word for _, word in self.words}) * _of_a_word(self.buffer)
 
     def loop(self) -> For:
         """Return the loop with one load for all matrices of a turn, or of two."""
         counter, words = Name(self.nest.counter), _in_words(self.buffer)
         trips = trips_from_zero(self.nest)
         assert trips is not None
+        turns = len({turn for turn, _ in self.words})
         targets = [
             Element(
                 buffer=words,
                 subscripts=(
-                    total(multiplied(Constant(self.turns), counter), Constant(turn)),
+                    total(multiplied(Constant(turns), counter), Constant(turn)),
                     Constant(word),
                 ),
             )
-            for turn in range(self.turns)
-            for word in range(self.halves // _PAIR)
+            for turn, word in self.words
         ]
-        row = Element(buffer=self.box, subscripts=tuple(map(self._own_row, range(len(self.apart)))))
-        load = Perform(
-            instruction=MATRIX_LOADS[len(self.corners), self.turned],
-            operands=(("d", tuple(targets)), ("rows", (row,))),
+        row = Element(
+            buffer=self.box, subscripts=tuple(map(self._own_row, range(len(self.corner))))
         )
-        condition = Apply(Operator.LT, (counter, Constant(trips // self.turns)))
+        load = Perform(instruction=self.load, operands=(("d", tuple(targets)), ("rows", (row,))))
+        condition = Apply(Operator.LT, (counter, Constant(trips // turns)))
         return replace(self.nest, condition=condition, body=(load,))
 
     def _own_row(self, dimension: int) -> IntExpr:
-        """Return a subscript of the row that a lane names.
-
-        The first eight lanes name the rows of the first matrix, the next eight those of the second.
-        """
+        """Return a subscript of the row that a lane names: that with its own number."""
         row, quad = map(Name, self.lanes)
-        first = self.corners[0][dimension]
-        others = [one[dimension].plus(first, -1).constant for one in self.corners[1:]]
-        half = Apply(Operator.REMAINDER, (row, Constant(2)))
-        matrix = Apply(Operator.QUOTIENT, (row, Constant(2)))
-        numbers = [
-            Apply(Operator.REMAINDER, (matrix, Constant(2))),
-            Apply(Operator.QUOTIENT, (row, Constant(4))),
-        ]
-        found = total(
-            first.expression(),
-            multiplied(
-                Constant(self.apart[dimension]), total(quad, multiplied(Constant(_QUADS), half))
-            ),
-        )
-        for distance, number in zip(others[:2], numbers, strict=False):
-            found = total(found, multiplied(Constant(distance), number))
+        found = self.corner[dimension].expression()
+        first, second, *others = (one[dimension] for one in self.bits)
+        if second == 2 * first:
+            found = total(found, multiplied(Constant(first), quad))
+        else:
+            low = Apply(Operator.REMAINDER, (quad, Constant(2)))
+            high = Apply(Operator.QUOTIENT, (quad, Constant(2)))
+            found = total(found, multiplied(Constant(first), low))
+            found = total(found, multiplied(Constant(second), high))
+        for at, distance in enumerate(others):
+            bit: IntExpr = row if at == 0 else Apply(Operator.QUOTIENT, (row, Constant(1 << at)))
+            if at == 1 and self.load is TURNED_BYTES:
+                bit = total(bit, row)
+            if 2 << at < _ROWS:
+                bit = Apply(Operator.REMAINDER, (bit, Constant(2)))
+            found = total(found, multiplied(Constant(distance), bit))
         return found
 
 
@@ -209,63 +205,80 @@ class _Loader:
     def loads(self, loop: For) -> _Loads | None:
         """Return a loop as such loads, ``None`` where lanes do not hold whole matrices."""
         trips, own = trips_from_zero(loop), [one for one in loop.body if isinstance(one, Evaluate)]
-        if len(own) < len(loop.body) or not trips or len(own) not in _HALVES:
+        if not own or len(own) < len(loop.body) or not trips:
             return None
-        buffer, places = own[0].target.buffer, []
+        buffer, elements = own[0].target.buffer, list[Element]()
         for number, one in enumerate(own):
             target = Element(buffer=buffer, subscripts=(Name(loop.counter), Constant(number)))
             if one.target != target or not isinstance(one.part, Read):
                 return None
-            places.append(one.reads[one.part.access])
-        box = places[0].buffer
-        if any(one.buffer != box for one in places) or not _has_rows(box, buffer):
+            elements.append(one.reads[one.part.access])
+        box = elements[0].buffer
+        if any(one.buffer != box for one in elements) or not _has_rows(box, buffer):
             return None
-        if any(varies(each, self._apart) for one in places for each in one.subscripts):
+        if any(varies(each, self._apart) for one in elements for each in one.subscripts):
             return None
-        turns = min(trips, _MOST * _PAIR // len(own))
-        while trips % turns:
-            turns -= 1
-        for turned in (False, True):
-            found = self._matrices(loop, places, turns, turned=turned)
+        for load in LOADS.get(buffer.element_type.size_bytes, ()):
+            loaded, _ = load.operands
+            turns = prod(one.extent for one in loaded.slots(load.lanes)) // len(own)
+            if not turns or trips % turns:
+                continue
+            order = tuple(product(range(turns), range(len(own) // _of_a_word(buffer))))
+            if load is TURNED_BYTES and turns == 1:  # its columns are halves of a fragment
+                order = order[::2] + order[1::2]
+            found = self._rows(loop, elements, loaded, order)
             if found is not None:
-                corners, apart = found
+                corner, bits = found
                 row, quad = self._lanes
                 return _Loads(
-                    nest=loop, buffer=buffer, box=box, halves=len(own), turned=turned,
-                    corners=corners, apart=apart, lanes=(row, quad),
+                    nest=loop, buffer=buffer, box=box, load=load, words=order, corner=corner,
+                    bits=bits, lanes=(row, quad),
                 )  # fmt: skip
         return None
 
-    def _matrices(
-        self, loop: For, places: Sequence[Element], turns: int, *, turned: bool
-    ) -> tuple[tuple[_Place, ...], tuple[int, ...]] | None:
-        """Return the corners of matrices and how rows of them are apart, if lanes hold them so."""
-        counter = Name(loop.counter)
-        corners: list[_Place] = []
-        apart: tuple[int, ...] = ()
-        for turn in range(turns):
-            change = {loop.counter: total(multiplied(Constant(turns), counter), Constant(turn))}
-            for first, second in zip(places[::_PAIR], places[1::_PAIR], strict=True):
-                corner = self._place(first, change, 0, 0)
-                next_row = self._place(
-                    *((second, change, 0, 0) if turned else (first, change, 1, 0))
-                )
-                step = _distance(next_row, corner)
-                if corner is None or step is None or not _is_vector(corner):
+    def _rows(
+        self,
+        loop: For,
+        elements: Sequence[Element],
+        target: Operand,
+        words: Sequence[tuple[int, int]],
+    ) -> tuple[_Place, tuple[tuple[int, ...], ...]] | None:
+        """Return the first row that lanes name, and how far away rows are whose number has one bit.
+
+        ``None`` where lanes hold other elements of the rows than a load gives them, rows do not
+        begin where vectors do, or are not as far apart as their bits say.
+        """
+        turns = len({turn for turn, _ in words})
+        counter = multiplied(Constant(turns), Name(loop.counter))
+        slots = target.slots(LANES_OF_A_BOX)
+        of_a_word = _of_a_word(elements[0].buffer)
+        corner: _Place | None = None
+        rows: dict[int, tuple[int, ...]] = {}
+        for number, values in enumerate(places(slots)):
+            turn, word = words[number // of_a_word]
+            element = elements[word * of_a_word + number % of_a_word]
+            change = {loop.counter: total(counter, Constant(turn))}
+            for row, quad in product(range(_ROWS), range(_QUADS)):
+                named, column = target.held.at({**values, "row": row, "quad": quad})
+                if target.held.flips is not None:  # its bit 3 is that of the quad, or not
+                    named ^= 2 * (named & 4)
+                place = self._place(element, change, row, quad)
+                corner = corner or place
+                distance = _distance(place, corner)
+                if distance is None:
                     return None
-                apart = apart or step
-                if step != apart or step[-1] % ROW:
+                *outer, last = distance
+                begin = (*outer, last - column)
+                if rows.setdefault(named, begin) != begin:
                     return None
-                for row, quad, pair in product(range(_ROWS), range(_QUADS), range(_PAIR)):
-                    element = (first, second)[pair]
-                    near = _PAIR * quad + pair
-                    down, along = (near, row) if turned else (row, near)
-                    *outer, last = (down * one for one in apart)
-                    there = _distance(self._place(element, change, row, quad), corner)
-                    if there != (*outer, last + along):
-                        return None
-                corners.append(corner)
-        return (tuple(corners), apart) if _are_a_grid(corners) else None
+        assert corner is not None
+        bits = [rows[1 << at] for at in range((len(rows) - 1).bit_length())]
+        long = _long(elements[0].buffer)
+        whole = _is_vector(corner, long) and not any(one[-1] % long for one in bits)
+        for named, begin in rows.items():
+            own = [one for at, one in enumerate(bits) if named >> at & 1]
+            whole = whole and begin == tuple(map(sum, zip(*own, [0] * len(begin), strict=True)))
+        return (corner, tuple(bits)) if whole else None
 
     def _place(
         self, element: Element, change: Mapping[str, IntExpr], row: int, quad: int
@@ -282,27 +295,27 @@ class _Loader:
         return tuple(found)
 
 
-def _are_a_grid(corners: Sequence[_Place]) -> bool:
-    """Tell whether two matrices are known to be apart, and four in two ways."""
-    distances = [_distance(one, corners[0]) for one in corners]
-    known = [one for one in distances if one is not None]
-    if len(known) < len(distances) or len(known) < _MOST:
-        return len(known) == len(distances)
-    _, low, high, both = known
-    return both == tuple(one + other for one, other in zip(low, high, strict=True))
-
-
 def _has_rows(box: Buffer, fragment: Buffer) -> bool:
     """Tell whether a box in shared memory has rows of whole vectors, of a fragment's elements."""
     last = box.layout.allocated[-1] if box.layout.extents else None
     same = box.element_type is fragment.element_type and not box.layout.swizzle
-    return box.space == "shared" and same and isinstance(last, Constant) and not last.value % ROW
+    return (
+        box.space == "shared"
+        and same
+        and isinstance(last, Constant)
+        and not last.value % _long(box)
+    )
 
 
-def _is_vector(place: _Place) -> bool:
+def _long(box: Buffer) -> int:
+    """Return the elements of a vector."""
+    return VECTOR_BYTES // box.element_type.size_bytes
+
+
+def _is_vector(place: _Place, long: int) -> bool:
     """Tell whether a place is a whole number of vectors behind the begin of its row."""
     last = place[-1]
-    return not last.constant % ROW and not any(one % ROW for one in last.terms.values())
+    return not last.constant % long and not any(one % long for one in last.terms.values())
 
 
 def _distance(one: _Place | None, other: _Place | None) -> tuple[int, ...] | None:

@@ -45,22 +45,27 @@ def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
         lanes = [one for one in instruction.lanes if one.name in terms]
         if len(own) != 1 or len(lanes) != 1:
             continue
-        if {one.name for one in own} & set(factor.held.points[number].terms):
-            continue  # a lane loads several of one matrix: they are beside each other in registers
-        types = instruction.element_types
-        loaded = types if instruction.factor_type is None else (instruction.factor_type,)
+        loaded = (factor.element_type,) if factor.element_type else instruction.element_types
         width = max(one.size_bytes for one in loaded)
-        kernel = _Turns(number=number, points=own[0].extent, element_bytes=width).changed(kernel)
+        # a lane loads several of one matrix: they are beside each other in registers
+        inside = bool({one.name for one in own} & set(factor.held.points[number].terms))
+        if not inside or width == 1:
+            turns = _Turns(number=number, points=own[0].extent, element_bytes=width, inside=inside)
+            kernel = turns.changed(kernel)
     return kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Turns:
-    """Matrices along the loop of an axis, of each of which a lane has so many ``points``."""
+    """Matrices along the loop of an axis, of each of which a lane has so many ``points``.
+
+    Where the two that follow each other in a row are ``inside`` of a matrix, that takes no turns.
+    """
 
     number: int
     points: int
     element_bytes: int
+    inside: bool
 
     def changed(self, kernel: Kernel) -> Kernel:
         """Return a kernel with the matrices in turn, or as it was."""
@@ -81,10 +86,13 @@ class _Turns:
         )
         if 0 in trips or any(count % self.points for count in trips):
             return kernel
-        if not _in_rows(nodes, {one.name for one in values}):
+        in_rows = _in_rows(nodes, {one.name for one in values})
+        if self.inside or not in_rows:
             turns = 1
-        if self.points * turns == 1 or any(
-            depends_on_points(node, axis.thread, axis.point) for node in others
+        if (
+            self.points * turns == 1
+            or (self.inside and not in_rows)
+            or any(depends_on_points(node, axis.thread, axis.point) for node in others)
         ):
             return kernel
 

@@ -7,9 +7,9 @@ copies, a barrier, the start of those of two turns later into the boxes that are
 computed. Behind the barrier nobody reads what was computed with in the turn before, and everybody
 has waited, so it is the only one of a turn.
 Copies do not pass through registers (``cp.async``), so they go on while threads compute. Those of
-single halves do: there are none of so few bytes that do not. Where warps multiply, such copies are
-loaded in front of a turn's products and stored behind them [``narrow_lines``]; where all are so,
-nothing else runs ahead, and two boxes do.
+single halves and bytes do: there are none of so few bytes that do not. Where warps multiply, such
+copies are loaded in front of a turn's products and stored behind them [``narrow_lines``]; where all
+are so, nothing else runs ahead, and two boxes do.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ from eatss.program import (
     substitute,
     total,
 )
-from eatss.scops import ElementType
 from eatss.transform.copies_among_products import (
     PlainCopies,
     apart,
@@ -78,8 +77,6 @@ from eatss.transform.through_registers import (
 
 _SIZES = (4, 8, COPIED_BYTES)
 """Bytes that can be copied at a time without registers."""
-
-_HALF_BYTES = ElementType.HALF.size_bytes
 
 _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the
@@ -145,10 +142,10 @@ def _may_start(copy: Copy) -> bool:
     return _fills(copy) and copy.target.buffer.element_type.size_bytes * copy.width in _SIZES
 
 
-def _fills_with_halves(copy: Copy) -> bool:
-    """Tell whether a copy is one of single halves, which pass through registers."""
+def _is_narrow(copy: Copy) -> bool:
+    """Tell whether a copy is one of single halves or bytes, which pass through registers."""
     size = copy.target.buffer.element_type.size_bytes
-    return _fills(copy) and copy.width * size == _HALF_BYTES
+    return _fills(copy) and copy.width * size < min(_SIZES)
 
 
 def _fills(copy: Copy) -> bool:
@@ -230,7 +227,7 @@ class _Ahead:
             return None
         copied = [node for node in every(found.copies) if isinstance(node, Copy)]
         others = (one for one in copied if not _may_start(one))
-        if not all(map(_fills_with_halves, others)):
+        if not all(map(_is_narrow, others)):
             return None
         through = found.starts or (found.multiplies and found.lines(found.copies, set()))
         return found if through else None
@@ -242,7 +239,7 @@ class _Ahead:
 
     def lines(self, own: Sequence[Node], taken: set[str]) -> NarrowLines | None:
         """Return copies whose halves come through registers, if there are such."""
-        return NarrowLines.of(own, _fills_with_halves, taken) if self.multiplies else None
+        return NarrowLines.of(own, _is_narrow, taken) if self.multiplies else None
 
     def with_stages(self, kernel: Kernel, stages: int, around: _Around) -> Kernel:
         """Return a kernel in which the loop copies ahead."""

@@ -14,13 +14,12 @@ those of the lanes that have them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from math import prod
 
 from eatss.free_names import free_name
-from eatss.kernel.distribution import Coordinate
+from eatss.kernel.distribution import Coordinate, places
 from eatss.kernel.instruction import Instruction, Operand
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -173,12 +172,12 @@ class _User:
             k in used and used & own for used, own in zip(uses.values(), moving, strict=True)
         ):
             return None
-        narrow = self._instruction.factor_type
-        if narrow is None:
+        narrow = self._instruction.factor_types
+        if not narrow:
             return {name: product_of(factors) for name, factors in groups.items()}
         types = {at: one.buffer.element_type for at, one in enumerate(nest.compute.reads)}
         inner = {
-            name: narrow_factor(own[0], narrow, types) if len(own) == 1 else None
+            name: narrow_factor(own[0], narrow[name], types) if len(own) == 1 else None
             for name, own in groups.items()
         }
         found = {name: one for name, one in inner.items() if one is not None}
@@ -225,7 +224,7 @@ class _User:
             buffer = Buffer(
                 name=free_name(f"fragment_{operand.name}", self._taken),
                 space="register",
-                element_type=instruction.factor_type or nest.compute.target.buffer.element_type,
+                element_type=operand.element_type or nest.compute.target.buffer.element_type,
                 layout=Layout((Constant(tiles[axis]), Constant(count))),
             )
             fragments[operand.name] = buffer
@@ -237,7 +236,7 @@ class _User:
                     reads=self._reads(nest, operand, axis, at[axis], step, values),
                     types=nest.compute.types,
                 )
-                for number, values in enumerate(_all_slots(slots))
+                for number, values in enumerate(places(slots))
             ]
             body += [Declare(buffer=buffer), _loop(at[axis], tiles[axis], tuple(loads))]
         perform = Perform(
@@ -265,12 +264,12 @@ class _User:
     def _own_targets(self, nest: _Nest, at: tuple[str, ...]) -> tuple[Element, ...]:
         """Return the elements of the target that a lane has of one matrix."""
         found = []
-        for values in _all_slots(self._target.slots(self._instruction.lanes)):
-            places = tuple(
+        for values in places(self._target.slots(self._instruction.lanes)):
+            own = tuple(
                 self._point(axis, at[axis], Constant(self._slot(axis, values)))
                 for axis in range(_AXES)
             )
-            found.append(Element(buffer=nest.compute.target.buffer, subscripts=places))
+            found.append(Element(buffer=nest.compute.target.buffer, subscripts=own))
         return tuple(found)
 
     def _point(self, axis: int, matrix: str, slot: IntExpr) -> IntExpr:
@@ -406,11 +405,6 @@ def _loop(counter: str, count: int, body: tuple[Node, ...]) -> For:
         unroll="whole",
         narrow=True,
     )
-
-
-def _all_slots(slots: Sequence[Coordinate]) -> Iterator[dict[str, int]]:
-    for values in product(*(range(one.extent) for one in slots)):
-        yield dict(zip((one.name for one in slots), values, strict=True))
 
 
 def _placed(form: Linear, lanes: Mapping[str, str], slots: Mapping[str, int]) -> IntExpr:

@@ -7,11 +7,12 @@ import re
 import subprocess
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from eatss.cuda.halves import CPU_DEFINITION
+from eatss.cuda.halves import CPU_DEFINITION, type_text
 from eatss.instructions import (
     MMA_3XTF32_16X8X8,
     MMA_F16_16X8X16,
@@ -19,9 +20,11 @@ from eatss.instructions import (
     MMA_F64_16X8X4,
     MMA_F64_16X8X16,
     MMA_TF32_16X8X8,
+    MMAS_OF_BYTES,
 )
 from eatss.kernel.distribution import LANES
 from eatss.kernel.instruction import Instruction, Operand, Values, run
+from eatss.scops import ElementType
 from eatss.verify.build import SHIM
 
 
@@ -40,7 +43,16 @@ def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, 
 
 
 FLOATS = (MMA_TF32_16X8X8, MMA_3XTF32_16X8X8)
-EVERY = (MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16, *FLOATS, MMA_F16_16X8X16)
+EVERY = (
+    *(MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16, *FLOATS, MMA_F16_16X8X16),
+    *MMAS_OF_BYTES,
+)
+TYPES: dict[ElementType, Any] = {
+    ElementType.INT8: np.int8,
+    ElementType.UINT8: np.uint8,
+    ElementType.INT32: np.int32,
+}
+DTYPES = {"double": np.float64, "float": np.float32, "int": np.int32}
 
 
 def run_on_cpu(
@@ -48,15 +60,15 @@ def run_on_cpu(
 ) -> dict[tuple[int, ...], float]:
     """Return what the lanes of a warp have of the target after the text for a CPU ran."""
     held = {one.name: held_by(instruction, one) for one in instruction.operands}
-    (kind,) = instruction.element_types
+    kind = instruction.element_types[0]
+    types = {name: type_text(one) for name, one in instruction.factor_types.items()}
 
     def table(name: str) -> str:
-        narrow = instruction.factor_type is not None and name != "d"
-        written = "eatss_half({!r})" if narrow else "{!r}"
+        element = types.get(name, kind.value)
         rows = (
-            ", ".join(written.format(before[name][place]) for place in own) for own in held[name]
+            ", ".join(f"({element})({before[name][place]!r})" for place in own)
+            for own in held[name]
         )
-        element = "eatss_half" if narrow else kind.value
         sizes = f"[{LANES}][{len(held[name][0])}]"
         return f"{element} {name}{sizes} = {{{{{'}, {'.join(rows)}}}}};"
 
@@ -76,7 +88,7 @@ def run_on_cpu(
     command = ["g++", "-std=c++17", "-DEATSS_CPU", "-w", "all.cpp", "-o", "all", "-lm"]
     subprocess.run(command, check=True, cwd=folder)
     found = subprocess.run([folder / "all"], check=True, capture_output=True).stdout
-    values = np.frombuffer(found, np.float32 if kind.value == "float" else np.float64)
+    values = np.frombuffer(found, DTYPES[kind.value])
     places = [place for own in held["d"] for place in own]
     return dict(zip(places, values.tolist(), strict=True))
 
@@ -91,8 +103,18 @@ def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -
         places = [place for own in lanes for place in own]
         assert len(lanes) == LANES
         assert len(set(places)) == len(places), "an element is of one lane"
-        before[operand.name] = {place: draw.randint(-64, 64) / 8 for place in places}
+        if instruction in MMAS_OF_BYTES:  # sums wrap around
+            kind = operand.element_type or ElementType.INT32
+            limits = np.iinfo(TYPES[kind])
+            some = (int(limits.min), int(limits.max), 3, draw.randint(0, 100))
+            before[operand.name] = {place: draw.choice(some) for place in places}
+        else:
+            before[operand.name] = {place: draw.randint(-64, 64) / 8 for place in places}
     after = run(instruction, before)
+    if instruction in MMAS_OF_BYTES:
+        wrapped = {place: (int(one) + 2**31) % 2**32 - 2**31 for place, one in after["d"].items()}
+        assert wrapped != after["d"]
+        after = {"d": {place: float(one) for place, one in wrapped.items()}}
     assert run_on_cpu(instruction, before, tmp_path) == after["d"]
     assert after["d"] != before["d"]
 
@@ -134,6 +156,22 @@ def test_lanes_hold_pairs_as_ptx_says() -> None:
             (group + 8 * (i // 2 % 2), 2 * thread + i % 2 + 8 * (i // 4)) for i in range(8)
         ]
         assert held["b"][lane] == [(2 * thread + i % 2 + 8 * (i // 2), group) for i in range(4)]
+        assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
+
+
+@pytest.mark.parametrize("instruction", MMAS_OF_BYTES, ids=lambda one: one.name)
+def test_lanes_hold_bytes_as_ptx_says(instruction: Instruction) -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k32 with integer type"."""
+    held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    types = re.findall(r"m16n8k32\.row\.col\.s32\.(\w+)\.(\w+)\.s32", instruction.definitions)
+    names = {ElementType.INT8: "s8", ElementType.UINT8: "u8"}
+    assert types == [tuple(names[one] for one in instruction.factor_types.values())]
+    for lane in range(LANES):
+        group, thread = divmod(lane, 4)
+        assert held["a"][lane] == [
+            (group + 8 * (i // 4 % 2), 4 * thread + i % 4 + 16 * (i // 8)) for i in range(16)
+        ]
+        assert held["b"][lane] == [(4 * thread + i % 4 + 16 * (i // 4), group) for i in range(8)]
         assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
 
 

@@ -1,4 +1,4 @@
-"""Loads of matrices of halves: what a CPU does is what the table says, and what PTX says."""
+"""Loads of matrices: what a CPU does is what the table says, and what PTX says."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.halves import CPU_DEFINITION
-from eatss.instructions.matrix_loads import MATRIX_LOADS, ROW
+from eatss.instructions.matrix_loads import LOADS, ROW, TURNED_BYTES
 from eatss.kernel.distribution import LANES
 from eatss.kernel.instruction import Instruction, Operand, Values, run
 from eatss.verify.build import SHIM
 
-EVERY = [pytest.param(*key, id=one.name) for key, one in MATRIX_LOADS.items()]
+EVERY = [pytest.param(size, one, id=one.name) for size, own in LOADS.items() for one in own]
+TYPES = {1: "signed char", 2: "eatss_half"}
 
 
 def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, ...]]]:
@@ -49,54 +50,78 @@ def printed_by(instruction: Instruction, box: str, body: str, folder: Path) -> s
     return subprocess.run([folder / "all"], check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize(("count", "turned"), EVERY)
-def test_lanes_get_what_the_table_says(count: int, turned: bool, tmp_path: Path) -> None:
-    instruction = MATRIX_LOADS[count, turned]
+@pytest.mark.samples(3)
+@pytest.mark.parametrize(("size", "instruction"), EVERY)
+def test_lanes_get_what_the_table_says(size: int, instruction: Instruction, tmp_path: Path) -> None:
+    target, rows = instruction.operands
+    long, of_a_word = 16 // size, 4 // size
+    count = len(held_by(instruction, target)[0]) // of_a_word
     words = ", ".join(f"d[32 * {word} + lane]" for word in range(count))
     # rows lie in another order than lanes name them, one of padding behind each
     body = (
-        "for (int at = 0; at < 8; at++) { eatss_half value;\n"
-        "value.bits = 256 * lane + at + 1; sh.rows[2 * ((lane + 5) % 32)][at] = value; }\n"
+        f"for (int at = 0; at < {long}; at++) {{ {TYPES[size]} value;\n"
+        f"const int own = 256 * lane + 37 * at + 1; memcpy(&value, &own, {size});\n"
+        "sh.rows[2 * ((lane + 5) % 32)][at] = value; }\n"
         "__syncthreads();\n"
         f"{instruction.cuda.format(d=words, rows='sh.rows[2 * ((lane + 5) % 32)][0]')}"
     )
-    printed = printed_by(instruction, "eatss_half) rows[64][8]", body, tmp_path)
+    printed = printed_by(instruction, f"{TYPES[size]}) rows[64][{long}]", body, tmp_path)
     found = list(map(int, printed.split()))[: LANES * count]
-    target, rows = instruction.operands
     values: Values = {
-        (row, at): float(256 * row + at + 1)
+        (row, at): float((256 * row + 37 * at + 1) % 256**size)
         for own in held_by(instruction, rows)
         for row, at in own
     }
     after = run(instruction, {"rows": values, "d": dict.fromkeys(values, 0.0)})["d"]
     wanted = [
-        int(after[own[2 * word]]) | int(after[own[2 * word + 1]]) << 16
+        sum(int(after[own[of_a_word * word + at]]) << 8 * size * at for at in range(of_a_word))
         for word in range(count)
         for own in held_by(instruction, target)
     ]
     assert found == wanted
 
 
-@pytest.mark.parametrize(("count", "turned"), EVERY)
-def test_lanes_hold_what_ptx_says(count: int, turned: bool) -> None:
+@pytest.mark.parametrize(("size", "instruction"), EVERY)
+def test_lanes_hold_what_ptx_says(size: int, instruction: Instruction) -> None:
     """PTX ISA, "ldmatrix": rows of matrix m are named by lanes from 8 m on."""
-    target, rows = MATRIX_LOADS[count, turned].operands
-    for lane, own in enumerate(held_by(MATRIX_LOADS[count, turned], rows)):
-        assert own == [(lane, column) for column in range(ROW)]
-    for lane, own in enumerate(held_by(MATRIX_LOADS[count, turned], target)):
-        far, near = lane // 4, 2 * (lane % 4)
-        pairs = [(matrix, near + at) for matrix in range(count) for at in (0, 1)]
+    target, rows = instruction.operands
+    long, of_a_word = 16 // size, 4 // size
+    for lane, own in enumerate(held_by(instruction, rows)):
+        assert own == [(lane, column) for column in range(long)]
+    for lane, own in enumerate(held_by(instruction, target)):
+        far, near = lane // 4, of_a_word * (lane % 4)
+        if instruction is TURNED_BYTES:  # a matrix has pairs of bytes
+            words = [own[at : at + 4] for at in range(0, len(own), 4)]
+            assert {column for word in words[:2] for _, column in word} == {2 * far}
+            assert {column for word in words[2:] for _, column in word} == {2 * far + 1}
+            pairs = [[row for row, _ in word] for word in words]
+            both = [[2 * (lane % 4) + 8 * matrix + at for at in (0, 1)] for matrix in range(4)]
+            turned = lane % 4 > 1
+            order = [1, 0, 3, 2] if turned else [0, 1, 2, 3]
+            parts = [both[at] for at in order]
+            assert pairs == [parts[0] + parts[1], parts[2] + parts[3]] * 2
+            continue
+        of_all = [
+            (matrix, near + at)
+            for matrix in range(len(own) // of_a_word)
+            for at in range(of_a_word)
+        ]
+        turned = "trans" in instruction.name
         assert own == [
-            (ROW * matrix + at, far) if turned else (ROW * matrix + far, at) for matrix, at in pairs
+            (ROW * matrix + at, far) if turned else (ROW * matrix + far, at)
+            for matrix, at in of_all
         ]
 
 
-@pytest.mark.parametrize(("count", "turned"), EVERY)
-def test_rows_begin_where_vectors_do(count: int, turned: bool, tmp_path: Path) -> None:
-    instruction = MATRIX_LOADS[count, turned]
+@pytest.mark.samples(2)
+@pytest.mark.parametrize(("size", "instruction"), EVERY)
+def test_rows_begin_where_vectors_do(size: int, instruction: Instruction, tmp_path: Path) -> None:
+    long = 16 // size
+    count = len(held_by(instruction, instruction.operands[0])[0]) * size // 4
     words = ", ".join(f"d[{word}]" for word in range(count))
     body = (
-        "if (threadIdx.x == 0) for (auto &one : sh.rows[0]) one = eatss_half(1);\n"
-        f"__syncthreads(); {instruction.cuda.format(d=words, rows='sh.rows[0][4]')}"
+        f"if (threadIdx.x == 0) for (auto &one : sh.rows[0]) one = {TYPES[size].split()[-1]}(1);\n"
+        f"__syncthreads(); {instruction.cuda.format(d=words, rows=f'sh.rows[0][{long // 2}]')}"
     )
-    assert "16 bytes" in printed_by(instruction, "eatss_half) rows[1][12]", body, tmp_path)
+    box = f"{TYPES[size]}) rows[1][{2 * long}]"
+    assert "16 bytes" in printed_by(instruction, box, body, tmp_path)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eatss.instructions import ATOMIC_ADD
-from eatss.instructions.matrix_loads import MATRIX_LOADS
+from eatss.instructions.matrix_loads import LOADS
 from eatss.kernel.checks import kernel_faults
 from eatss.kernel.instruction import WORD
 from eatss.kernel.layout import Layout
@@ -163,7 +163,7 @@ def test_rows_of_matrices_are_vectors_and_words_have_two_halves(
     halves = replace(buffer("H", "shared", *box), element_type=ElementType.HALF)
     registers = replace(buffer("w", "register", words), element_type=WORD)
     load = Perform(
-        instruction=MATRIX_LOADS[2, False],
+        instruction=next(one for one in LOADS[2] if one.name == "ldmatrix_x2"),
         operands=(
             (
                 "d",

@@ -20,13 +20,10 @@ __device__ __forceinline__ bool eatss_is_aligned(const void *array)
     return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
 }
 // Elements of 16 bytes of shared memory get those of global memory.
-__device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide(Value *to, const Value *from)
 {
-    *reinterpret_cast<double2 *>(to) = *reinterpret_cast<const double2 *>(from);
-}
-__device__ __forceinline__ void eatss_copy_wide(float *to, const float *from)
-{
-    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
+    *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
 }
 #endif // EATSS_CPU
 
