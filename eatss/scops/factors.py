@@ -83,12 +83,21 @@ def _with_left(chain: Sequence[Binary], value: Expression) -> Expression:
 
 
 def factors(value: Expression) -> Iterator[Expression]:
-    """Yield the factors of a product, a value that is none alone."""
+    """Yield the factors of a product, a value that is none alone.
+
+    A product of ``int`` that becomes ``unsigned int`` is that of its factors: both wrap around.
+    """
     if isinstance(value, Binary) and value.operator == "*":
         yield from factors(value.left)
         yield from factors(value.right)
-    else:
-        yield value
+        return
+    if isinstance(value, Cast) and value.element_type is ElementType.UINT32:
+        inner = list(factors(value.operand))
+        signed = (isinstance(one, Cast) and one.element_type is ElementType.INT32 for one in inner)
+        if all(signed):
+            yield from inner
+            return
+    yield value
 
 
 def addends(value: Expression) -> Iterator[Expression]:

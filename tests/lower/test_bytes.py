@@ -76,10 +76,10 @@ def check(folder: Path, *sizes: dict[str, int]) -> None:
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("first", A)
 @pytest.mark.parametrize("second", B)
-@pytest.mark.parametrize(("columns", "stages"), [(32, 1), (24, 3), (32, 2)])
+@pytest.mark.parametrize(("columns", "stages"), [(32, 2), (24, 3), (32, 1)])
 def test_boxes_are_read_as_they_lie(
     first: str, second: str, columns: int, stages: int, tmp_path: Path
 ) -> None:
@@ -91,19 +91,18 @@ def test_boxes_are_read_as_they_lie(
     ways |= {"B": "matrices" if second == "turned" else "turned_bytes"}
     no_twos = second == "rows" and columns == 24  # a lane has six columns
     assert loads_in(program) == ({} if no_twos else ways)
-    whole = {"n": 64, "m": 2 * columns, "p": 128}
-    check(tmp_path, whole, {"n": 33, "m": 47, "p": 71}, {"n": 1, "m": 1, "p": 1})
+    check(tmp_path, {"n": 32, "m": columns, "p": 192}, {"n": 33, "m": 7, "p": 71})
 
 
-@pytest.mark.samples(2)
-@pytest.mark.parametrize("types", [*product(("int8_t", "unsigned char"), repeat=2)])
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("types", [*product(("unsigned char", "int8_t"), ("int8_t", "uint8_t"))])
 def test_sums_of_all_values_are_right_and_wrap(types: tuple[str, str]) -> None:
     call = eatss.jit(source(types=types, sums="unsigned"))
     draw = np.random.default_rng(0)
     a, b = (
         draw.integers(*limits, shape, kind, endpoint=True)
         for own, shape in zip(types, ((40, 70), (70, 24)), strict=True)
-        for kind in [np.int8 if own == "int8_t" else np.uint8]
+        for kind in [np.uint8 if own[0] == "u" else np.int8]
         for limits in [(np.iinfo(kind).min, np.iinfo(kind).max)]
     )
     c = np.full((40, 24), 2**32 - 5, np.uint32)
@@ -112,7 +111,7 @@ def test_sums_of_all_values_are_right_and_wrap(types: tuple[str, str]) -> None:
     assert (c == exact % 2**32).all()
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("types", "sums", "value", "fits"),
     [
@@ -126,6 +125,7 @@ def test_sums_of_all_values_are_right_and_wrap(types: tuple[str, str]) -> None:
         (("int8_t", "int8_t"), "int", "(A[i][k] + 1) * B[k][j]", False),
         (("int8_t", "int8_t"), "int", "A[i][k] * A[i][k] * B[k][j]", False),
         (("int8_t", "int8_t"), "float", "", False),
+        (("short", "short"), "int", "", False),
         (("int", "int"), "int", "", False),
     ],
 )
@@ -138,8 +138,12 @@ def test_tensor_cores_multiply_bytes_into_words(
     assert (warps and warps.instruction) == wanted
 
 
-def test_cards_without_them_and_strict_code_have_plain_operations() -> None:
-    assert not computed(eatss.codegen(source(), gpu="t4"))
+def test_cards_without_them_have_plain_operations() -> None:
+    assert eatss.select(source(), gpu="t4", target="cuda").kernels[0].warps is None
+
+
+@pytest.mark.long
+def test_strict_code_has_plain_operations() -> None:
     assert not computed(eatss.codegen(source(), gpu="h200", strict_fp=True))
 
 

@@ -84,7 +84,7 @@ def test_eight_elements_of_a_lane_are_one_load(
     at = row(lattice, 2)
     assert demand.tensor16[at] * LANES == VECTORS**3
     elements = (VECTORS / 128) ** 2 * 8 * VECTORS / 16 * (4 * 8 + 4 * 4)
-    monkeypatch.setattr(cuda_products, "_LOADED_TOGETHER", 1)
+    monkeypatch.setattr(cuda_products, "VECTOR_BYTES", 2)  # one half
     _, one_by_one = predicted(VECTORS)
     saved = one_by_one.instructions[at] - demand.instructions[at]
     assert saved == pytest.approx(elements * 7 / 8)
