@@ -84,7 +84,7 @@ def _peak_gflops(profile: GpuProfile, element_bytes: int, *, in_sum: bool) -> fl
     plain = profile.peak_fp64_gflops if wide else profile.peak_fp32_gflops
     tensor = profile.peak_fp64_tensor_gflops if wide else None
     if element_bytes == _BYTES_OF_HALF:
-        tensor = profile.peak_fp16_tensor_gflops
+        tensor = profile.peak_tensor_gflops("fp16")
     return tensor if in_sum and tensor is not None else plain
 
 
