@@ -126,17 +126,18 @@ def sizes_of(signature: CallSignature) -> Iterator[CallArgument]:
 
 
 def _argument(argument: Argument, defaults: dict[str, int | None]) -> CallArgument:
-    dtype = dtype_of(argument)
+    dtype, name = dtype_of(argument), argument.source_name
+    name = name if name.isidentifier() else argument.name
     if argument.role == "parameter":
         return CallArgument(
-            name=argument.source_name,
+            name=name,
             role="size",
             dtype=dtype,
             size=argument.name,
             default=defaults.get(argument.name),
         )
     return CallArgument(
-        name=argument.source_name,
+        name=name,
         role=argument.role,
         dtype=dtype,
         shape=argument.shape,

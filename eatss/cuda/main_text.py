@@ -60,6 +60,8 @@ def _missing(entry: Entry) -> str | None:
     """Return why the original function cannot be called on the same data, ``None`` if it can."""
     if not entry.whole_function:
         return f"{entry.function} does more than this region"
+    if any(one.structure for one in entry.arguments):
+        return f"{entry.function} takes a structure"
     others = [
         one.name for one in entry.arguments if one.source != "parameter" and not _is_ours(one)
     ]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Literal
 
 from eatss.kernel.nodes import SHARED
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.program import Argument, Constant, Interface, InterfaceEntry, Parameter, Temporary
 from eatss.program.source_names import size_macro
 from eatss.schedule.names import NameTable
-from eatss.scops import FunctionParameter, Scop
-
-_SOURCES = {"parameter": "parameter", "global": "global"}
+from eatss.scops import FunctionParameter, ParameterDeclaration, ParameterOrigin, Scop
 
 
 def names_of(scop: Scop, macros: Iterable[str]) -> NameTable:
@@ -94,9 +95,33 @@ def entry_arguments(
         for array in arrays.values()
         if array.array.origin == "parameter"
     }
-    found = [_parameter(scop, p, by_source, written) for p in scop.function_parameters]
+    found: list[Argument] = []
+    for parameter in scop.function_parameters:
+        members = list(_members(scop, parameter, arrays, written))
+        found += members or [_parameter(scop, parameter, by_source, written)]
     found.extend(_others(scop, arrays, written))
     return tuple(found)
+
+
+def _members(
+    scop: Scop,
+    parameter: FunctionParameter,
+    arrays: Mapping[str, DeviceArray],
+    written: frozenset[str],
+) -> Iterator[Argument]:
+    """Yield what a region uses of the structure that a parameter is or points to."""
+
+    def is_own(origin: str, source_name: str) -> bool:
+        owner = re.split(r"\W", source_name, maxsplit=1)[0]
+        return origin == "member" and owner == parameter.name
+
+    for one in scop.parameter_declarations:
+        if is_own(one.origin, one.source_name):
+            yield replace(_size(one), position=parameter.position, structure=parameter.c_type)
+    for array in arrays.values():
+        if is_own(array.array.origin, array.array.source_name):
+            argument = _argument(scop, array, written, parameter.position)
+            yield replace(argument, structure=parameter.c_type)
 
 
 def _parameter(
@@ -111,6 +136,7 @@ def _parameter(
     names = {d.source_name: d.name for d in scop.parameter_declarations if d.origin == "parameter"}
     element = "char" if parameter.element_type is None else parameter.element_type.value
     role = "array" if parameter.is_pointer else "scalar"
+    is_structure = parameter.element_type is None and not parameter.is_pointer
     return Argument(
         name=names.get(parameter.name) or NameTable().fresh(parameter.name),
         role="parameter" if parameter.name in names else ("array" if role == "array" else "scalar"),
@@ -121,6 +147,7 @@ def _parameter(
         source="parameter",
         source_name=parameter.name,
         position=parameter.position,
+        structure=parameter.c_type if is_structure else "",
     )
 
 
@@ -128,21 +155,34 @@ def _others(
     scop: Scop, arrays: Mapping[str, DeviceArray], written: frozenset[str]
 ) -> Iterator[Argument]:
     for array in arrays.values():
-        if array.array.origin != "parameter" and not _is_temporary(scop, array):
+        is_passed = array.array.origin in ("parameter", "member")
+        if not is_passed and not _is_temporary(scop, array):
             yield _argument(scop, array, written, None)
     for declaration in scop.parameter_declarations:
-        if declaration.origin not in ("parameter", "macro"):
-            yield Argument(
-                name=declaration.name,
-                role="parameter",
-                element_type=declaration.element_type.value,
-                shape=(),
-                reads=True,
-                writes=False,
-                source="global" if declaration.origin == "global" else "local",
-                source_name=declaration.source_name,
-                position=None,
-            )
+        if declaration.origin not in ("parameter", "member", "macro"):
+            yield _size(declaration)
+
+
+def _size(declaration: ParameterDeclaration) -> Argument:
+    return Argument(
+        name=declaration.name,
+        role="parameter",
+        element_type=declaration.element_type.value,
+        shape=(),
+        reads=True,
+        writes=False,
+        source=_source(declaration.origin),
+        source_name=declaration.source_name,
+        position=None,
+    )
+
+
+def _source(origin: ParameterOrigin) -> Literal["parameter", "member", "global", "local"]:
+    match origin:
+        case "parameter" | "member" | "global":
+            return origin
+        case _:
+            return "local"
 
 
 def _argument(
@@ -156,7 +196,6 @@ def _argument(
         for access in statement.accesses
     )
     by_value = role == "cell" and noun.origin == "parameter"  # pointers are arrays
-    source = "local" if by_value else _SOURCES.get(noun.origin, "local")
     return Argument(
         name=array.name,
         role="scalar" if role == "scalar" else "cell" if role == "cell" else "array",
@@ -164,11 +203,7 @@ def _argument(
         shape=array.declared,
         reads=reads,
         writes=noun.name in written,
-        source="parameter"
-        if source == "parameter"
-        else "global"
-        if source == "global"
-        else "local",
+        source="local" if by_value else _source(noun.origin),
         source_name=noun.source_name or noun.name,
         position=position,
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eatss.frontend import clang
 from eatss.frontend.codes import Code
+from eatss.frontend.kinds import CursorKind
 from eatss.frontend.report import Reporter
 from eatss.frontend.surroundings import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, is_variable
@@ -107,6 +109,8 @@ class _Sources:
         if declaration.type.is_restrict_qualified():
             return False
         pointers = [o for o in origins if self._types.of(o.type).kind is TypeClass.POINTER]
+        if pointers and isinstance(declaration, clang.Member):
+            return declaration.kind is CursorKind.VAR_DECL  # may come with a whole structure
         for pointer in pointers:
             if any(taken == pointer and not is_argument for taken, is_argument in self._addressed):
                 return True

@@ -560,6 +560,12 @@ class StatementReader:
                 "set pointers before #pragma scop and use subscripts",
             )
             raise RefusedError
+        if variable is not None and variable.is_member and not variable.is_local:
+            self._reporter.error(
+                Code.MEMBER, place, f"member {self._reporter.quoted(place)} is written",
+                "write to a variable, and copy it to the member after the region",
+            )  # fmt: skip
+            raise RefusedError
         return reader.add_access(place, AccessKind.WRITE)
 
     def _refuse_statement(self, node: Node) -> None:

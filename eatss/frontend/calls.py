@@ -188,17 +188,16 @@ class _Inliner:
         if self._hidden is None:
             self._hidden = frozenset(_declared_in(self._function))
         return not any(
-            node.kind is NodeKind.NAME
-            and (node.declaration is None or node.declaration.hash not in own)
-            and node.name in self._hidden
-            for node in body.preorder()
+            name in self._hidden and (variable is None or variable.hash not in own)
+            for name, variable in map(_variable_named, body.preorder())
         )
 
     def _take(self, parameters: Sequence[Any], arguments: Sequence[Node], value: Node) -> bool:
         """Return whether arguments may stand for the parameters wherever a value names them."""
         if len(parameters) != len(arguments):
             return False
-        used = {n.declaration.hash for n in value.preorder() if n.kind is NodeKind.NAME}
+        named = (n.declaration for n in value.preorder() if n.kind is NodeKind.NAME)
+        used = {clang.variable_of(declaration).hash for declaration in named}
         for parameter, argument in zip(parameters, arguments, strict=True):
             kinds = {node.kind for node in _evaluated(argument)}
             if kinds & _EFFECTS or (parameter.hash not in used and NodeKind.CALL in kinds):
@@ -224,6 +223,8 @@ class _Inliner:
             return self._with(given[node.declaration.hash], {})
         children = [self._with(child, given, place) for child in node.children]
         found = replace(node, children=children)
+        if isinstance(node.declaration, clang.Member) and node.declaration.base.hash in given:
+            found = _member_of(node, given[node.declaration.base.hash])
         if place is not None and node.kind not in _TEXTUAL:
             found.cursor, found.is_inlined = place, True
         return _element_of_address(found)
@@ -263,6 +264,21 @@ def _element_of_address(node: Node) -> Node:
     total = Node(NodeKind.BINARY, node.cursor, wider, op="+", is_inlined=True)
     total.children = [first, *index]
     return replace(node, children=[array, total])
+
+
+def _variable_named(node: Node) -> tuple[str, Any]:
+    if node.kind is not NodeKind.NAME or node.declaration is None:
+        return node.name * (node.kind is NodeKind.NAME), None
+    variable = clang.variable_of(node.declaration)
+    return variable.spelling, variable
+
+
+def _member_of(node: Node, structure: Node) -> Node:
+    """Return a member of a parameter as one of the structure that is given for it."""
+    if structure.kind is not NodeKind.NAME or isinstance(structure.declaration, clang.Member):
+        return replace(node, kind=NodeKind.MEMBER, declaration=None)
+    member = clang.Member.of(node.declaration, structure.declaration, node.declaration.path)
+    return replace(node, declaration=member, name=member.spelling)
 
 
 def _evaluated(argument: Node) -> Iterator[Node]:

@@ -190,7 +190,8 @@ def keep_live(symbols: SymbolTable, following: tuple[Any, ...], types: TypeTable
         if node.kind is NodeKind.NAME
     ]
     for variable in symbols.variables:
-        if variable.is_local and any(variable.declaration == other for other in named):
+        around = (variable.declaration, clang.variable_of(variable.declaration))
+        if variable.is_local and any(one == other for one in around for other in named):
             variable.is_local = False
 
 

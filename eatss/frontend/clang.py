@@ -16,7 +16,7 @@ from clang.cindex import conf
 
 from eatss.diagnostics import input_error
 from eatss.frontend.codes import Code
-from eatss.frontend.kinds import CursorKind, StorageClass
+from eatss.frontend.kinds import CursorKind, StorageClass, TypeKind
 
 _BINARY_OPERATORS = (
     None, None, None, "*", "/", "%", "+", "-", "<<", ">>", None, "<", ">", "<=", ">=", "==", "!=",
@@ -36,6 +36,7 @@ _CONTINUE = 1
 _EVALUATED_FLOAT = 2
 
 
+_TRANSPARENT = (CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR)
 _UNDECLARED = {
     "getCursorBinaryOperatorKind": (cindex.Cursor, ctypes.c_int),
     "getCursorUnaryOperatorKind": (cindex.Cursor, ctypes.c_int),
@@ -81,6 +82,116 @@ def children(cursor: Any) -> list[Any]:
 
     conf.lib.clang_visitChildren(cursor, cindex.callbacks["cursor_visit"](visit), found)
     return found
+
+
+_Cursor: Any = cindex.Cursor
+
+
+class Member(_Cursor):  # type: ignore[misc]
+    """A member of a structure that a variable is or points to, as the declaration of a variable.
+
+    Its type is that of the field; all else is that of ``base``, the variable. ``path`` leads from
+    the variable to the member: ``->in.n``.
+    """
+
+    base: Any
+    path: str
+
+    @classmethod
+    def of(cls, field: Any, base: Any, path: str) -> Member:
+        """Return the member to which a path leads."""
+        member: Member = cls.from_buffer_copy(field)
+        member._tu, member.base, member.path = field._tu, base, path
+        return member
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Member):
+            return False
+        return self.path == other.path and bool(self.base == other.base)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    @property
+    def hash(self) -> int:
+        """What libclang's declarations have."""
+        return hash((self.base.hash, self.path))
+
+    @property
+    def kind(self) -> Any:
+        """The kind of the variable."""
+        return self.base.kind
+
+    @property
+    def spelling(self) -> str:
+        """How C names it: ``p->in.n``."""
+        return f"{self.base.spelling}{self.path}"
+
+    @property
+    def semantic_parent(self) -> Any:
+        """Where the variable is declared."""
+        return self.base.semantic_parent
+
+    @property
+    def storage_class(self) -> Any:
+        """That of the variable."""
+        return self.base.storage_class
+
+    @property
+    def location(self) -> Any:
+        """Where the variable is declared."""
+        return self.base.location
+
+
+def variable_of(declaration: Any) -> Any:
+    """Return the declaration of the variable that a member belongs to, or the declaration."""
+    return declaration.base if isinstance(declaration, Member) else declaration
+
+
+def member_of(reference: Any) -> Member | None:
+    """Return the member that a reference names.
+
+    ``None`` where that is no plain value, array or pointer within a structure that is a variable,
+    or that a variable points to.
+    """
+    path, cursor = "", reference
+    if reference.type.is_volatile_qualified():
+        return None
+    while cursor.kind is not CursorKind.DECL_REF_EXPR:
+        field = cursor.referenced if cursor.kind is CursorKind.MEMBER_REF_EXPR else None
+        if field is not None:
+            is_structure = field.type.get_canonical().kind is TypeKind.RECORD
+            in_union = field.semantic_parent.kind is CursorKind.UNION_DECL
+            if in_union or field.is_bitfield() or is_structure is (cursor is reference):
+                return None
+            path = f".{field.spelling}{path}"
+        elif cursor.kind not in _TRANSPARENT and unary_operator(cursor) != "*":
+            return None
+        inner = children(cursor)
+        if len(inner) != 1:
+            return None
+        (cursor,) = inner
+    is_pointer = cursor.type.get_canonical().kind is TypeKind.POINTER
+    arrow = "->" + path[1:] if is_pointer else path
+    return Member.of(reference.referenced, cursor.referenced, arrow)
+
+
+def owner_of_member(reference: Any) -> str:
+    """Return what has a member that is none of :func:`member_of`, in words."""
+    if reference.type.is_volatile_qualified():
+        return "member of a volatile structure"
+    todo = [reference]
+    while todo:
+        cursor = todo.pop()
+        field = cursor.referenced if cursor.kind is CursorKind.MEMBER_REF_EXPR else None
+        if field is not None and field.is_bitfield():
+            return "bit-field of a structure"
+        if field is not None and field.semantic_parent.kind is CursorKind.UNION_DECL:
+            return "member of a union"
+        if cursor.kind is CursorKind.ARRAY_SUBSCRIPT_EXPR:
+            return "member of a structure in an array"
+        todo.extend(children(cursor))
+    return "member that is a structure, or of a structure that a member points to"
 
 
 def parts_of_for(loop: Any, parts: list[Any]) -> list[int] | None:

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import islpy as isl
 
+from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.halves import as_float, rounded
 from eatss.frontend.literals import literal_text
-from eatss.frontend.not_affine import NotAffineError, Reason
+from eatss.frontend.not_affine import MEMBER_HINT, NotAffineError, Reason
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.reading import RawAccess
 from eatss.frontend.report import Place, Reporter
@@ -321,6 +322,10 @@ class ExpressionReader:
     def _refuse_kind(self, node: Node) -> None:
         if node.kind is NodeKind.BROKEN and node.name:
             self._refuse_declaration(node)
+        if node.kind is NodeKind.MEMBER:
+            owner = clang.owner_of_member(node.cursor)
+            message = f"{owner}: {self._reporter.quoted(node)}"
+            self._refuse(Code.MEMBER, node, message, MEMBER_HINT)
         code, message, hint = _REFUSALS.get(
             node.kind,
             (Code.UNSUPPORTED, "construct outside the subset", "use assignments to arrays"),
@@ -450,11 +455,6 @@ class ExpressionReader:
 
 _REFUSALS: dict[NodeKind, tuple[Code, str, str]] = {
     NodeKind.ADDRESS: (Code.ADDRESS_OF, "address taken", "use the array itself"),
-    NodeKind.MEMBER: (
-        Code.MEMBER,
-        "member of a struct or union",
-        "copy it to a variable before the region, or use an array of its own",
-    ),
     NodeKind.ASSIGN: (
         Code.SEVERAL_EFFECTS,
         "assignment inside an expression",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from eatss.frontend import clang
 from eatss.frontend.codes import Code
 from eatss.frontend.tree import Node, NodeKind
 
@@ -51,17 +52,13 @@ class Unknown:
         return NotAffineError(node, self.reason, self.message, code=self.code, hint=self.hint)
 
 
+MEMBER_HINT = "copy it to a variable before the region, or use an array of its own"
 _EFFECT = (
     Code.SEVERAL_EFFECTS,
     "side effect inside an expression",
     "make it a statement of its own",
 )
 _OWN: dict[NodeKind, tuple[Code, str, str]] = {
-    NodeKind.MEMBER: (
-        Code.MEMBER,
-        "member of a struct or union",
-        "copy it to a variable before the region",
-    ),
     NodeKind.ASSIGN: _EFFECT,
     NodeKind.STEP: _EFFECT,
     NodeKind.ADDRESS: (Code.ADDRESS_OF, "address taken", "use the array itself"),
@@ -96,6 +93,9 @@ def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
     if node.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
         return NotAffineError(node, Reason.DATA, "value read from memory")
+    if node.kind is NodeKind.MEMBER:
+        owner = clang.owner_of_member(node.cursor)
+        return NotAffineError(node, Reason.OWN, owner, code=Code.MEMBER, hint=MEMBER_HINT)
     if node.kind in _OWN:
         code, message, hint = _OWN[node.kind]
         return NotAffineError(node, Reason.OWN, message, code=code, hint=hint)

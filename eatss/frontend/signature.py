@@ -49,7 +49,7 @@ def origin_of(variable: Variable) -> Origin:
     """Return where the object of a variable lives."""
     declaration = variable.declaration
     if declaration.kind is CursorKind.PARM_DECL:
-        return "parameter"
+        return "member" if variable.is_member else "parameter"
     if not clang.outlives_function(declaration):
         return "local"
     return "static" if declaration.storage_class is StorageClass.STATIC else "global"

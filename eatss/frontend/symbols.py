@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,11 @@ class Variable:
     constant: int | None
     first_write: Node | None
     first_use: Node | None = None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it is a member of a structure."""
+        return isinstance(self.declaration, clang.Member)
 
     @property
     def is_scalar(self) -> bool:
@@ -145,7 +151,7 @@ class SymbolTable:
                 variable.role = Role.DATA
             if variable.role is not Role.COUNTER:
                 is_tested = variable in tested and variable.role is Role.DATA
-                name = f"{variable.name}_value" if is_tested else variable.name
+                name = re.sub(r"\W+", "_", variable.name) + "_value" * is_tested
                 variable.unique_name = self.names.take(name)
 
     def of(self, node: Node) -> Variable | None:
@@ -181,6 +187,8 @@ class SymbolTable:
         known = self._map.get(declaration)
         if known is not None:
             return known
+        structure = self._map.get(clang.variable_of(declaration))
+        is_local = is_local or (structure is not None and structure.is_local)
         shape = shape_of(declaration, self._types)
         is_integer = shape.element.is_integer and not shape.sizes
         variable = Variable(

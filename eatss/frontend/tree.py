@@ -222,8 +222,8 @@ def _fill(node: Node, cursor: Any, children: list[Any]) -> tuple[Node, list[Any]
         return node, []
     if kind in (NodeKind.NAME, NodeKind.MEMBER):
         _fill_name(node, cursor)
-        if kind is NodeKind.MEMBER and node.type.is_arithmetic:
-            _fill_constant(node, cursor)
+        if kind is NodeKind.MEMBER:
+            _fill_member(node, cursor)
         return node, []
     if kind is NodeKind.CALL:
         node.name = cursor.spelling
@@ -248,12 +248,19 @@ def _fill_name(node: Node, cursor: Any) -> None:
         node.kind, node.value = NodeKind.INT, int(declaration.enum_value)
 
 
-def _fill_constant(node: Node, cursor: Any) -> None:
-    """Make a number of a member of a ``const`` structure whose initialiser is there."""
-    if cursor.type.is_const_qualified() and not cursor.type.is_volatile_qualified():
+def _fill_member(node: Node, cursor: Any) -> None:
+    """Make a number of a member of a ``const`` structure whose initialiser is there, else a name.
+
+    A name stands for a member that is a variable of its own.
+    """
+    is_constant = cursor.type.is_const_qualified() and not cursor.type.is_volatile_qualified()
+    if is_constant and node.type.is_arithmetic:
         node.value = clang.evaluate(cursor)
+    member = clang.member_of(cursor)
     if node.value is not None:
         node.kind = NodeKind.INT if node.type.is_integer else NodeKind.FLOAT
+    elif member is not None:
+        node.kind, node.name, node.declaration = NodeKind.NAME, member.spelling, member
 
 
 def _size_of(cursor: Any) -> int | None:

@@ -85,7 +85,7 @@ def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
     return {
         array.name: DeviceArray(
             array=array,
-            name=names.fresh(array.source_name or array.name),
+            name=names.fresh(array.source_name if array.source_name.isidentifier() else array.name),
             shape=shape_of(scop, array),
             declared=declared_shape(scop, array),
             by_value=array.n_dims == 0 and array.name not in written,

@@ -50,7 +50,9 @@ class Argument:
     ``parameter`` is an integer by value. ``element_type`` is the C spelling. ``source`` says
     what it is in the original C: a parameter of the function (``position`` counts them from 0),
     a global variable or a local one called ``source_name``. A parameter by value that the region
-    writes is a local variable with a position: callers of the function see nothing of it.
+    writes is a local variable with a position: callers of the function see nothing of it. A
+    ``member`` is one of the structure that the parameter at ``position`` is, or points to;
+    ``structure`` is the type of that parameter.
     """
 
     name: str
@@ -59,9 +61,10 @@ class Argument:
     shape: tuple[IntExpr, ...]
     reads: bool
     writes: bool
-    source: Literal["parameter", "global", "local"]
+    source: Literal["parameter", "member", "global", "local"]
     source_name: str
     position: int | None
+    structure: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     import islpy as isl
 
-Origin: TypeAlias = Literal["parameter", "global", "static", "local"]
-"""Where an array or scalar lives: a parameter of the function, a global that other files can
-reach, a ``static`` one that they cannot, or the function's own storage."""
+Origin: TypeAlias = Literal["parameter", "member", "global", "static", "local"]
+"""Where an array or scalar lives: a parameter of the function, a structure that one is or points
+to, a global that other files can reach, a ``static`` one that they cannot, or the function's own
+storage."""
 
 
 class ElementType(Enum):

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from eatss.scops.array import ElementType
 
-ParameterOrigin: TypeAlias = Literal["parameter", "global", "static", "local", "macro"]
+ParameterOrigin: TypeAlias = Literal["parameter", "member", "global", "static", "local", "macro"]
 """As :data:`~eatss.scops.array.Origin`; ``macro`` is a size that ``-D`` may set."""
 
 

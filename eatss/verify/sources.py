@@ -187,9 +187,15 @@ def _call_text(
 ) -> str:
     """Return the function that calls that of an entry."""
     call = f"{entry.function}({_passed(entry, shape)})"
+    structures = _structures(entry)
     text = 'extern "C" ' if language == "c++" else ""
     text += f"int eatss_call_{number}(void **eatss_p)\n{{\n"
-    globals_ = [(k, a) for k, a in enumerate(entry.arguments) if a.source == "global"]
+    text += "".join(_structure_text(position, type_) for position, type_ in structures.items())
+    globals_ = [
+        (k, replace(a, source_name=_own_name(a)))
+        for k, a in enumerate(entry.arguments)
+        if a.source in ("global", "member")
+    ]
     if _is_part(entry):
         text += _kept(entry, sizes)
         text += "".join(_put(k, argument) for k, argument in globals_)
@@ -300,6 +306,30 @@ def _over(expression: IntExpr, values: Mapping[str, str]) -> IntExpr:
     return expression
 
 
+def _structures(entry: Entry) -> dict[int, str]:
+    """Return the types of the parameters that are structures or point to them, by position."""
+    return {
+        argument.position: argument.structure
+        for argument in entry.arguments
+        if argument.structure and argument.position is not None
+    }
+
+
+def _structure_text(position: int, type_: str) -> str:
+    """Return the declaration of a structure to be passed, all zeros."""
+    plain = re.sub(r"\b(const|volatile|restrict)\b|\*", "", type_).strip()
+    name = f"eatss_structure_{position}"
+    return f"    static {plain} {name};\n    __builtin_memset((void *)&{name}, 0, sizeof {name});\n"
+
+
+def _own_name(argument: Argument) -> str:
+    """Return how the caller of a function names a global variable, or a member it passes."""
+    if argument.source != "member":
+        return argument.source_name
+    path = re.sub(r"^\w+(->|\.)", ".", argument.source_name)
+    return f"eatss_structure_{argument.position}{path}"
+
+
 def _put(k: int, argument: Argument) -> str:
     name = argument.source_name
     copy = f"__builtin_memcpy((void *)&{name}, eatss_p[{k}], sizeof {name})"
@@ -325,7 +355,11 @@ def _passed(entry: Entry, shape: CallShape) -> str:
         if argument.source == "parameter" and argument.position is not None
     }
     texts: list[str] = []
-    for position in range(max(at, default=-1) + 1 + shape.extra):
+    structures = _structures(entry)
+    for position in range(max((*at, *structures), default=-1) + 1 + shape.extra):
+        if position in structures:
+            texts.append("&" * ("*" in structures[position]) + f"eatss_structure_{position}")
+            continue
         if position not in at:
             texts.append("0")
             continue

@@ -107,12 +107,63 @@ def test_a_member_of_a_constant_structure_is_a_number(only: Only, equal: Equal) 
     assert len(statement.accesses) == 1
 
 
-@pytest.mark.parametrize("qualifier", ["", "const volatile "])
-def test_a_member_that_may_change_is_refused(qualifier: str) -> None:
-    before = f"static {qualifier}struct {{ int w; }} c = {{3}};\n"
+STRUCTURES = """\
+struct inner { short m; float t[4]; struct inner *next; };
+typedef struct {
+  int n, m; double x; struct inner in; double (*u)[8], *v; unsigned b : 3; union { int i; } un;
+} all;
+all every[4], one;
+static int at(const all *q, int i) { return i * q->m + 1; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "relation"),
+    [
+        ("p.x", "p_x[]"),
+        ("q->x", "q_x[]"),
+        ("(*q).x", "q_x[]"),
+        ("one.x", "one_x[]"),
+        ("p.in.t[i]", "p_in_t[i]"),
+        ("q->u[i][2]", "q_u[i, 2]"),
+        ("q->v[i + q->in.m]", "q_v[i + q_in_m]"),
+        ("a[at(q, 2)]", "a[2 q_m + 1]"),
+    ],
+)
+def test_members_of_structures_are_variables(
+    read: str, relation: str, only: Only, equal: Equal
+) -> None:
+    loop = f"for (int i = 0; i < q->n; i++) a[-1] += {read};"
+    scop = only(function("double *a, all p, const all *q", loop, before=STRUCTURES))
+    found = scop.statements[0].accesses[-1].relation
+    sizes = "q_n, q_m, q_in_m"
+    assert equal(found, f"[{sizes}] -> {{ S0[i] -> {relation} : 0 <= i < q_n }}"), str(found)
+    name = relation.partition("[")[0]
+    if name not in ("a", "one_x"):
+        assert scop.array(name).origin == "member"
+        assert scop.array(name).source_name == read.replace("(*q).", "q->").partition("[")[0]
+    assert scop.parameter_declarations[0].source_name == "q->n"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("a[i] = every[i].x;", "member of a structure in an array"),
+        ("a[i] = q->b;", "bit-field of a structure"),
+        ("a[q->un.i] = 0;", "member of a union"),
+        ("a[i] = q->in.next->m;", "of a structure that a member points to"),
+        ("a[i] = v.x;", "member of a volatile structure"),
+        ("one.x += a[i];", "member 'one.x' is written"),
+    ],
+)
+def test_members_that_are_no_variables_are_refused(body: str, said: str) -> None:
+    arguments = "int n, double *a, const all *q, volatile all v"
+    text = function(arguments, f"for (int i = 0; i < n; i++) {body}", before=STRUCTURES)
     with pytest.raises(InputError) as caught:
-        parse_source(function("double *a", "for (int i = 0; i < c.w; i++) a[i] = 0;", before))
-    assert caught.value.diagnostics[0].code == "EATSS-F026"
+        parse_source(text)
+    (found,) = caught.value.diagnostics
+    assert found.code == "EATSS-F026"
+    assert said in found.message
 
 
 def test_code_is_made_where_no_assumed_size_is_one_of_its_type() -> None:
