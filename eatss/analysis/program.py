@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.sizes import sizes_of
+from eatss.analysis.sizes import bytes_of_arrays, parameter_values, sizes_of
 from eatss.analysis.work import bytes_of, instances_of
 from eatss.diagnostics import Diagnostic
 from eatss.polyhedral.program import ScheduledScop
@@ -86,3 +86,14 @@ class AnalysedProgram:
         for scop in self.scops:
             found |= bytes_of(scop.scheduled.scop, scop.scheduled.host_statements)
         return found
+
+    @property
+    def array_bytes(self) -> int:
+        """How many bytes all arrays take at the sizes; those of several regions count once."""
+        found: dict[tuple[str, str], int] = {}
+        for region in self.scops:
+            scop = region.scheduled.scop
+            for name, own in bytes_of_arrays(scop, parameter_values(scop)).items():
+                place = scop.function, name
+                found[place] = max(own, found.get(place, 0))
+        return sum(found.values())

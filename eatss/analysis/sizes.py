@@ -2,25 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import prod
 
 import islpy as isl
 
-from eatss.isl_names import at_values, integer, parameters_as_dims
+from eatss.isl_names import at_values, constant_value, integer, parameters_as_dims
 from eatss.program_sizes import ProgramSize
-from eatss.scops import Scop
+from eatss.scops import Array, Scop
 
 ASSUMED_SIZE = 4096
 """Stands for a size that the source leaves open, as far as what is known of it allows."""
 
+MOST_BYTES = 32 * 2**30
+"""Bytes of all arrays of a region at sizes that are assumed: they fit most cards."""
+
 
 def sizes_of(scops: Iterable[Scop]) -> tuple[ProgramSize, ...]:
-    """Return the sizes that predictions of some regions are for, by name."""
-    found: dict[str, ProgramSize] = {}
+    """Return the sizes that predictions of some regions are for, by name.
+
+    A size that is open may count as another number in another region.
+    """
+    found: dict[ProgramSize, None] = {}
     for scop in scops:
-        found |= {name: ProgramSize(name=name, value=value) for name, value in scop.size_macros}
-        found |= {one.name: one for one in _parameters(scop)}
-    return tuple(found.values())
+        found |= {ProgramSize(name=name, value=value): None for name, value in scop.size_macros}
+        found |= dict.fromkeys(_parameters(scop))
+    return tuple(found)
+
+
+def bytes_of_arrays(scop: Scop, values: Mapping[str, int]) -> dict[str, int]:
+    """Return the bytes of each array of a region at some sizes."""
+    known = tuple(values.items())
+    return {
+        array.name: prod(lengths_of(scop, array, known)) * array.element_type.size_bytes
+        for array in scop.arrays
+        if array.n_dims
+    }
+
+
+def lengths_of(scop: Scop, array: Array, values: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
+    """Return how long each dimension of an array is at some sizes.
+
+    Where the source does not say it (``double *x``), it is what the region touches.
+    """
+    lengths = extents_of(array, at_values(array.extent, values))
+    if None not in lengths:
+        return tuple(max(1, one) for one in lengths if one is not None)
+    touched = [
+        extents_of(array, at_values(elements, values))
+        for elements in touched_elements(scop, array.name)
+    ]
+    found = []
+    for position, length in enumerate(lengths):
+        ends = [length] if length is not None else [one[position] for one in touched]
+        known = [end for end in ends if end is not None]
+        found.append(max(1, *known) if known and len(known) == len(ends) else ASSUMED_SIZE)
+    return tuple(found)
+
+
+def touched_elements(
+    scop: Scop, array: str, statements: Iterable[str] | None = None
+) -> list[isl.Set]:
+    """Return what each access of a region, or of some of its statements, touches of an array."""
+    named = None if statements is None else {*statements}
+    return [
+        access.relation.intersect_domain(statement.domain).range().intersect_params(scop.context)
+        for statement in scop.statements
+        if named is None or statement.name in named
+        for access in statement.accesses
+        if access.array == array
+    ]
+
+
+def extents_of(array: Array, elements: isl.Set) -> tuple[int | None, ...]:
+    """Return the end of some elements of an array in each dimension, ``None`` where it is open."""
+    extents = []
+    for position in range(array.n_dims):
+        bounded = elements.dim_has_upper_bound(isl.dim_type.set, position)
+        last = constant_value(elements.dim_max(position)) if bounded else None
+        extents.append(None if last is None else last + 1)
+    return tuple(extents)
 
 
 def parameter_values(scop: Scop) -> dict[str, int]:
@@ -29,7 +90,37 @@ def parameter_values(scop: Scop) -> dict[str, int]:
 
 
 def _parameters(scop: Scop) -> tuple[ProgramSize, ...]:
-    """Return the parameters of a region that have a value, then the others with an assumed one."""
+    """Return the parameters of a region that have a value, then the others with an assumed one.
+
+    Sizes that make arrays too large for a card are halved until these fit.
+    """
+    if not scop.sizes:
+        return ()
+    most = dict.fromkeys(scop.sizes, ASSUMED_SIZE)
+    while True:
+        found = _at_most(scop, most)
+        here = _total_bytes(scop, found)
+        if here <= MOST_BYTES:
+            return found
+        smaller = {
+            one.name: one.value // 2
+            for one in found
+            if one.assumed
+            and most[one.name] > 1
+            and _total_bytes(scop, _at_most(scop, {**most, one.name: one.value // 2})) < here
+        }
+        if not smaller:
+            return found
+        most |= smaller
+
+
+def _total_bytes(scop: Scop, sizes: Iterable[ProgramSize]) -> int:
+    values = scop.with_products({one.name: one.value for one in sizes})
+    return sum(bytes_of_arrays(scop, values).values())
+
+
+def _at_most(scop: Scop, limits: Mapping[str, int]) -> tuple[ProgramSize, ...]:
+    """Return the same, where what is assumed is no more than a limit if it can be."""
     known = scop.context
     given: list[ProgramSize] = []
     assumed: list[ProgramSize] = []
@@ -41,7 +132,7 @@ def _parameters(scop: Scop) -> tuple[ProgramSize, ...]:
     for name in scop.sizes:
         if name not in {one.name for one in given}:
             least, most = _range(known, name)
-            value = ASSUMED_SIZE if most is None else min(ASSUMED_SIZE, most)
+            value = limits[name] if most is None else min(limits[name], most)
             value = value if least is None else max(value, least)
             assumed.append(ProgramSize(name=name, value=value, assumed=True))
             with_it = at_values(known, [(name, value)])

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 
 import islpy as isl
 
-from eatss.analysis.sizes import ASSUMED_SIZE, parameter_values
+from eatss.analysis.sizes import (
+    ASSUMED_SIZE,
+    extents_of,
+    lengths_of,
+    parameter_values,
+    touched_elements,
+)
 from eatss.analysis.touched import TouchedBox, Values, touched_box
 from eatss.isl_names import (
     affine_form,
@@ -159,9 +166,18 @@ def kernel_work(
     """
     used = {reference.array for reference in references}
     sizes = _Sizes(tuple(parameter_values(scop).items()))
-    arrays = tuple(_array_facts(a, element_type, sizes) for a in scop.arrays if a.name in used)
     types = {a.name: _type_of(a, element_type) for a in scop.arrays if a.name in used}
-    lengths = {a.name: _lengths(a, sizes) for a in scop.arrays if a.name in used}
+    lengths = {a.name: lengths_of(scop, a, sizes.values) for a in scop.arrays if a.name in used}
+    arrays = tuple(
+        ArrayFacts(
+            name=a.name,
+            element_bytes=types[a.name].size_bytes,
+            extents=extents_of(a, a.extent),
+            elements=prod(lengths[a.name]),
+        )
+        for a in scop.arrays
+        if a.name in used
+    )
     layouts = {array: _dimension_strides(own) for array, own in lengths.items()}
     schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
     names = [loop.name for loop in kernel.loops + kernel.inner_loops]
@@ -220,22 +236,13 @@ def instances_of(scop: Scop, statements: Sequence[str]) -> int | None:
 def bytes_of(scop: Scop, statements: Sequence[str]) -> dict[str, int]:
     """Return the bytes of arrays that statements of a region touch, as far as they are counted."""
     sizes = _Sizes(tuple(parameter_values(scop).items()))
-    touched: dict[str, isl.Set] = {}
-    for statement in map(scop.statement, statements):
-        for access in statement.accesses:
-            if scop.array(access.array).n_dims:
-                elements = access.relation.intersect_domain(statement.domain).range()
-                before = touched.get(access.array)
-                touched[access.array] = elements if before is None else before.union(elements)
-    found = {
-        array: sizes.number(elements.intersect_params(scop.context))
-        for array, elements in touched.items()
-    }
-    return {
-        array: count * scop.array(array).element_type.size_bytes
-        for array, count in found.items()
-        if count is not None
-    }
+    found = {}
+    for array in scop.arrays:
+        touched = touched_elements(scop, array.name, statements) if array.n_dims else []
+        if touched:
+            number = sizes.number(reduce(isl.Set.union, touched))
+            found[array.name] = (number or 0) * array.element_type.size_bytes
+    return found
 
 
 def _arithmetic(
@@ -383,31 +390,6 @@ def _trips(loop: Loop, moving: Sequence[isl.Set], sizes: _Sizes) -> int:
     known = isl.Set.universe(points[0].get_space().params())
     found = trip_count(points, loop.name, known)
     return ASSUMED_SIZE if found is None else max(1, found)
-
-
-def _array_facts(array: Array, element_type: ElementType | None, sizes: _Sizes) -> ArrayFacts:
-    return ArrayFacts(
-        name=array.name,
-        element_bytes=_type_of(array, element_type).size_bytes,
-        extents=_extents(array, array.extent),
-        elements=prod(_lengths(array, sizes)),
-    )
-
-
-def _extents(array: Array, extent: isl.Set) -> tuple[int | None, ...]:
-    """Return the length of each dimension of an array, ``None`` where it is open."""
-    extents = []
-    for position in range(array.n_dims):
-        bounded = extent.dim_has_upper_bound(isl.dim_type.set, position)
-        last = constant_value(extent.dim_max(position)) if bounded else None
-        extents.append(None if last is None else last + 1)
-    return tuple(extents)
-
-
-def _lengths(array: Array, sizes: _Sizes) -> tuple[int, ...]:
-    """Return the same at the sizes."""
-    extents = _extents(array, sizes.at(array.extent))
-    return tuple(ASSUMED_SIZE if one is None else max(1, one) for one in extents)
 
 
 def _type_of(array: Array, element_type: ElementType | None) -> ElementType:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.structure import RowRun, SharedSum
-from eatss.diagnostics import Diagnostic, Severity, input_error
+from eatss.byte_text import bytes_text
+from eatss.diagnostics import Diagnostic, Severity, SourceSpan, input_error
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
 from eatss.model import (
@@ -27,6 +28,7 @@ from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.prediction.ppcg_host import host_time_s
 from eatss.program import Original, Program
+from eatss.program_sizes import sizes_text
 from eatss.progress import Told, nobody
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import Recipe
@@ -102,7 +104,7 @@ def select_for(
         host_time_s=host_time_s(program.host_instances) if on_host else 0.0,
         least_time_s=least_time_s(program.facts, program.host_bytes, profile),
     )
-    notes = _far(program, selection)
+    notes = _amount_notes(program, selection, profile)
     if options.target == "ppcg" and options.model == "prediction":
         from eatss.session.ppcg_notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
 
@@ -110,13 +112,30 @@ def select_for(
     return replace(selection, warnings=selection.warnings + notes)
 
 
-def _far(program: AnalysedProgram, found: Selection | ProgramExpectation) -> tuple[Diagnostic, ...]:
-    """Return what is said of a prediction that is far from the roofline."""
+def _amount_notes(
+    program: AnalysedProgram, found: Selection | ProgramExpectation, profile: GpuProfile
+) -> tuple[Diagnostic, ...]:
+    """Return what is said of arrays that a card has no room for, and of far predictions."""
     kernels = [(one.name, one.predicted) for one in found.kernels if one.predicted is not None]
     span = next((scop.scop.span for scop in program.scops), None)
-    run = found.expected
-    note = None if run is None else far_from_roofline(run, kernels, found.gpu, span)
-    return () if note is None else (with_source_line(note),)
+    run, taken = found.expected, program.array_bytes
+    notes = [] if run is None else [far_from_roofline(run, kernels, found.gpu, span)]
+    if taken > profile.memory_bytes:
+        notes += [_too_large(taken, profile, found, span)]
+    return tuple(with_source_line(note) for note in notes if note is not None)
+
+
+def _too_large(
+    taken: int, profile: GpuProfile, found: Selection | ProgramExpectation, span: SourceSpan | None
+) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-M026",
+        severity=Severity.WARNING,
+        message=f"the arrays take {bytes_text(taken)} {sizes_text(found.sizes)}, and "
+        f"{profile.name} has {bytes_text(profile.memory_bytes)} of memory",
+        span=span,
+        hint="give smaller sizes with -D or --param: what is expected is of a run that fits",
+    )
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
@@ -247,7 +266,7 @@ def _expectation(
         host_time_s=host_time_s(program.host_instances) if target == "ppcg" else 0.0,
         least_time_s=least_time_s(program.facts, program.host_bytes, profile),
     )
-    return replace(found, warnings=found.warnings + _far(program, found))
+    return replace(found, warnings=found.warnings + _amount_notes(program, found, profile))
 
 
 def generate_for(

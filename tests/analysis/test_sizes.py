@@ -10,8 +10,9 @@ import islpy as isl
 import pytest
 
 import eatss
-from eatss.analysis.sizes import sizes_of
+from eatss.analysis.sizes import bytes_of_arrays, sizes_of
 from eatss.frontend import parse_source
+from eatss.frontend.options import Reading
 from eatss.model.options import TargetName
 from eatss.program_sizes import ProgramSize, sizes_text
 from eatss.report.expectation import render_expectation
@@ -58,13 +59,13 @@ void triangle(int n, double a[2 * n][n]) {
 @pytest.mark.parametrize("target", get_args(TargetName))
 def test_open_sizes_are_said_to_be_assumed_with_units_that_people_read(target: TargetName) -> None:
     found = eatss.predict(COPIES, gpu="h200", target=target)
-    said = "at b=n=m=4096 assumed, --param b=…"
+    said = "at b=n=m=64 assumed, --param b=…"  # 16 GiB
     assert said in repr(found)
     text = render_expectation(found, "table")
     assert said in text
-    assert re.search(r"expected [\d.]+ (s|h), [\d.]+ [kM]J", text)
+    assert re.search(r"expected [\d.]+ ms, [\d.]+ J", text)
     assert "e+" not in text
-    assert found.to_dict()["sizes"][0] == {"name": "b", "value": 4096, "assumed": True}
+    assert found.to_dict()["sizes"][0] == {"name": "b", "value": 64, "assumed": True}
     assert {row["sizes"] for row in found.to_rows()} == {said}
 
 
@@ -107,3 +108,47 @@ def test_assumed_sizes_are_what_may_be(known: str, values: list[tuple[str, int, 
 
 def test_a_program_without_names_for_its_sizes_says_so() -> None:
     assert sizes_text(()) == "at the sizes in the source"
+
+
+CUBE = """
+void cube(int steps, int n, double a[n][n][n]) {
+#pragma scop
+  for (int t = 0; t < steps; t++)
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < n; j++)
+        for (int k = 0; k < n; k++) a[i][j][k] *= 2;
+#pragma endscop
+}
+"""
+
+
+def test_only_sizes_of_arrays_that_are_too_large_are_less() -> None:
+    (scop,) = parse_source(COPIES).scops
+    assert {one.name: one.value for one in sizes_of([scop])} == {"b": 64, "n": 64, "m": 64}
+    (scop,) = parse_source(CUBE).scops
+    assert {one.name: one.value for one in sizes_of([scop])} == {"steps": 4096, "n": 1024}
+
+
+def test_arrays_that_the_card_has_no_room_for_are_warned_of() -> None:
+    with pytest.warns(eatss.EatssWarning, match="arrays take 8 TiB at b=n=m=512") as said:
+        found = eatss.predict(COPIES, gpu="h200", parameters=dict.fromkeys("bnm", 512))
+    assert "EATSS-M026" in str(said[0].message)
+    text = render_expectation(found, "table")
+    assert re.search(r"expected [\d.]+ (s|h), [\d.]+ [kM]?J", text)
+    assert "e+" not in text
+
+
+POINTER = """
+void scaled(int n, double *x, double y[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++) y[i] = 2 * x[i + 8];
+#pragma endscop
+}
+"""
+
+
+def test_arrays_of_open_length_are_as_long_as_what_is_touched() -> None:
+    (scop,) = parse_source(POINTER).scops
+    assert bytes_of_arrays(scop, {"n": 1000}) == {"x": 8 * 1008, "y": 8000}
+    (fact,) = Session(POINTER, Reading(parameters={"n": 10**6})).analysed.facts
+    assert {one.name: one.elements for one in fact.work.arrays} == {"x": 10**6 + 8, "y": 10**6}
