@@ -41,6 +41,9 @@ _SELECTING = (
 )
 """Packages that the project needs, and measuring a generated program does not."""
 
+_FOR_OTHER_TESTS = ("jinja2", "nbclient", "nbformat", "pandas", "scipy")
+"""Those that some tests need besides, or what they test."""
+
 # a machine that only measures has tests of what measures; these folders share what needs the rest
 if any(importlib.util.find_spec(name) is None for name in _SELECTING):
     collect_ignore = ["frontend", "kernel", "kernels", "lower", "model", "polyhedral"]
@@ -53,9 +56,13 @@ class _Module(pytest.Module):
         try:
             found: ModuleType = super()._getobj()  # type: ignore[no-untyped-call]
         except self.CollectError as error:
-            missing = [name for name in _SELECTING if f"No module named '{name}" in str(error)]
+            needed = (*_SELECTING, *_FOR_OTHER_TESTS)
+            missing = [name for name in needed if f"No module named '{name}" in str(error)]
             if not missing:
                 raise
+            for name, module in [*sys.modules.items()]:  # others that need it import it anew
+                if getattr(module, "__file__", None) == str(self.path):
+                    del sys.modules[name]
             pytest.skip(f"needs {missing[0]}", allow_module_level=True)
         return found
 
