@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eatss.program import Entry, HostIf, HostLoop, HostStep, KernelCode, Launch, Program, evaluate
-from eatss.verify.data import limits_of
+from eatss.verify.element_types import limits_of
 
 MOST_LAUNCHES = 200_000
 """A run of more launches is not captured: that takes seconds, and graphs gigabytes of memory."""

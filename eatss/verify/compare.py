@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eatss.program import Program
 from eatss.verify.data import Buffer
-from eatss.verify.result import Device, Difference
+from eatss.verify.result import Difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +73,6 @@ def compare(
         loose=loose,
         difference=difference,
     )
-
-
-def must_be_bit_equal(program: Program, device: Device) -> bool:
-    """Return whether floating-point results have to agree in every bit.
-
-    On a CPU they do unless a kernel splits sums or rounds by an instruction; on a card, where the
-    compiler contracts products and sums, only under ``strict_fp``.
-    """
-    if program.strict_fp:
-        return True
-    return device == "cpu" and all(kernel.bit_exact for kernel in program.kernels)
 
 
 def bits_equal(expected: Sequence[Buffer], actual: Sequence[Buffer]) -> bool:

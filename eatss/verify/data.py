@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from eatss.diagnostics import input_error
 from eatss.program import Argument, Entry, evaluate
+from eatss.verify.element_types import numpy_name
 
 Flavour: TypeAlias = Literal["uniform", "dominant", "small", "offset", "signed", "infinite"]
 
@@ -28,24 +28,6 @@ SIGNED: Flavour = "signed"
 INFINITE: Flavour = "infinite"
 """Data in [0, 1) with one infinity in each array: code that looks for one finds it."""
 
-_DTYPES: Mapping[str, npt.DTypeLike] = {
-    "_Float16": np.float16,
-    "float": np.float32,
-    "double": np.float64,
-    "_Bool": np.bool_,
-    "signed char": np.int8,
-    "char": np.int8,
-    "unsigned char": np.uint8,
-    "short": np.int16,
-    "unsigned short": np.uint16,
-    "int": np.int32,
-    "unsigned int": np.uint32,
-    "unsigned": np.uint32,
-    "long": np.int64,
-    "unsigned long": np.uint64,
-    "long long": np.int64,
-    "unsigned long long": np.uint64,
-}
 _ALIGNMENT = 256
 _LEAST_GUARD, _MOST_GUARD = 4096, 1 << 20
 
@@ -90,22 +72,7 @@ class Buffer:
 
 def dtype_of(argument: Argument) -> np.dtype[Any]:
     """Return the NumPy type of an argument's elements."""
-    if argument.element_type not in _DTYPES:
-        raise input_error(
-            "EATSS-V004",
-            f"the launch plan gives '{argument.name}' the type '{argument.element_type}'",
-            hint="generate the program again with this version of eatss",
-        )
-    return np.dtype(_DTYPES[argument.element_type])
-
-
-def limits_of(argument: Argument) -> tuple[int, int]:
-    """Return the least and the greatest value of an integer argument."""
-    dtype = dtype_of(argument)
-    if dtype.kind == "b":
-        return 0, 1
-    limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)
+    return np.dtype(numpy_name(argument))
 
 
 def make_buffers(

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from eatss.codec import BY_NAME
 from eatss.diagnostics import EatssError, ExitCode
+from eatss.program import Program
 from eatss.shown import Shown
 
 Device: TypeAlias = Literal["cpu", "gpu"]
@@ -193,6 +194,17 @@ class Verifications:
     """What ``eatss verify --format json`` prints: a verification for each folder."""
 
     verifications: tuple[Verification, ...]
+
+
+def must_be_bit_equal(program: Program, device: Device) -> bool:
+    """Return whether floating-point results have to agree in every bit.
+
+    On a CPU they do unless a kernel splits sums or rounds by an instruction; on a card, where the
+    compiler contracts products and sums, only under ``strict_fp``.
+    """
+    if program.strict_fp:
+        return True
+    return device == "cpu" and all(kernel.bit_exact for kernel in program.kernels)
 
 
 def refused(directory: Path, device: Device, error: EatssError) -> Verification:

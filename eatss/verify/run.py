@@ -16,9 +16,8 @@ from typing import Literal
 from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.program import Entry, Program, load_program, program_folder
 from eatss.supervisor import Outcome, Refused, Worker, supervise
-from eatss.verify.compare import must_be_bit_equal
 from eatss.verify.coverage import Further, coverage_of
-from eatss.verify.data import limits_of
+from eatss.verify.element_types import limits_of
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import (
     DEFAULT_COMPILERS,
@@ -38,6 +37,7 @@ from eatss.verify.result import (
     SizeResult,
     Status,
     Verification,
+    must_be_bit_equal,
 )
 from eatss.verify.sizes import (
     boundary_sizes,

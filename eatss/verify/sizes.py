@@ -22,7 +22,7 @@ from eatss.program import (
     Program,
     evaluate,
 )
-from eatss.verify.data import limits_of
+from eatss.verify.element_types import limits_of
 
 WORK_LIMIT = 3e7
 """Statement instances of one run, about: 30 ms of the original."""

@@ -26,13 +26,13 @@ from eatss.program import Entry, Program, load_program
 from eatss.program.tokens import tokens
 from eatss.supervisor import Refused, connect
 from eatss.verify.build import Builder, CompileError
-from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
+from eatss.verify.compare import Comparison, bits_equal, compare
 from eatss.verify.coverage import Counts, Further, is_of_sizes, sum_of
 from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.instrumentation import instrumented_text, least_sizes
 from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
-from eatss.verify.result import SizeResult, Status
+from eatss.verify.result import SizeResult, Status, must_be_bit_equal
 from eatss.verify.rounding_bounds import (
     bounds_by_length,
     bounds_by_running,
