@@ -46,12 +46,13 @@ _CPU_TEXT = """\
 
 // The same, the lanes' values passed on as by shuffles.
 template <typename First, typename Second, typename Sum>
-inline void eatss_multiply_bytes_at(
+EATSS_UNSEEN inline void eatss_multiply_bytes_at(
     int line, Sum &d0, Sum &d1, Sum &d2, Sum &d3, unsigned int a0, unsigned int a1,
     unsigned int a2, unsigned int a3, unsigned int b0, unsigned int b1)
 {
     const unsigned int own[6] = {a0, a1, a2, a3, b0, b1};
     const eatss::Passed<unsigned int, 6> all(own, line);
+    eatss::changes(d0, d1, d2, d3);
     const int row = all.lane / 4, quad = all.lane % 4;
     Sum *d[4] = {&d0, &d1, &d2, &d3};
     for (int k = 0; k < 32; k++)

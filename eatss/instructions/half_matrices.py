@@ -77,13 +77,14 @@ __device__ __forceinline__ void eatss_mma_f16_16x8x16(
 
 // The same, the lanes' values passed on as by shuffles.
 #define eatss_mma_f16_16x8x16(...) eatss_mma_f16_16x8x16_at(__LINE__, __VA_ARGS__)
-inline void eatss_mma_f16_16x8x16_at(
+EATSS_UNSEEN inline void eatss_mma_f16_16x8x16_at(
     int line, float &d0, float &d1, float &d2, float &d3, eatss_half a0, eatss_half a1,
     eatss_half a2, eatss_half a3, eatss_half a4, eatss_half a5, eatss_half a6, eatss_half a7,
     eatss_half b0, eatss_half b1, eatss_half b2, eatss_half b3)
 {
     const eatss_half own[12] = {a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3};
     const eatss::Passed<eatss_half, 12> all(own, line);
+    eatss::changes(d0, d1, d2, d3);
     const int row = all.lane / 4, quad = all.lane % 4;
     float *d[4] = {&d0, &d1, &d2, &d3};
     for (int k = 0; k < 16; k++)
@@ -99,7 +100,7 @@ inline eatss_half eatss_of_pair(unsigned int pair, int which)
     half.bits = (unsigned short)(pair >> 16 * which);
     return half;
 }
-inline void eatss_mma_f16_16x8x16_at(
+EATSS_UNSEEN inline void eatss_mma_f16_16x8x16_at(
     int line, float &d0, float &d1, float &d2, float &d3, unsigned int a0, unsigned int a1,
     unsigned int a2, unsigned int a3, unsigned int b0, unsigned int b1)
 {

@@ -75,13 +75,14 @@ __device__ __forceinline__ void eatss_mma_16x8x16(
 
 // The same, the lanes' values passed on as by shuffles.
 #define eatss_mma_16x8x16(...) eatss_mma_16x8x16_at(__LINE__, __VA_ARGS__)
-inline void eatss_mma_16x8x16_at(
+EATSS_UNSEEN inline void eatss_mma_16x8x16_at(
     int line, double &d0, double &d1, double &d2, double &d3, double a0, double a1, double a2,
     double a3, double a4, double a5, double a6, double a7, double b0, double b1, double b2,
     double b3)
 {
     const double own[12] = {a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3};
     const eatss::Passed<double, 12> all(own, line);
+    eatss::changes(d0, d1, d2, d3);
     const int row = all.lane / 4, quad = all.lane % 4;
     double *d[4] = {&d0, &d1, &d2, &d3};
     for (int k = 0; k < 16; k++)
@@ -126,11 +127,12 @@ __device__ __forceinline__ void eatss_mma_16x8x4(
 
 // The same, the lanes' values passed on as by shuffles.
 #define eatss_mma_16x8x4(...) eatss_mma_16x8x4_at(__LINE__, __VA_ARGS__)
-inline void eatss_mma_16x8x4_at(
+EATSS_UNSEEN inline void eatss_mma_16x8x4_at(
     int line, double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
 {
     const double own[3] = {a0, a1, b};
     const eatss::Passed<double, 3> all(own, line);
+    eatss::changes(d0, d1, d2, d3);
     const int row = all.lane / 4, quad = all.lane % 4;
     double *d[4] = {&d0, &d1, &d2, &d3};
     for (int k = 0; k < 4; k++)
@@ -177,10 +179,11 @@ __device__ __forceinline__ void eatss_mma_8x8x4(double &d0, double &d1, double a
 
 // The same, the lanes' values passed on as by shuffles.
 #define eatss_mma_8x8x4(...) eatss_mma_8x8x4_at(__LINE__, __VA_ARGS__)
-inline void eatss_mma_8x8x4_at(int line, double &d0, double &d1, double a, double b)
+EATSS_UNSEEN inline void eatss_mma_8x8x4_at(int line, double &d0, double &d1, double a, double b)
 {
     const double own[2] = {a, b};
     const eatss::Passed<double, 2> all(own, line);
+    eatss::changes(d0, d1);
     const int row = all.lane / 4, quad = all.lane % 4;
     for (int k = 0; k < 4; k++) {
         d0 = fma(all.of(4 * row + k)[0], all.of(8 * quad + k)[1], d0);

@@ -73,7 +73,7 @@ _CPU_DEFINITIONS = """\
 #define eatss_load_turned_matrices(...) eatss_load_matrices_at(__LINE__, true, __VA_ARGS__)
 #define eatss_load_turned_bytes(...) eatss_load_turned_bytes_at(__LINE__, __VA_ARGS__)
 template <typename Element, int16_t group>
-inline eatss::Passed<Element, 16 / sizeof(Element)> eatss_rows_named(
+EATSS_UNSEEN inline eatss::Passed<Element, 16 / sizeof(Element)> eatss_rows_named(
     const eatss::Tracked<Element, group> *row, int line)
 {
     eatss::whole_vector(row);
@@ -83,20 +83,21 @@ inline eatss::Passed<Element, 16 / sizeof(Element)> eatss_rows_named(
     return eatss::Passed<Element, 16 / sizeof(Element)>(own, line);
 }
 template <typename Element>
-inline unsigned int eatss_bits(const Element &element)
+EATSS_UNSEEN_INLINE inline unsigned int eatss_bits(const Element &element)
 {
     unsigned int bits = 0;
     memcpy(&bits, &element, sizeof element);
     return bits;
 }
 template <int count, typename Element, int16_t group>
-inline void eatss_load_matrices_at(
+EATSS_UNSEEN inline void eatss_load_matrices_at(
     int line, bool turned, unsigned int *const (&d)[count],
     const eatss::Tracked<Element, group> *row)
 {
     const auto all = eatss_rows_named(row, line);
     const int of_a_word = 4 / sizeof(Element), far = all.lane / 4;
     for (int matrix = 0; matrix < count; matrix++) {
+        eatss::changes(*d[matrix]);
         *d[matrix] = 0;
         for (int at = 0; at < of_a_word; at++) {
             const int near = of_a_word * (all.lane % 4) + at;
@@ -106,7 +107,7 @@ inline void eatss_load_matrices_at(
     }
 }
 template <typename Element, int16_t group>
-inline void eatss_load_matrices_at(
+EATSS_UNSEEN inline void eatss_load_matrices_at(
     int line, bool turned, unsigned int &d0, unsigned int &d1,
     const eatss::Tracked<Element, group> *row)
 {
@@ -114,7 +115,7 @@ inline void eatss_load_matrices_at(
     eatss_load_matrices_at(line, turned, d, row);
 }
 template <typename Element, int16_t group>
-inline void eatss_load_matrices_at(
+EATSS_UNSEEN inline void eatss_load_matrices_at(
     int line, bool turned, unsigned int &d0, unsigned int &d1, unsigned int &d2, unsigned int &d3,
     const eatss::Tracked<Element, group> *row)
 {
@@ -122,7 +123,7 @@ inline void eatss_load_matrices_at(
     eatss_load_matrices_at(line, turned, d, row);
 }
 template <typename Element, int16_t group>
-inline void eatss_load_turned_bytes_at(
+EATSS_UNSEEN inline void eatss_load_turned_bytes_at(
     int line, unsigned int &d0, unsigned int &d1, unsigned int &d2, unsigned int &d3,
     const eatss::Tracked<Element, group> *row)
 {
@@ -130,6 +131,7 @@ inline void eatss_load_turned_bytes_at(
     unsigned int *const d[4] = {&d0, &d1, &d2, &d3};
     const int row_of_bytes = all.lane / 4, quad = all.lane % 4;
     for (int word = 0; word < 4; word++) {
+        eatss::changes(*d[word]);
         *d[word] = 0;
         for (int at = 0; at < 4; at++) {
             const int from = 16 * (word % 2) + 8 * (at / 2 ^ quad / 2) + 2 * quad + at % 2;

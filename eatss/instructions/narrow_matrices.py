@@ -106,12 +106,13 @@ inline float eatss_tf32_rest(float value)
 }
 #define eatss_mma_tf32_16x8x8(...) eatss_mma_tf32_at(__LINE__, false, __VA_ARGS__)
 #define eatss_mma_3xtf32_16x8x8(...) eatss_mma_tf32_at(__LINE__, true, __VA_ARGS__)
-inline void eatss_mma_tf32_at(
+EATSS_UNSEEN inline void eatss_mma_tf32_at(
     int line, bool rests, float &d0, float &d1, float &d2, float &d3, float a0, float a1, float a2,
     float a3, float b0, float b1)
 {
     const float own[6] = {a0, a1, a2, a3, b0, b1};
     const eatss::Passed<float, 6> all(own, line);
+    eatss::changes(d0, d1, d2, d3);
     const int row = all.lane / 4, quad = all.lane % 4;
     float *d[4] = {&d0, &d1, &d2, &d3};
     for (int part = rests ? 0 : 2; part < 3; part++)

@@ -48,7 +48,7 @@ _EXACT = (
     "-Wl,-Bsymbolic",
 )
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
-_NUMBERS = ("-std=gnu++17", "-fpermissive", *_EXACT)
+_NUMBERS = ("-std=gnu++17", "-fpermissive", *_EXACT, "-O2", "-fno-strict-aliasing")
 _HALF = "eatss_half"
 _HALVES = ("-fexcess-precision=16",)
 """Operations on halves round each to a half, which compilers do not do by themselves."""
@@ -69,10 +69,15 @@ def _halves(program: Program) -> tuple[str, ...]:
     """
     if _HALF not in program.text:
         return ()
+    return (*_HALVES, *_if_it_can("f16c"))
+
+
+def _if_it_can(what: str) -> tuple[str, ...]:
+    """Return the option for what this processor can do by itself, if it can."""
     with suppress(OSError):
-        if " f16c " in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
-            return (*_HALVES, "-mf16c")
-    return _HALVES
+        if f" {what} " in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+            return (f"-m{what}",)
+    return ()
 
 
 class CompileError(Exception):
@@ -215,6 +220,7 @@ class Builder:
             *_EXACT,
             "-Og",  # compiles in half the time of -O1, where the longest runs take a sixth less
             *self._set(values),
+            *_if_it_can("fma"),  # products of tensor cores are full of it
         ]
         command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]
         command += ["-fsanitize=thread", "-fsanitize=bounds-strict"]

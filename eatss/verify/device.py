@@ -62,14 +62,8 @@ class CpuMachine:
 
     def counts(self, branches: int) -> Counts:
         """Return what has been counted of so many branches."""
-        taken = self._library.eatss_cpu_taken()
-        return Counts(
-            tuple(
-                (taken[k], taken[k + 1], taken[k + 2], taken[k + 3])
-                for k in range(0, 4 * branches, 4)
-            ),
-            tuple(self._blocks()),
-        )
+        taken = iter(self._library.eatss_cpu_taken()[: 4 * branches])
+        return Counts(tuple(zip(*4 * [taken], strict=True)), tuple(self._blocks()))
 
     @property
     def steps(self) -> int:

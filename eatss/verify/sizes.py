@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice, permutations, product
 from math import prod
 from random import Random
@@ -391,39 +392,44 @@ def refused_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]
         for an assumption that holds at all sizes tried. Where one size alone breaks an
         assumption, it breaks it by one; of such sizes these are the smallest.
     """
-    found: list[tuple[Entry, int, Mapping[str, int]]] = []
-    for entry in program.entries:
-        for number in range(len(entry.assumptions)):
-            edges = _all_edges(program, entry, number)
-            found += [(entry, -number - 1, sizes) for sizes in edges[:1]]
-    return tuple(found)
+    return tuple(
+        (entry, code, sizes) for entry, code, edges in _all_edges(program) for sizes in edges[:1]
+    )
 
 
 def edge_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
     """Find more sizes like :func:`refused_sizes`: along each size that alone can break it."""
-    found: list[tuple[Entry, int, Mapping[str, int]]] = []
-    for entry in program.entries:
-        for number in range(len(entry.assumptions)):
-            edges = _all_edges(program, entry, number)[1 : _MOST_EDGES + 1]
-            found += [(entry, -number - 1, sizes) for sizes in edges]
-    return tuple(found)
+    return tuple(
+        (entry, code, sizes)
+        for entry, code, edges in _all_edges(program)
+        for sizes in edges[1 : _MOST_EDGES + 1]
+    )
 
 
-def _all_edges(program: Program, entry: Entry, number: int) -> list[Mapping[str, int]]:
-    """Return sizes that just break an assumption, or some that do, the smallest first."""
+@lru_cache(maxsize=1)
+def _all_edges(program: Program) -> list[tuple[Entry, int, list[Mapping[str, int]]]]:
+    """Return, of each assumption, sizes that just break it, or some that do, the smallest first."""
     limits = _limits(program)
-    breaking: list[Mapping[str, int]] = [
+    probes: list[Mapping[str, int]] = [
         sizes
-        for sizes in _probes(program)
+        for sizes in sorted(_probes(program), key=_magnitude)
         if all(value == _nearest(value, *limits[name]) for name, value in sizes.items())
-        and broken_assumption(entry, sizes) == number
     ]
-    edges: dict[tuple[str, int], Mapping[str, int]] = {}  # of each size each value once
-    for sizes in sorted(breaking, key=_magnitude):
-        for at, edge in _edges(entry, number, sizes):
-            edges.setdefault(at, edge)
-    different = {tuple(edge.values()): edge for edge in edges.values()}
-    return sorted(different.values(), key=_magnitude) or breaking[:1]
+    found: list[tuple[Entry, int, list[Mapping[str, int]]]] = []
+    for entry in program.entries:
+        broken = [broken_assumption(entry, sizes) for sizes in probes]
+        for number in range(len(entry.assumptions)):
+            breaking = [
+                sizes for sizes, first in zip(probes, broken, strict=True) if first == number
+            ]
+            edges: dict[tuple[str, int], Mapping[str, int]] = {}  # of each size each value once
+            for sizes in breaking:
+                for at, edge in _edges(entry, number, sizes):
+                    edges.setdefault(at, edge)
+            different = {tuple(edge.values()): edge for edge in edges.values()}
+            ordered = sorted(different.values(), key=_magnitude) or breaking[:1]
+            found.append((entry, -number - 1, ordered))
+    return found
 
 
 def _magnitude(sizes: Mapping[str, int]) -> int:

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from math import inf
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -58,7 +59,7 @@ def main() -> None:
         emit(Refused.because(error))
 
 
-_BUDGET_STEPS, _SEARCH_STEPS = 6e8, 2e9
+_BUDGET_STEPS, _SEARCH_STEPS = 3e8, 1e9
 """Events of generated code, some 2e8 a second: for all runs; while there is code that none ran."""
 
 _SMALL_STEPS, _SHORT_STEPS = 3e7, 2e8
@@ -91,6 +92,10 @@ class _Reference:
 class _LeftOutError(Exception):
     """Sizes of our own choice are not for the original; the text says why."""
 
+    def __init__(self, reason: str, *, is_slow: bool = False) -> None:
+        super().__init__(reason)
+        self.is_slow = is_slow
+
 
 class _Worker:
     def __init__(self, job: Job, emit: Callable[[Event], None]) -> None:
@@ -114,6 +119,8 @@ class _Worker:
         self._failed = False
         self._estimates: dict[tuple[tuple[str, int], ...], float] = {}
         self._steps, self._spent, self._points = 0, 0.0, 0.0
+        self._too_long: list[Run] = []
+        self._known: tuple[int, tuple[tuple[int, bool], ...]] = (-1, ())
         branches = instrumented_text(self._program)[1]
         kernels = {kernel.name for kernel in self._program.kernels}
         self._branches = branches
@@ -269,7 +276,14 @@ class _Worker:
         return _RUN_STEPS if self._bit_equal else _RUN_STEPS + _BOUNDS_STEPS
 
     def _price(self, run: Run) -> float:
-        """Return the steps that a run will take, judged by those that ran."""
+        """Return the steps that a run will take, judged by those that ran.
+
+        Where the original took too long, it does so at sizes of which none is smaller, too.
+        """
+        for one in self._too_long:
+            pairs = zip(one.sizes, run.sizes, strict=True)
+            if one.entry == run.entry and all(less <= size for (_, less), (_, size) in pairs):
+                return inf
         return self._beside + self._points_of(run) * self._steps / max(1.0, self._points)
 
     def _note_price(self, run: Run) -> None:
@@ -303,8 +317,11 @@ class _Worker:
         return sum_of([machine.counts(len(self._branches)) for machine in self._counting.values()])
 
     def _untaken(self) -> tuple[tuple[int, bool], ...]:
-        counts = self._counted()
-        return () if counts is None else counts.untaken(self._in_kernels)
+        steps = self._all_steps()
+        if self._known[0] != steps:
+            counts = self._counted()
+            self._known = steps, () if counts is None else counts.untaken(self._in_kernels)
+        return self._known[1]
 
     def _compile_ahead(self, run: Run) -> None:
         with suppress(CompileError):
@@ -331,6 +348,8 @@ class _Worker:
                 if _vague(best) <= MOST_VAGUE * best.compared:
                     break
         except _LeftOutError as reason:
+            if reason.is_slow:
+                self._too_long.append(run)
             return best or replace(blank, status="left out", message=str(reason))
         assert best is not None
         return best
@@ -563,7 +582,8 @@ def _call_forked(
 def _check_meaning(run: Run, ended: int, buffers: Sequence[Buffer]) -> None:
     """Leave sizes out that nobody asked for, where the original has no limit or no meaning."""
     if ended == -signal.SIGPROF:
-        raise _LeftOutError(f"the original takes longer than {run.limit_s:g} s there")
+        reason = f"the original takes longer than {run.limit_s:g} s there"
+        raise _LeftOutError(reason, is_slow=True)
     for buffer in buffers:
         if buffer.first_stray_write() is not None:
             raise _LeftOutError(f"the original writes beside '{buffer.argument.name}' there")

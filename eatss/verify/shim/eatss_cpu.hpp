@@ -157,8 +157,8 @@ static bool in_kernel, some_guard_failed;
 static uint64_t steps;  // events seen here, a measure of time that is the same on every machine
 
 // Called for every access, and by none itself: optimized, which the text is not.
-#define EATSS_UNSEEN_INLINE __attribute__((no_sanitize("thread"), optimize("O2")))
-#define EATSS_UNSEEN __attribute__((noinline, no_sanitize("thread"), optimize("O2")))
+#define EATSS_UNSEEN_INLINE __attribute__((no_sanitize("thread", "bounds-strict"), optimize("O2")))
+#define EATSS_UNSEEN __attribute__((noinline, no_sanitize("thread", "bounds-strict"), optimize("O2")))
 
 EATSS_UNSEEN static bool took_for(int branch, bool holds) {
     steps++;
@@ -211,7 +211,7 @@ inline void note(cudaError_t error, const char *kind, const char *format, ...) {
     _longjmp(scheduler, 1);
 }
 
-inline void resume(int thread) {
+EATSS_UNSEEN_INLINE inline void resume(int thread) {
     current = thread;
     unsigned linear = (unsigned)thread;
     threadIdx.x = linear % blockDim.x;
@@ -220,7 +220,7 @@ inline void resume(int thread) {
 }
 
 // What every fibre does: start threads until there are no more.
-static void fibre_main() {
+EATSS_UNSEEN static void fibre_main() {
     for (;;) {
         while (n_started < n_threads) {
             unsigned k = n_started++;
@@ -235,7 +235,7 @@ static void fibre_main() {
     }
 }
 
-inline int take_fibre() {
+EATSS_UNSEEN static int take_fibre() {
     if (n_idle) return idle[--n_idle];
     Fibre &fibre = fibres[n_fibres];
     if (!stacks) {
@@ -253,7 +253,7 @@ inline int take_fibre() {
 }
 
 // Runs a fibre until it parks its thread or has no more to do; false after an error.
-__attribute__((noinline)) static bool enter(int number) {
+EATSS_UNSEEN static bool enter(int number) {
     int why = _setjmp(scheduler);
     if (why) return why == 2;
     running_fibre = number;
@@ -269,7 +269,7 @@ __attribute__((noinline)) static bool enter(int number) {
     abort();
 }
 
-__attribute__((noinline)) static void park(State state, int line) {
+EATSS_UNSEEN static void park(State state, int line) {
     int thread = current;
     steps += 8;
     threads[thread].state = state;
@@ -279,7 +279,7 @@ __attribute__((noinline)) static void park(State state, int line) {
     resume(thread);
 }
 
-static bool run_runnable() {
+EATSS_UNSEEN static bool run_runnable() {
     for (unsigned k = 0; k < n_threads; k++) {
         Thread &thread = threads[reversed ? n_threads - 1 - k : k];
         if (thread.state == State::runnable && !enter(thread.fibre)) return false;
@@ -288,7 +288,7 @@ static bool run_runnable() {
 }
 
 // Lets the warps go on whose lanes have all come to a shuffle.
-static bool release_warps() {
+EATSS_UNSEEN static bool release_warps() {
     bool any = false;
     for (unsigned first = 0; first < n_threads; first += WARP) {
         unsigned end = first + WARP < n_threads ? first + WARP : n_threads;
@@ -334,7 +334,7 @@ static void report_divergence() {
     }
 }
 
-static bool run_block() {
+EATSS_UNSEEN static bool run_block() {
     first_interval = ++interval;
     n_started = 0;
     if (abandoned) n_idle = n_fibres = 0;
@@ -811,6 +811,12 @@ struct Passed {
 template <class T, int count>
 T Passed<T, count>::posted[MAX_THREADS][2][count];
 
+// What all lanes hold of a matrix is changed; texts of such instructions are not watched themselves.
+template <class... T>
+EATSS_UNSEEN_INLINE inline void changes(T &...held) {
+    (access((uintptr_t)&held, sizeof(T), true, false), ...);
+}
+
 // Stops where 16 bytes do not begin at a multiple of them.
 inline void whole_vector(const void *source) {
     if (((uintptr_t)source & 15) != 0) {
@@ -1090,9 +1096,9 @@ extern "C" void eatss_cpu_watch(const char *name, void *data, size_t bytes, size
                                 size_t element) {
     eatss::watch(name, (uintptr_t)data, bytes, guard, element);
 }
-extern "C" uint64_t eatss_cpu_steps() { return eatss::steps; }
-extern "C" const uint64_t *eatss_cpu_taken() { return (const uint64_t *)eatss::taken; }
-extern "C" const char *eatss_cpu_kernel(int k, uint64_t *blocks) {
+extern "C" EATSS_UNSEEN uint64_t eatss_cpu_steps() { return eatss::steps; }
+extern "C" EATSS_UNSEEN const uint64_t *eatss_cpu_taken() { return (const uint64_t *)eatss::taken; }
+extern "C" EATSS_UNSEEN const char *eatss_cpu_kernel(int k, uint64_t *blocks) {
     if (k >= eatss::n_kernels) return nullptr;
     blocks[0] = eatss::kernels[k].whole;
     blocks[1] = eatss::kernels[k].partial;
