@@ -68,7 +68,7 @@ def command() -> int:
 
         rejoin(os.environ)
     from eatss.cli.commands import app  # noqa: PLC0415
-    from eatss.cli.messages import internal_fault, report_error  # noqa: PLC0415
+    from eatss.cli.messages import internal_fault, of_the_system, report_error  # noqa: PLC0415
     from eatss.cli.talk import current, talk_of_words  # noqa: PLC0415
     from eatss.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
@@ -87,6 +87,10 @@ def command() -> int:
             except MemoryError:  # where memory is bounded, that is told elsewhere
                 raise
             except Exception as error:
+                told = of_the_system(error)
+                if told is not None:
+                    report_error(told, current.get())
+                    return told.exit_code
                 internal_fault(error, current.get())
                 return ExitCode.INTERNAL
     except SystemExit as end:

@@ -1,4 +1,7 @@
-"""Commands whose ``--help`` has what is asked of most first, and flags without a type."""
+"""Commands whose ``--help`` has what is asked of most first, and flags without a type.
+
+Whether a path can be read is left to who reads it.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,12 @@ def _shown(parameters: list[Any]) -> list[Any]:
             one.metavar = ""  # else it reads as if a word had to follow
         if one.param_type_name == "argument" and hasattr(one, "display_type_rich"):
             one.display_type_rich = _no_type  # <list[Path]> tells nobody anything
+        for holder in (
+            getattr(one, "type", None),
+            getattr(getattr(one, "type_descriptor", None), "parameter_info", None),  # Typer 0.29
+        ):
+            if holder is not None and getattr(holder, "readable", False):
+                holder.readable = False  # who reads it says why it cannot be, with a code
     return parameters
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback as traceback_module
 from collections.abc import Sequence
@@ -11,7 +12,14 @@ import typer
 
 from eatss.cli.progress import cleared, working
 from eatss.cli.talk import FromSettings, Talk, current
-from eatss.diagnostics import Diagnostic, EatssError, ExitCode, Severity
+from eatss.diagnostics import (
+    Diagnostic,
+    EatssError,
+    ExitCode,
+    InputError,
+    Severity,
+    input_error,
+)
 
 if TYPE_CHECKING:
     from eatss.cli.options import FindingsFormat
@@ -21,6 +29,12 @@ _TALK = ("--quiet", "--verbose", "--diagnostics", "--debug")
 """Options that are at fault in no error."""
 
 _UNUSED_MACRO = "EATSS-F095"
+
+_NOT_LET = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
+    *(errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE),
+}
+"""Errors of the system that are no fault of eatss."""
 
 
 def read(session: Session, diagnostics: FindingsFormat) -> None:
@@ -63,6 +77,20 @@ def report_error(error: EatssError, talk: Talk) -> None:
     count = sum(one.severity is Severity.ERROR for one in error.diagnostics)
     if not talk.as_json and count > 1:
         print(f"{count} errors.", file=sys.stderr)  # noqa: T201
+
+
+def of_the_system(error: Exception) -> InputError | None:
+    """Return what is said of a file or folder that the system does not let us have, if it is one.
+
+    Commands say it themselves of files that they name; this is of all others.
+    """
+    if not isinstance(error, OSError) or error.errno not in _NOT_LET or error.filename is None:
+        return None
+    return input_error(
+        "EATSS-C041",
+        f"cannot use '{error.filename}': {error.strerror}",
+        hint="check the path, its permissions and the room on its disk",
+    )
 
 
 def internal_fault(error: Exception, talk: Talk) -> None:

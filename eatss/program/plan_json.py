@@ -50,7 +50,10 @@ def program_folder(directory: Path) -> Path:
     Raises:
         InputError: ``EATSS-V003``, there are several.
     """
-    if not directory.is_dir() or (directory / PLAN_FILE).exists():
+    try:
+        if not directory.is_dir() or (directory / PLAN_FILE).exists():
+            return directory
+    except OSError:  # who reads it says why it cannot be
         return directory
     found = sorted(plan.parent for plan in directory.glob(f"*{PROGRAM_SUFFIX}/{PLAN_FILE}"))
     if len(found) > 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 import z3 as z3_module
 
 from eatss.resources import data_directory
+from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss
 
 z3: Any = z3_module  # carries no types
@@ -289,3 +292,49 @@ def test_our_own_fault_is_exit_code_70_and_no_traceback() -> None:
     assert done.stdout == ""
     assert "EATSS-X001" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+LONG = "x" * 300
+"""A name that no file system takes: it cannot even be asked whether there is such a file."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", LONG),
+        ("measure", LONG),
+        ("compare", LONG, LONG),
+        ("select", f"{LONG}.c", "--gpu", "h200"),
+        ("select", "@gemm", "--gpu", f"{LONG}.toml"),
+        ("select", "@gemm", "--gpu", "h200", "--ppcg-schedule", LONG),
+        ("codegen", "@gemm", "--gpu", "h200", "-o", "new", "--recipe", LONG),
+        ("codegen", "@gemm", "--gpu", "h200", "-o", "new", "--selection", LONG),
+        ("codegen", "@gemm", "--gpu", "h200", "-o", "new", "--load-schedule", LONG),
+        ("space", f"{LONG}.toml", "--gpu", "h200"),
+        pytest.param(("report", LONG), marks=pytest.mark.long),
+        ("results", "show", LONG),
+        ("sweep", f"{LONG}.c", "--gpu", "h200", "-o", "new.db"),
+        ("characterize", "-o", f"{LONG}/x.toml"),
+        ("roofline", f"{LONG}.toml"),
+        ("--config", LONG, "kernels"),
+    ],
+    ids=lambda words: " ".join(words).replace(LONG, "x"),
+)
+def test_a_path_that_the_system_refuses_is_the_users_error(words: tuple[str, ...]) -> None:
+    done = eatss(*words)
+    assert done.returncode in (1, 2), done.stderr
+    assert "error: " in done.stderr
+    assert re.search(r"\[EATSS-[A-Z]\d+\]", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_what_the_system_does_not_let_us_have_is_no_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(self: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "un/readable")
+
+    monkeypatch.setattr(Session, "analysed", property(refused))
+    done = eatss("inspect", KERNELS / "gemm.c")
+    assert done.returncode == 2
+    assert "error: cannot use 'un/readable': Permission denied [EATSS-C041]" in done.stderr
