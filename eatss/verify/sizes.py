@@ -209,7 +209,8 @@ def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str,
     """Choose sizes of which some are at least so large, and the others small.
 
     They are as large, a little larger, the next multiple of what is moved at a time, two and three
-    times so large: for loops over tiles, one before and one behind, and those loaded ahead.
+    times so large: for loops over tiles, one before and one behind, and those loaded ahead. Where 1
+    is enough, it is 1.
     """
     fixed = fixed_parameters(program)
     wanted: list[dict[str, int]] = []
@@ -219,6 +220,7 @@ def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str,
             name: times * value + rest if rest <= 3 else -(-times * value // rest) * rest + rest
             for name, value in least.items()
         }
+        large |= {name: 1 for name, value in least.items() if value == 1}
         wanted.append({**others, **large, **fixed})
     memory = AIMED_MEMORY_LIMIT_BYTES
     return tuple(_allowed(program, wanted, exchange=False, estimated=False, memory=memory))
@@ -548,7 +550,7 @@ def estimated_points(
         tiles += [1] * ((dims if tiles else max(2, dims)) - len(tiles))
         whole = 1.0
         for tile in tiles:
-            own = [sizes[p.name] for p in program.parameters if p.tile == tile > 1]
+            own = [sizes[p.name] for p in program.parameters if p.tile == tile]
             whole *= -(-max(1, max(own, default=longest)) // tile)
         points = max(prod(tiles), prod(kernel.block))
         return points * max(blocks, whole) if blocks else 0.0

@@ -62,8 +62,8 @@ def main() -> None:
 _BUDGET_STEPS, _SEARCH_STEPS = 3e8, 1e9
 """Events of generated code, some 2e8 a second: for all runs; while there is code that none ran."""
 
-_SMALL_STEPS, _SHORT_STEPS = 3e7, 2e8
-"""The same for one run, of those that are tried first."""
+_SMALL_STEPS, _SHORT_STEPS, _AIMED_STEPS = 3e7, 2e8, 8e8
+"""The same for one run, of those that are tried first; for one at sizes that conditions ask for."""
 
 _MOST_VAIN, _GROWTH, _MOST_TRIED = 5, 1.5, 2
 """Runs in a row that show nothing more; how much larger the next ones are then, in points; runs for
@@ -199,7 +199,7 @@ class _Worker:
             if (run.entry, run.sizes) in done:
                 continue
             done.add((run.entry, run.sizes))
-            limit = min(_SHORT_STEPS, _SEARCH_STEPS - self._spent)
+            limit = min(_AIMED_STEPS, _SEARCH_STEPS - self._spent)
             if self._price(run) <= limit and self._is_last(number, run):
                 return True
         return False
