@@ -21,6 +21,7 @@ from eatss.analysis.structure import LaunchFacts, ProductFacts, Tf32, WarpInstru
 from eatss.analysis.work import StatementFacts, reference_of
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
+from eatss.isl_names import involved_dims
 from eatss.kernel.instruction import Instruction
 from eatss.polyhedral.kernel import Reference
 from eatss.schedule.mapping import Mapping
@@ -242,7 +243,8 @@ def _factors_of(
     wanted = tuple(instruction.factor_types.values())
     narrowed: set[int] = set()
     for factor in factors(value):
-        if any(isinstance(one, AffineValue) for one in preorder(factor)):
+        affine = [one for one in preorder(factor) if isinstance(one, AffineValue)]
+        if any(one is not factor or involved_dims(one.value) for one in affine):
             return None  # which no lane knows of the others' points
         reads = [one.access for one in preorder(factor) if isinstance(one, Read)]
         places = {n: _reference(known, statement, n) for n in reads}

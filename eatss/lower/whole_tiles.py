@@ -31,6 +31,7 @@ from eatss.lower.thread_ast import Phase, tile_set
 from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.pieces import Piece
 from eatss.scops import (
+    AffineValue,
     Binary,
     Cast,
     ElementType,
@@ -444,7 +445,7 @@ def _factors(value: Expression, types: Sequence[ElementType]) -> list[int] | Non
     """
     if isinstance(value, Read):
         return [value.access]
-    if isinstance(value, Literal):
+    if isinstance(value, Literal | AffineValue):
         return []
     if isinstance(value, Unary) and value.operator == "-":
         return _factors(value.operand, types)

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Literal
 
 from eatss.free_names import free_name
+from eatss.isl_names import involved_dims
 from eatss.kernel.nodes import (
     Buffer,
     Compute,
@@ -38,8 +39,9 @@ from eatss.kernel.nodes import (
     Scope,
 )
 from eatss.kernel.uses import accesses, buffers_of, elements, every, with_elements
-from eatss.program import Name, names_in
-from eatss.scops import Binary, Expression, Read, Unary, preorder
+from eatss.kernel.values import affine_values
+from eatss.program import IntExpr, Name, names_in
+from eatss.scops import AffineValue, Binary, Expression, Read, Unary, preorder
 from eatss.scops.factors import factors, product_of
 from eatss.transform.register_places import over_places
 from eatss.transform.tiles_of_steps import is_zero
@@ -200,7 +202,7 @@ class _Sum:
             ),
             target=own,
             reads=(*reads, Element(buffer=sums, subscripts=places)),
-            integers=(),
+            integers=_integers(first, value),
         )
 
     def _without(self, sums: Buffer) -> Node:
@@ -211,8 +213,9 @@ class _Sum:
 
         def changed(node: Node) -> Node:
             if isinstance(node, Compute):
-                statement = replace(node.statement, value=_value_without(node, self._shared))
-                return replace(node, statement=statement)
+                value = _value_without(node, self._shared)
+                statement = replace(node.statement, value=value)
+                return replace(node, statement=statement, integers=_integers(node, value))
             if isinstance(node, For | Scope):
                 return replace(node, body=tuple(map(changed, node.body)))
             if isinstance(node, If):
@@ -300,10 +303,19 @@ def _scalar(node: Compute, factor: Expression) -> str | None:
     if isinstance(factor, Unary) and factor.operator == "-":
         inner = _scalar(node, factor.operand)
         return None if inner is None else f"-{inner}"
+    if isinstance(factor, AffineValue):  # of integers that are passed, if of no counters
+        return None if involved_dims(factor.value) else str(factor.value)
     if not isinstance(factor, Read):
         return None
     buffer = node.reads[factor.access].buffer
     return buffer.name if buffer.space == "argument" else None
+
+
+def _integers(node: Compute, value: Expression) -> tuple[IntExpr, ...]:
+    """Return what the affine functions in a value are, which is made of parts of a statement's."""
+    own = affine_values(node.statement.value)
+    known = {id(one): integer for one, integer in zip(own, node.integers, strict=True)}
+    return tuple(known[id(one)] for one in affine_values(value))
 
 
 def _value_without(node: Compute, shared: Sequence[Expression]) -> Expression:

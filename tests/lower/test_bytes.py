@@ -119,6 +119,8 @@ def test_sums_of_all_values_are_right_and_wrap(types: tuple[str, str]) -> None:
         (("char", "unsigned char"), "int32_t", "", True),
         (("uint8_t", "signed char"), "int", "(int) A[i][k] * (int) B[k][j]", True),
         (("uint8_t", "uint8_t"), "unsigned", "", True),
+        (("int8_t", "int8_t"), "int", "p * A[i][k] * B[k][j]", True),
+        (("int8_t", "int8_t"), "int", "k * A[i][k] * B[k][j]", False),
         (("int8_t", "int8_t"), "long", "", False),  # sums have 64 bits
         (("int8_t", "int8_t"), "short", "", False),
         (("int8_t", "short"), "int", "", False),
@@ -145,6 +147,14 @@ def test_cards_without_them_have_plain_operations() -> None:
 @pytest.mark.long
 def test_strict_code_has_plain_operations() -> None:
     assert not computed(eatss.codegen(source(), gpu="h200", strict_fp=True))
+
+
+@pytest.mark.long
+def test_integers_that_are_passed_wait_until_the_sum_is_there(tmp_path: Path) -> None:
+    text = source(value="p * A[i][k] * B[k][j]")
+    program = eatss.codegen(text, gpu="h200", output=tmp_path, **options())
+    assert "+= p * sum_C_r" in program.text
+    check(tmp_path, {"n": 64, "m": 32, "p": 64}, {"n": 33, "m": 47, "p": 71})
 
 
 @pytest.mark.long
