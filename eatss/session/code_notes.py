@@ -1,4 +1,4 @@
-"""What keeps loops of generated code in few threads, where that costs, and what would free them."""
+"""What keeps loops of generated code slow, where that costs, and what would free them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from eatss.analysis import KernelFacts
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.work import instances_of
-from eatss.isl_names import equal_leading_dims, least_difference, maps_of
+from eatss.isl_names import (
+    affine_form,
+    equal_leading_dims,
+    least_difference,
+    maps_of,
+    output_affs,
+)
 from eatss.polyhedral.scheduling import coincidence_dependences
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
@@ -62,6 +68,9 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
     for chain in _chains(region):
         if chain.steps >= _STEPS and chain.steps * _STEP >= _SHARE * everything:
             yield from _of_chain(region, chain)
+    for statement, loop in _sums_across_rows(region):
+        if _instances(region.scop, [statement.name]) >= max(_STEPS, _SHARE * everything):
+            yield from _of_rows(region.scop, statement, loop)
     for launches, names in _on_host(region):
         if launches * _LAUNCH >= _SHARE * everything:
             yield from _of_host(region, names)
@@ -96,6 +105,42 @@ def _chains(region: AnalysedScop) -> Iterator[_Chain]:
                 yield _Chain(
                     statements=names, threads=threads, depth=depth, steps=steps, sums=several
                 )
+
+
+def _sums_across_rows(region: AnalysedScop) -> Iterator[tuple[Statement, str]]:
+    """Yield sums over several loops, and the outermost of these, which is spread over threads."""
+    for fact in region.facts:
+        several = {one.statement for one in fact.reductions if len(one.loops) > 1}
+        if fact.parallel_loops or not several:
+            continue
+        pieces = pieces_of(region.scheduled, NameTable())
+        piece = next(one for one in pieces if one.kernel.statements == fact.statements)
+        for run in serial_runs(piece, sums_of(piece, region.scop)):
+            if run.sum_loop is not None and several.issuperset(run.statements):
+                (statement,) = map(region.scop.statement, run.statements)
+                yield statement, statement.loops[len(fact.host_loops)]
+
+
+def _of_rows(scop: Scop, statement: Statement, loop: str) -> Iterator[SlowLoop]:
+    """Yield the loop of a sum whose iterations read rows of a matrix, one after another."""
+    for access in statement.reads:
+        array = scop.array(access.array)
+        form = affine_form(output_affs(access.relation)[-1]) if array.n_dims > 1 else None
+        along = {} if form is None else dict(form.coefficients)
+        inner = [name for name in statement.loops if abs(along.get(name, 0)) == 1]
+        if inner and loop not in along:
+            yield SlowLoop(
+                kernel=statement.name,
+                loop=loop,
+                effect="goes to threads that read far apart",
+                array=array.source_name or array.name,
+                dependence=f"its elements lie side by side along {inner[-1]}",
+                spans=(access.span,),
+                rewrite=f"combine along {inner[-1]} first, in an array that has an element for "
+                f"each {loop}, and its elements then",
+                statements=(statement.name,),
+            )
+            return
 
 
 def _on_host(region: AnalysedScop) -> Iterator[tuple[int, tuple[str, ...]]]:

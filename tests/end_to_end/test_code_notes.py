@@ -46,7 +46,24 @@ y[0] = A[0][0];
 for (int i = 0; i < n; i++)
   for (int j = 0; j < n; j++) y[0] = y[0] > A[i][j] ? y[0] : A[i][j];"""
 
+FORM = """
+x[0] = 0;
+for (int i = 0; i < n; i++)
+  for (int j = 0; j < n; j++) x[0] += A[i][j] * y[j];"""
+
 SLOW = {
+    "sum over rows": (
+        SQUARE,
+        FORM,
+        "the loop i of S1 goes to threads that read far apart because of 'A'",
+        "combine along j first, in an array that has an element for each i, and its elements then",
+    ),
+    "maximum over rows": (
+        SQUARE,
+        MAXIMUM.replace("y[0] > A[i][j] ? y[0] : A[i][j]", "fmax(y[0], A[i][j])"),
+        "the loop i of S1 goes to threads that read far apart because of 'A'",
+        "combine along j first",
+    ),
     "sum in the wrong order": (SQUARE, BACK, "runs in one thread because of 'x'", "let j run"),
     "global scalar": (SQUARE, ROWS, "runs on the host, launch by launch,", "declare 'most' inside"),
     "buffer": (SQUARE, BUFFER, "because of 'x'", "give 'x' an element for each i, too"),
@@ -76,7 +93,6 @@ FAST = {
         BACK.replace("j = i + 1; j < n; j++", "j = n - 1; j > i; j--"),
     ),
     "local scalar": (SQUARE, ROWS.replace("  most =", "  double most =", 1)),
-    "maximum": (SQUARE, MAXIMUM.replace("y[0] > A[i][j] ? y[0] : A[i][j]", "fmax(y[0], A[i][j])")),
     "sum": (LONG, "y[0] = 0; for (int i = 0; i < 4000000; i++) y[0] += x[i];"),
     "recurrence of rows": (
         SQUARE,
