@@ -59,8 +59,8 @@ def main() -> None:
         emit(Refused.because(error))
 
 
-_BUDGET_STEPS, _SEARCH_STEPS = 3e8, 1e9
-"""Events of generated code, some 2e8 a second: for all runs; while there is code that none ran."""
+_BUDGET_STEPS, _SEARCH_STEPS = 6e8, 2e9
+"""Events of generated code, some 4e8 a second: for all runs; while there is code that none ran."""
 
 _SMALL_STEPS, _SHORT_STEPS, _AIMED_STEPS = 3e7, 2e8, 8e8
 """The same for one run, of those that are tried first; for one at sizes that conditions ask for."""

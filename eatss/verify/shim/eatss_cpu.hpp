@@ -226,6 +226,7 @@ EATSS_UNSEEN static void fibre_main() {
             unsigned k = n_started++;
             int thread = (int)(reversed ? n_threads - 1 - k : k);
             threads[thread].state = State::runnable;
+            steps += 20;
             resume(thread);
             body(body_argument);
             threads[current].state = State::finished;
@@ -271,7 +272,7 @@ EATSS_UNSEEN static bool enter(int number) {
 
 EATSS_UNSEEN static void park(State state, int line) {
     int thread = current;
-    steps += 8;
+    steps += 20;
     threads[thread].state = state;
     threads[thread].line = line;
     threads[thread].fibre = running_fibre;
@@ -792,7 +793,7 @@ struct Passed {
     unsigned lane, first;
     bool flip;
     EATSS_UNSEEN_INLINE Passed(const T *own, int line) {
-        steps += 16;  // takes as long as so many others
+        steps += 90;  // takes as long as so many others
         int thread = current;
         lane = (unsigned)thread % WARP;
         first = (unsigned)thread - lane;
