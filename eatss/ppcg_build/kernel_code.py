@@ -8,8 +8,9 @@ which knows no statements in expressions, the least and the largest of two have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program.tokens import Token, closing, tokens
@@ -29,6 +30,7 @@ _PLAIN = {
 """What PPCG defines these macros as where it may use no extension of GNU C."""
 
 _BYTES = {kind.value: kind.size_bytes for kind in ElementType}
+_OTHER_SPELLINGS = {"char": ElementType.INT8.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,30 @@ class KernelFile:
 
     kernels: tuple[KernelText, ...]
     text: str
+
+
+def own_type(words: str, names: Mapping[str, str] = MappingProxyType({})) -> str | None:
+    """Return how a type of elements is spelled here, ``None`` for a name that is not known.
+
+    Args:
+        words: the type as PPCG spells it, which may be a name of the source's.
+        names: what such names stand for.
+    """
+    for _ in names:
+        words = names.get(words, words)
+    words = _OTHER_SPELLINGS.get(words, words)
+    return words if words in _BYTES else None
+
+
+def _named_types(found: Sequence[Token]) -> dict[str, str]:
+    """Return what each ``typedef`` of a text that is no structure stands for."""
+    names: dict[str, str] = {}
+    for place, token in enumerate(found):
+        if token.text == "typedef":
+            end = next((k for k in range(place, len(found)) if found[k].text in ";{"), place)
+            *words, name = (one.text for one in found[place + 1 : end] or [token])
+            names[name] = " ".join(words)
+    return names
 
 
 def kernel_names(text: str) -> tuple[str, ...]:
@@ -132,7 +158,7 @@ def _kernel(
         if found[here].text == "__shared__":
             last = next(k for k in range(here, end) if found[k].text == ";")
             after = shared[-1].place + shared[-1].bytes if shared else 0
-            shared.append(_shared(found[here + 1 : last], after, name.text))
+            shared.append(_shared(found[here + 1 : last], after, name.text, _named_types(found)))
             spans.append((found[here].start, found[last - 1].end))
     texts = (_declaration(array) for array in shared)
     changes = ((*span, text) for span, text in zip(spans, texts, strict=True))
@@ -153,14 +179,17 @@ def _parameters(words: Sequence[Token], kernel: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _shared(words: Sequence[Token], after: int, kernel: str) -> SharedArray:
-    """Return a shared array from its declaration, placed after others."""
+def _shared(
+    words: Sequence[Token], after: int, kernel: str, names: Mapping[str, str]
+) -> SharedArray:
+    """Return a shared array from its declaration, placed after others; ``names`` are of types."""
     texts = [token.text for token in words]
     opening = texts.index("[") if "[" in texts else len(texts)
-    element, name, extents = " ".join(texts[: opening - 1]), texts[opening - 1], texts[opening:]
+    element = own_type(" ".join(texts[: opening - 1]), names)
+    name, extents = texts[opening - 1], texts[opening:]
     numbers = extents[1::3]
     regular = extents == [text for number in numbers for text in ("[", number, "]")]
-    if element not in _BYTES or not regular or not all(number.isdigit() for number in numbers):
+    if element is None or not regular or not all(number.isdigit() for number in numbers):
         raise NotUnderstoodError(f"{kernel} declares '{' '.join(texts)}' in shared memory")
     size = _BYTES[element]
     return SharedArray(

@@ -18,7 +18,7 @@ from eatss.kernel.uses import Needs
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import assumptions_of
 from eatss.ppcg_build.host_code import DeviceMemory, HostRegion, Launched, device_name
-from eatss.ppcg_build.kernel_code import SHARED_MACRO, KernelFile, KernelText
+from eatss.ppcg_build.kernel_code import SHARED_MACRO, KernelFile, KernelText, own_type
 from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program import (
     Apply,
@@ -236,7 +236,7 @@ class _Region:
         if array is None:
             raise NotUnderstoodError(f"the source has no array '{memory.name}'")
         element = array.array.element_type.value
-        if memory.element_type != element:
+        if own_type(memory.element_type) not in (None, element):  # names of types are the source's
             raise NotUnderstoodError(
                 f"'{memory.name}' is of type {memory.element_type} there, of {element} here"
             )

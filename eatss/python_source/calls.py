@@ -18,7 +18,6 @@ from eatss.python_source.number_types import (
     is_floating,
     type_name,
 )
-from eatss.python_source.operations import ONE_TYPE
 from eatss.python_source.scope import Scope
 from eatss.python_source.text import Findings
 from eatss.python_source.values import (
@@ -171,7 +170,7 @@ class CallReader:
             for value in values:
                 settle(value)
         except TypeClashError as error:
-            raise self._findings.refusal(Code.TYPES, node, str(error), ONE_TYPE) from None
+            raise self._findings.refusal(Code.TYPES, node, str(error), error.hint) from None
         if kind in _IN_FLOAT:
             return kind
         if not is_floating(kind) and full in _OF_INTEGERS:

@@ -10,8 +10,8 @@ from functools import partial
 from eatss.python_source.c_text import Piece, joined, listed
 from eatss.python_source.calls import CallReader
 from eatss.python_source.codes import Code
-from eatss.python_source.number_types import Weak, is_floating, one_type, type_name
-from eatss.python_source.operations import ONE_TYPE, OperationReader
+from eatss.python_source.number_types import Weak, is_floating, one_type, to_one_type, type_name
+from eatss.python_source.operations import OperationReader
 from eatss.python_source.scope import Scope
 from eatss.python_source.text import Findings, RefusedError
 from eatss.python_source.values import (
@@ -220,7 +220,8 @@ class ExpressionReader:
         kind = one_type([value.candidate for value in values], mixes=self._scope.mixes)
         if kind is None:
             names = " and ".join(dict.fromkeys(type_name(value.type) for value in values))
-            raise self._findings.refusal(Code.TYPES, node, f"{what} are of types {names}", ONE_TYPE)
+            hint = to_one_type(*(value.type for value in values))
+            raise self._findings.refusal(Code.TYPES, node, f"{what} are of types {names}", hint)
         assert kind is not None
         return [self._checked(node, partial(converted, value, kind)) for value in values]
 
@@ -276,7 +277,7 @@ class ExpressionReader:
             try:
                 parts.append(compared(left, _COMPARISONS[type(operator)], right))
             except TypeClashError as error:
-                raise self._findings.refusal(Code.TYPES, node, str(error), ONE_TYPE) from None
+                raise self._findings.refusal(Code.TYPES, node, str(error), error.hint) from None
         if len(parts) > 1:
             return listed(parts, " && "), PRECEDENCE["&&"]
         return parts[0], PRECEDENCE[_COMPARISONS[type(node.ops[0])]]

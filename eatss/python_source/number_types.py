@@ -62,6 +62,12 @@ def type_name(number: NumberType) -> str:
     return SHORT_NAMES[number] if isinstance(number, ElementType) else number.name.lower()
 
 
+def to_one_type(*types: NumberType) -> str:
+    """Return the hint to convert numbers of some types to one that has room for all."""
+    wide = "float64" if any(map(is_floating, types)) else "int64"
+    return f"convert one of them, for example with numpy.{wide}(…)"
+
+
 def c_type(number: NumberType) -> ElementType:
     """Return what values of a type have in C."""
     return ElementType(number.value)

@@ -42,7 +42,6 @@ _FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: operator_functions.mul, ast.BitAnd: operator_functions.and_,
     ast.BitOr: operator_functions.or_, ast.BitXor: operator_functions.xor,
 }  # fmt: skip
-ONE_TYPE = "convert one of them, for example with numpy.float64(…)"
 IN_64_BITS = "write numpy.int64(…) to reckon in 64 bits"
 _MOST_BITS = 64
 
@@ -97,7 +96,7 @@ class OperationReader:
             try:
                 return arithmetic(left, spelling, right)
             except TypeClashError as error:
-                raise self._findings.refusal(Code.TYPES, node, str(error), ONE_TYPE) from None
+                raise self._findings.refusal(Code.TYPES, node, str(error), error.hint) from None
         else:
             raise self._findings.refusal(
                 Code.EXPRESSION, node, "a product of matrices", "write it as loops"
@@ -121,7 +120,7 @@ class OperationReader:
         try:
             settle(value)
         except TypeClashError as error:
-            raise self._findings.refusal(Code.TYPES, node, str(error), ONE_TYPE) from None
+            raise self._findings.refusal(Code.TYPES, node, str(error), error.hint) from None
 
     def _rounded(
         self, node: ast.expr | ast.stmt, left: Value, operator: ast.operator, right: Value

@@ -18,6 +18,7 @@ from eatss.python_source.number_types import (
     common_type,
     is_floating,
     promoted,
+    to_one_type,
     type_name,
     usual_type,
 )
@@ -35,7 +36,11 @@ _LIKE_PYTHON = (ElementType.INT32, ElementType.INT64, ElementType.DOUBLE)
 
 
 class TypeClashError(Exception):
-    """Two numbers have types that do not go together; the message says why."""
+    """Two numbers have types that do not go together; the message says why, ``hint`` what helps."""
+
+    def __init__(self, message: str, *types: NumberType) -> None:
+        super().__init__(message)
+        self.hint = to_one_type(*types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +178,8 @@ def settle(value: Value, beside: NumberType | None = None) -> None:
     if not same:
         raise TypeClashError(
             f"a literal that may be chosen here stays {type_name(value.weak)} in Python, and is no "
-            f"{type_name(value.type)}"
+            f"{type_name(value.type)}",
+            value.type,
         )
 
 

@@ -127,6 +127,20 @@ def test_other_kernels_are_refused(text: str, said: str) -> None:
         read_kernels(text)
 
 
+@pytest.mark.parametrize(
+    ("types", "spelled", "size"),
+    [
+        ("", "char", 3),
+        ("typedef char base;\n", "base", 3),
+        ("typedef unsigned short u;\ntypedef u base;\n", "base", 6),
+    ],
+)
+def test_types_may_have_names_of_their_own(types: str, spelled: str, size: int) -> None:
+    text = f"{types}__global__ void kernel0({spelled} *a)\n{{\n  __shared__ {spelled} s[3];\n}}\n"
+    (kernel,) = read_kernels(text).kernels
+    assert kernel.shared_bytes == size
+
+
 def test_all_recorded_code_is_read() -> None:
     answers = json.loads(STORE.read_text()).values()
     hosts = [answer["files"] for answer in answers if any("_host" in f for f in answer["files"])]
