@@ -428,11 +428,94 @@ def transposes(rng: Random) -> Sample:
     return Sample(text, ({n: rng.randint(2, 9) for n in names},))
 
 
+_OTHER_LOOPS = (
+    "int {c} = {low}; while ({c} < {up}) {{ {body} {c}++; }}",
+    "int {c} = {up}; while ({c} > {low}) {{ {c}--; {body} }}",
+    "for (int {c} = {up}; {c}-- > {low};) {{ {body} }}",
+    "for (unsigned {c} = {up}; {c}-- > {low};) {{ {body} }}",
+    "for (int {c} = {up} - 1; {c} != {low} - 1; {c}--) {{ {body} }}",
+    "for (int {c} = {low};; {c}++) {{ if ({c} >= {up}) break; {body} }}",
+    "int {c} = {low}; for (; {c} < {up};) {{ {body} {c} += 1; }}",
+    "int {c} = {low}; do {{ {body} }} while (++{c} < {up});",
+    "for (int {c} = {low}, {c}_ = {up} - 1; {c} <= {c}_; {c}_--) {{ {body} }}",
+    "for (int {c} = {low}, {c}_ = 0; {c} < {up}; {c}++, {c}_ += 2) {{ {body} }}",
+)
+
+
+def other_loops(rng: Random) -> Sample:
+    """Return nests of loops that are no plain ``for``."""
+    kind, depth = _kind(rng), rng.randint(1, 3)
+    body = rng.choice((
+        "b[{i}][{j}] += a[{j}][{i}];", "b[{i}][{j}] = 2 * a[{i}][{j}] + b[{i}][{j}];",
+        "b[{i}][{j}] += a[{i}][{k}] * a[{k}][{j}];",
+    )).format(i="i", j="ijk"[min(1, depth - 1)], k="ijk"[depth - 1])  # fmt: skip
+    for counter in reversed("ijk"[:depth]):
+        loop = rng.choice((*_OTHER_LOOPS, "for (int {c} = {low}; {c} < {up}; {c}++) {{ {body} }}"))
+        up = "n" if loop.startswith("for (unsigned") else rng.choice(("n", "n", "n - 1"))
+        body = "{ " + loop.format(c=counter, low=rng.choice("0011"), up=up, body=body) + " }"
+    return Sample(_function(f"int n, {kind} a[n][n], {kind} b[n][n]", body), _sizes(rng, "n"))
+
+
+def counted_scalars(rng: Random) -> Sample:
+    """Return subscripts that are counted, set from one another, or narrow."""
+    kind = _kind(rng)
+    body = rng.choice((
+        "int k = 0; for (int i = 0; i < n; i++) b[k++] += a[i];",
+        "int k = 0; for (int i = 0; i < n; i++) for (int j = 0; j < 3; j++) b[i] += a[k++];",
+        "int k = n; for (int i = 0; i < n; i++) b[--k] = a[i] * 2;",
+        "int k, j = -1; for (int i = 0; i < n; i++) { k = j + 1; b[i] -= a[k]; j = k + 1; }",
+        "for (int i = 0; i < n; i++) { unsigned char k = 5 * i; b[i] = a[i] + k; c[k] += a[i]; }",
+        "for (int i = 0; i < n; i++) { short k = 2 * i; b[i] = a[k] - a[k + 1]; }",
+        "int i = 0, k = 2 * n; while (i < k) { b[i / 2] += a[k]; i++; k--; }",
+        "int k = 0; for (int i = 0; i < n; i += 2) { b[k] = a[i]; k++; } b[k - 1] += k;",
+    ))  # fmt: skip
+    text = _function(f"int n, {kind} a[3 * n], {kind} b[n], {kind} c[256]", body)
+    return Sample(text, _sizes(rng, "n", high=200))
+
+
+def short_circuits(rng: Random) -> Sample:
+    """Return conditions that read memory only where others say so."""
+    kind = _kind(rng)
+    near = [("i > 0", "a[i - 1][j]"), ("i < n - 1", "a[i + 1][j]"), ("j > 1", "a[i][j - 2]"),
+            ("j + 1 < n", "a[i][j + 1]")]  # fmt: skip
+    tests = []
+    for guard, element in rng.sample(near, rng.randint(1, 3)):
+        compared = f"{element} {rng.choice('<>')} {rng.choice(('a[i][j]', '0.1'))}"
+        tests.append(rng.choice((f"({guard} && {compared})", f"(!({guard}) || {compared})")))
+    test = rng.choice((" && ", " || ", " + ")).join(tests)
+    body = rng.choice((
+        "if ({}) b[i][j] = a[i][j]; else b[i][j] -= 1;", "b[i][j] += ({}) ? a[i][j] : 2;",
+        "if ({}) {{ b[i][j] = 1; c[i][j] += a[i][j]; }}", "c[i][j] = {};",
+    )).format(test)  # fmt: skip
+    arrays = f"{kind} a[n][n], {kind} b[n][n], {kind} c[n][n]"
+    return Sample(_function(f"int n, {arrays}", f"{_loops('ij')} {body}"), _sizes(rng, "n"))
+
+
+def structures(rng: Random) -> Sample:
+    """Return sizes, numbers and arrays that are members of structures."""
+    kind = _kind(rng)
+    of, arrow = rng.choice((("all g", "g."), ("const all *g", "g->")))
+    fields = f"int n, m; {kind} alpha; struct {{ {kind} w[3]; short from; }} in; "
+    fields += f"{kind} (*u)[48], *v;"
+    names, body = rng.choice((
+        ("n m", f"{_loop('i', 'G.n')} {_loop('j', 'G.m')} x[i * G.m + j] *= G.alpha;"),
+        ("n", f"{_loop('i', 'G.n')} {_loop('j', '48')} G.v[i] += G.u[i][j] * x[j];"),
+        ("n", f"{_loop('i', 'G.n - 1', '1')} x[i] = G.in.w[0] * G.v[i - 1] + G.in.w[2] * G.v[i];"),
+        ("n m in_from", f"{_loop('i', 'G.n', 'G.in.from')} if (G.alpha > 0) x[i] += INFINITY; "
+                        "else x[i] = G.m;"),
+        ("n", f"{_loop('i', 'G.n')} {_loop('j', '48')} G.u[i][j] += G.alpha;"),
+    ))  # fmt: skip
+    before = f"#include <math.h>\ntypedef struct {{ {fields} }} all;\n"
+    text = _function(f"{of}, {kind} *x", body.replace("G.", arrow), before=before)
+    return Sample(text, _sizes(rng, *(f"g_{name}" for name in names.split()), low=1))
+
+
 FAMILIES: tuple[Callable[[Random], Sample], ...] = (
     halves, pipelines, products, several_regions, row_scalars, reductions, taps, time_buffers,
     time_steps, flags, narrow_scalars, unsigned_counters, leading_dimensions, conditional_extremes,
     visible_functions, strided, triangular, hand_tiled, contractions, convolutions, chains,
     many_arrays, guards, uniform_conditions, local_indices, sweeps, transposes,
+    other_loops, counted_scalars, short_circuits, structures,
 )  # fmt: skip
 
 

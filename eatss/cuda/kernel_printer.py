@@ -10,7 +10,6 @@ from eatss.cuda.lines import Lines
 from eatss.cuda.literal_text import constant_text
 from eatss.cuda.value_text import ValuePrinter
 from eatss.kernel.nodes import (
-    SHARED,
     Aligned,
     AllFinite,
     Argument,
@@ -37,7 +36,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.values import affine_values
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
-from eatss.program.source_names import generated_text, size_text
+from eatss.program.source_names import SHARED, generated_text, size_text
 
 
 def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:

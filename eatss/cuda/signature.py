@@ -8,10 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
-from eatss.kernel.nodes import SHARED
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.program import Argument, Constant, Interface, InterfaceEntry, Parameter, Temporary
-from eatss.program.source_names import size_macro
+from eatss.program.source_names import SHARED, size_macro
 from eatss.schedule.names import NameTable
 from eatss.scops import FunctionParameter, ParameterDeclaration, ParameterOrigin, Scop
 

@@ -45,7 +45,7 @@ def _length(points: isl.Set, at: int) -> Length | None:
 
 def _from_zero(points: isl.Set, at: int, length: Length) -> isl.Set:
     """Return the points of a space one of whose dimensions counts from 0."""
-    names = [f"d{k}" for k in range(points.dim(isl.dim_type.set))]
+    names = [f"d{k}'" for k in range(points.dim(isl.dim_type.set))]  # which no C can name
     known = f"[{length}] -> " if isinstance(length, str) else ""
     text = f"{known}{{ [{', '.join(names)}] : 0 <= {names[at]} < {length} }}"
     return isl.Set.read_from_str(points.get_ctx(), text)

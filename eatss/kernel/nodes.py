@@ -18,9 +18,6 @@ from eatss.scops import ElementType, Expression, Statement
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
 
-SHARED = "sh"
-"""What a kernel calls the structure of its boxes in shared memory."""
-
 _ALIGNMENT = 8
 """Bytes to which a box in shared memory is rounded up."""
 

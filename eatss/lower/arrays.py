@@ -8,6 +8,7 @@ from math import prod
 
 import islpy as isl
 
+from eatss.free_names import free_name
 from eatss.isl_names import (
     affine_form,
     dim_names,
@@ -96,7 +97,8 @@ def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
 
 def shape_of(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
     """Return the extents of an array; where the source leaves one open, what the region uses."""
-    names = tuple(f"d{k}" for k in range(array.n_dims))
+    taken = set(scop.parameters)
+    names = tuple(free_name(f"d{k}", taken) for k in range(array.n_dims))
     bound = dims_as_parameters(array.extent, names)
     touched: isl.Set | None = None
     extents = []

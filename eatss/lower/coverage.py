@@ -79,7 +79,7 @@ def _is_partition(maps: Sequence[isl.Map], wanted: isl.Set) -> bool:
 
 
 def _relation(item: _Reached, parameters: Sequence[str], known: isl.Set) -> isl.Map:
-    dims = [f"v{position}" for position in range(len(item.leaf.values))]
+    dims = [f"v{position}'" for position in range(len(item.leaf.values))]
     equal = [
         isl_notation(Apply(Operator.EQ, (Name(dim), value)))
         for dim, value in zip(dims, item.leaf.values, strict=True)

@@ -158,7 +158,7 @@ class References:
     def transfer_instance(self, name: str, points: isl.Set) -> isl.Set:
         """Return the domain of a transfer, the mapped loops bound to parameters."""
         loops = [loop.name for loop in self._mapping.mapped]
-        dims = [f"p{k}" for k in range(len(loops))]
+        dims = [f"{loop}'" for loop in loops]  # which no C can name
         equal = " and ".join(f"{d} = {loop}" for d, loop in zip(dims, loops, strict=True))
         bound = isl.Set.read_from_str(
             points.get_ctx(), f"[{', '.join(loops)}] -> {{ {name}[{', '.join(dims)}] : {equal} }}"

@@ -10,7 +10,6 @@ import islpy as isl
 from eatss.analysis.structure import MOST_POINTS
 from eatss.isl_names import dims_as_parameters
 from eatss.kernel import nodes as kernel
-from eatss.kernel.nodes import SHARED
 from eatss.kernel.uses import names_of
 from eatss.kernel.values import affine_values
 from eatss.lower.arrays import affine_text
@@ -28,7 +27,7 @@ from eatss.program.linear import (
     strict,
     upper_bounds,
 )
-from eatss.program.source_names import is_reserved
+from eatss.program.source_names import SHARED, is_reserved
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece

@@ -90,10 +90,13 @@ _CALLED_STEMS = """
     fdim floor fma fmax fmin fmod hypot ldexp lgamma log log10 log1p log2 nearbyint nextafter pow
     remainder rint round sin sinh sqrt tan tanh tgamma trunc
 """
-_CALLED = "abs labs llabs min max main std size_t malloc free memcpy"
+_CALLED = "eatss abs labs llabs min max main std size_t malloc free memcpy"
+
+SHARED = "sh"
+"""What a kernel calls the structure of its boxes in shared memory."""
 
 _RESERVED = frozenset(
-    " ".join((_C_WORDS, _CUDA_WORDS, _MACROS, _CALLED_STEMS, _CALLED)).split()
+    " ".join((_C_WORDS, _CUDA_WORDS, _MACROS, _CALLED_STEMS, _CALLED, SHARED)).split()
 ) | frozenset(stem + "f" for stem in _CALLED_STEMS.split())
 _FORMS = "|".join(_MACRO_FORMS.split())
 RESERVED_FORM = re.compile(

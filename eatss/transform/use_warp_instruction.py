@@ -51,6 +51,7 @@ from eatss.program import (
     total,
 )
 from eatss.program.linear import Linear, linear
+from eatss.program.source_names import is_reserved
 from eatss.scops import AffineValue, Binary, Expression, Read, preorder
 from eatss.scops.factors import factors, narrow_factor, product_of
 from eatss.transform.index_sums import in_order
@@ -211,7 +212,8 @@ class _User:
         self, nest: _Nest, parts: Mapping[str, Expression], tiles: tuple[int, int], steps: int
     ) -> tuple[Node, ...]:
         step = free_name(f"{nest.around.counter}_step", self._taken)
-        at = tuple(free_name(f"m{axis.loop}", self._taken) for axis in self._axes)
+        wishes = [f"m{axis.loop}" for axis in self._axes]
+        at = tuple(free_name(one + "_" * is_reserved(one), self._taken) for one in wishes)
         instruction = self._instruction
         body: list[Node] = []
         fragments: dict[str, Buffer] = {}

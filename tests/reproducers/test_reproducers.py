@@ -65,6 +65,17 @@ CASES = (
     Case("rand_213_min", "exit 70: map is not single-valued"),
     Case("rand_138_min", "exit 70: int(None) in counting", sizes=(("M", 12), ("N", 30))),
     Case("param_named_like_isl", "exit 70: a size called min"),
+    Case(
+        "names_like_dimensions",
+        "wrong results: counters p0, p1 called like dimensions of sets",
+        sizes=(("d0", 33), ("v0", 9)),
+    ),
+    Case(
+        "counters_like_words",
+        "counters of matrices called min and max, by counters in and ax",
+        sizes=(("n", 40),),
+        takes_long=True,
+    ),
     slow("rand_819", 100),
     slow("rand_682", 79),
     slow("rand_119", 20),
