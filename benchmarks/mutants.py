@@ -5,7 +5,9 @@ and prints the score and the survivors; with ``--skip 25`` the next ones. Result
 ``--state``, so that a run that was interrupted, or whose ``--budget`` is spent, goes on where it
 stopped. ``--further --gpu h200 --per-kernel 20`` takes programs with pipelines on tensor cores,
 streams, shared sums, rows, producers and loops instead. Survivors that compute the same as the
-program they were made from stand in ``mutants_equivalent.toml`` with the reason.
+program they were made from stand in ``mutants_equivalent.toml`` with the reason, and with the line
+where the same change elsewhere is another thing. The programs themselves are verified first: a
+mutant that is as incomplete as its program is not found.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import eatss
 from eatss.program import Program, load_program, save_program
@@ -164,6 +166,9 @@ def _run_kernel(
     file, asked = FURTHER.get(kernel, (f"../kernels/{kernel}.c", {}))
     eatss.codegen(HERE / file, gpu=options.gpu, output=folder, **asked)
     program = load_program(folder)
+    original = _original(kernel)
+    if original not in known:
+        _note(options.state, known, _outcome(program, original, folder, kept, deadline))
     queue = list(chosen_mutants(program, kernel))[options.skip :]
     with ThreadPoolExecutor(options.jobs) as pool:
         while time.monotonic() < deadline:
@@ -176,12 +181,19 @@ def _run_kernel(
                 pool.submit(_outcome, program, mutant, folder, kept, deadline) for mutant in waiting
             ]
             for future in as_completed(running):
-                outcome = future.result()
-                if outcome is None:
-                    continue
-                known[outcome.mutant] = outcome
-                with options.state.open("a", encoding="utf-8") as state:
-                    state.write(json.dumps(asdict(outcome)) + "\n")
+                _note(options.state, known, future.result())
+
+
+def _original(kernel: str) -> Mutant:
+    """Return what stands for a program in which nothing is changed."""
+    return Mutant(kernel, "original", 1, "", "")
+
+
+def _note(state: Path, known: dict[Mutant, Outcome], outcome: Outcome | None) -> None:
+    if outcome is not None:
+        known[outcome.mutant] = outcome
+        with state.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(outcome)) + "\n")
 
 
 def _outcome(
@@ -191,7 +203,8 @@ def _outcome(
     if time.monotonic() > deadline:
         return None
     lines = program.text.split("\n")
-    lines[mutant.line - 1] = lines[mutant.line - 1].replace(mutant.old, mutant.new)
+    if mutant.old:
+        lines[mutant.line - 1] = lines[mutant.line - 1].replace(mutant.old, mutant.new)
     with tempfile.TemporaryDirectory(prefix="eatss-mutant-") as place:
         shutil.copytree(folder, place, dirs_exist_ok=True)
         save_program(replace(program, text="\n".join(lines)), Path(place))
@@ -263,21 +276,25 @@ def _spliced(text: str, span: tuple[int, int], new: str) -> str:
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Return the score and the survivors."""
     reasons = _reasons()
-    made = [o for o in outcomes if o.status != "compile error"]
-    survivors = [o for o in made if o.status == "ok"]
-    same = [o for o in survivors if _key(o.mutant) in reasons]
-    missed = [o for o in survivors if _key(o.mutant) not in reasons]
+    originals = {o.mutant.kernel: o.status for o in outcomes if o.mutant.kind == "original"}
+    mutants = [o for o in outcomes if o.mutant.kind != "original"]
+    made = [o for o in mutants if o.status != "compile error"]
+    survivors = [o for o in made if o.status in ("ok", originals.get(o.mutant.kernel))]
+    same = [o for o in survivors if _reason(reasons, o.mutant)]
+    missed = [o for o in survivors if not _reason(reasons, o.mutant)]
     real = len(made) - len(same)
     found = real - len(missed)
+    wrong = [f"{kernel} itself is {status}\n" for kernel, status in originals.items()]
     lines = [
+        *(line for line in wrong if not line.endswith("is ok\n")),
         f"{len(made)} mutants of {len({o.mutant.kernel for o in made})} programs "
-        f"(and {len(outcomes) - len(made)} that do not compile, not counted)",
+        f"(and {len(mutants) - len(made)} that do not compile, not counted)",
         f"{len(same)} equivalent; of the other {real}, {found} found: "
         f"{100 * found / max(1, real):.1f} %",
         "",
     ]
     for title, part in (
-        ("found, by status", Counter(o.status for o in made if o.status != "ok")),
+        ("found, by status", Counter(o.status for o in made if o not in survivors)),
         ("made, by kind", Counter(o.mutant.kind for o in made)),
         ("made, by program", Counter(o.mutant.kernel for o in made)),
     ):
@@ -285,7 +302,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     lines.append(f"not found: {len(missed)}")
     lines += [line for outcome in missed for line in _told(outcome.mutant, "")]
     lines += ["", f"equivalent: {len(same)}"]
-    lines += [line for o in same for line in _told(o.mutant, reasons[_key(o.mutant)])]
+    lines += [line for o in same for line in _told(o.mutant, _reason(reasons, o.mutant))]
     return "\n".join(lines) + "\n"
 
 
@@ -298,15 +315,22 @@ def _told(mutant: Mutant, reason: str) -> list[str]:
     return [*told, f"    {reason}"] if reason else told
 
 
-def _key(mutant: Mutant) -> tuple[str, str, str]:
-    return mutant.kernel, mutant.old, mutant.new
+_Place: TypeAlias = tuple[str, int, str, str]
 
 
-def _reasons() -> dict[tuple[str, str, str], str]:
-    if not EQUIVALENT.exists():
-        return {}
+def _reason(reasons: Mapping[_Place, str], mutant: Mutant) -> str:
+    """Return why a mutant computes the same, or nothing."""
+    here = (mutant.kernel, mutant.line, mutant.old, mutant.new)
+    return reasons.get(here) or reasons.get((mutant.kernel, 0, mutant.old, mutant.new), "")
+
+
+def _reasons() -> dict[_Place, str]:
+    """Return the reasons by change; a line of 0 stands for all lines."""
     document = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
-    return {(e["kernel"], e["old"], e["new"]): e["reason"] for e in document["equivalent"]}
+    return {
+        (one["kernel"], one.get("line", 0), one["old"], one["new"]): one["reason"]
+        for one in document["equivalent"]
+    }
 
 
 if __name__ == "__main__":
