@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,6 +62,7 @@ def coverage_of(
     kernels: Sequence[str],
     sizes: Sequence[str],
     counts: Counts | None,
+    unaffordable: Set[tuple[int, bool]] = frozenset(),
 ) -> Coverage:
     """Put together what runs, told one by one and not, have covered."""
     compared = [result for result in results if result.compared]
@@ -72,10 +73,10 @@ def coverage_of(
         refusals=sum(result.refused for result in results) + further.refusals,
         accepted=further.accepted,
         kernels=None if counts is None else _kernels(branches, kernels, counts),
-        branches=None if counts is None else len(branches),
+        branches=None if counts is None else sum(one.kind != "part" for one in branches),
         untaken=()
         if counts is None
-        else _untaken(branches, frozenset(kernels), frozenset(sizes), counts),
+        else _untaken(branches, frozenset(kernels), frozenset(sizes), counts, unaffordable),
     )
 
 
@@ -140,28 +141,34 @@ def _same(branch: Branch) -> tuple[str, str]:
 
 
 def _untaken(
-    branches: Sequence[Branch], kernels: frozenset[str], sizes: frozenset[str], counts: Counts
+    branches: Sequence[Branch],
+    kernels: frozenset[str],
+    sizes: frozenset[str],
+    counts: Counts,
+    unaffordable: Set[tuple[int, bool]],
 ) -> tuple[Untaken, ...]:
     ran: Counter[tuple[tuple[str, str], bool]] = Counter()
     for branch, (false, true, _, _) in zip(branches, counts.branches, strict=True):
         ran.update({(_same(branch), False): false, (_same(branch), True): true})
     found: list[Untaken] = []
-    for branch, (false, true, _, _) in zip(branches, counts.branches, strict=True):
-        if false and true:
+    for number, branch in enumerate(branches):
+        false, true = counts.branches[number][:2]
+        if branch.kind == "part" or (false and true):
             continue
         never: Literal["true", "false", "reached"] = (
             "reached" if not (false or true) else "false" if true else "true"
         )
+        is_alone = is_of_sizes(branch.condition, sizes) and any(
+            not ran[_same(branch), way] for way in branch.ways
+        )
+        is_unaffordable = any((number, way) in unaffordable for way in branch.ways)
         found.append(
             Untaken(
                 function=branch.function,
                 line=branch.line,
                 condition=branch.condition,
                 never=never,
-                unrun=branch.function in kernels
-                and not branch.spare
-                and is_of_sizes(branch.condition, sizes)
-                and any(not ran[_same(branch), way] for way in branch.ways),
+                unrun=branch.function in kernels and (is_alone or is_unaffordable),
             )
         )
     return tuple(found)

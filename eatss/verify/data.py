@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -80,19 +80,24 @@ def make_buffers(
     sizes: Mapping[str, int],
     flavour: Flavour,
     seed: int,
-    shifted: int | None = None,
+    shifted: Collection[int] = (),
+    endless: int | None = None,
 ) -> tuple[Buffer, ...]:
     """Return random data for every argument of an entry; the same for the same seed.
 
     Floating-point numbers as ``flavour`` says, integers from 1 to 9 (of both signs where it is
-    ``signed``), parameters as in ``sizes``. The argument of number ``shifted`` starts one element
-    behind where several can be moved at a time, as a part of an array may.
+    ``signed``), parameters as in ``sizes``. The arguments of the numbers ``shifted`` start one
+    element behind where several can be moved at a time, as parts of arrays may; the scalar of
+    number ``endless`` is infinite.
     """
     rng = np.random.default_rng(seed)
-    return tuple(
-        _buffer(argument, number, sizes, flavour, rng, number == shifted)
+    buffers = tuple(
+        _buffer(argument, number, sizes, flavour, rng, number in shifted)
         for number, argument in enumerate(entry.arguments)
     )
+    if endless is not None:
+        buffers[endless].array[...] = np.inf
+    return buffers
 
 
 def as_parameter(value: np.generic[Any]) -> ctypes._SimpleCData[Any]:

@@ -77,9 +77,11 @@ class CpuMachine:
             yield name.decode(), found[0], found[1]
             number += 1
 
-    def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
-        """Run an entry on the buffers themselves."""
-        self._library.eatss_cpu_reset(int(backward))
+    def launch(
+        self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool, dry: bool = False
+    ) -> Launched:
+        """Run an entry on the buffers themselves; a ``dry`` one only checks its launches."""
+        self._library.eatss_cpu_reset(int(backward), int(dry))
         names = [buffer.argument.name.encode() for buffer in buffers]
         for name, buffer in zip(names, buffers, strict=True):
             if buffer.argument.role in ("array", "cell"):

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from eatss.program import Program
+from eatss.program.expression import c_text
 from eatss.program.tokens import Function, Token, closing, definition, tokens
 
 _TYPES = frozenset(("int", "long", "double", "float", "unsigned", "eatss_half"))
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 _BEFORE_OPERAND = frozenset((*_ASSIGNMENTS, ",", ";", "?", ":", "return"))
-_RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+_PART = re.compile(r"[\w ()+*%<>=-]+")
+"""A condition that computes with numbers alone: it may be asked for whatever the others say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,87 +25,62 @@ class Branch:
 
     ``function`` is the kernel or the launcher it stands in; ``line`` counts from 1. ``has_else``
     marks code in two versions: for tiles that are full and for those that are not. ``inside`` are
-    the numbers of the conditions it stands behind, and whether these have to hold. ``spare`` is a
-    copy of 16 bytes beside one of single elements: a version of the loop that has only such may
-    leave nothing for it to do, and the text does not tell.
+    the numbers of the conditions it stands behind, and whether these have to hold. A ``part`` is
+    one of several conditions that together decide between two versions: it counts when it alone
+    does not hold.
     """
 
     function: str
     line: int
-    kind: Literal["if", "for", "choice"]
+    kind: Literal["if", "for", "choice", "part"]
     condition: str
     has_else: bool
     inside: tuple[tuple[int, bool], ...] = ()
-    spare: bool = False
 
     @property
     def ways(self) -> tuple[bool, ...]:
         """What has to hold for code behind it to run: either, where there is code for both."""
+        if self.kind == "part":
+            return (False,)
         return (True, False) if self.has_else or self.kind == "choice" else (True,)
 
-    def decided(self, sizes: Mapping[str, int]) -> bool | None:
-        """Return whether a condition holds at some sizes, as far as these alone tell.
 
-        Sizes and numbers are compared, and sums in which counters stand with a plus: they are
-        taken not to be negative, so that ``k0 + 32 <= N`` cannot hold where ``N`` is less than 32.
-        """
-        parts = [_compared(part, sizes) for part in self.condition.split(" && ")]
-        if False in parts:
-            return False
-        return True if all(parts) else None
-
-
-def least_sizes(branches: Sequence[Branch], number: int, names: Collection[str]) -> dict[str, int]:
-    """Return how large some sizes have to be at least, for a condition of kernels to hold.
+def least_sizes(
+    branches: Sequence[Branch], number: int, way: bool, names: Collection[str]
+) -> list[dict[str, int]]:
+    """Return how large some sizes have to be at least, for a branch of kernels to go a way.
 
     What has to hold before it, and it itself, are read as sums of counters, which are 0 at first,
     and numbers that are at most a size: ``k0 + 96 + 32 <= N`` needs 128. A counter that is beyond
     another one has made a step, which is taken to be as long: ``i < j && j + 16 <= N`` needs 32.
+    If the condition must not hold, sizes may be too small for it, or larger than it needs.
     """
     one = branches[number]
-    conditions = [branches[k].condition for k, holds in one.inside if holds]
-    parts = [part.split(" ") for part in " && ".join((*conditions, one.condition)).split(" && ")]
+    before = [branches[k].condition for k, holds in one.inside if holds]
+    found = [_least([*before, one.condition], names)]
+    return found if way else [_least(before, names), *found]
+
+
+def _least(conditions: Sequence[str], names: Collection[str]) -> dict[str, int]:
+    parts = [part.split(" ") for part in " && ".join(conditions).split(" && ")]
     beyond = {part[2] for part in parts if len(part) == 3 and part[1] == "<"} - set(names)
     found: dict[str, int] = {}
     for words in parts:
         if len(words) >= 3 and words[-1] in names and words[-2] in ("<", "<="):
-            left = _sum(words[:-2], {})
             steps = 2 if beyond.intersection(words[:-2]) else 1
-            least = steps * (left[0] if left else 0) + (words[-2] == "<")
+            least = steps * (_sum(words[:-2]) or 0) + (words[-2] == "<")
             found[words[-1]] = max(found.get(words[-1], 1), least)
     return found
 
 
-def _compared(condition: str, sizes: Mapping[str, int]) -> bool | None:
-    """Return what is known of ``left < right``, for any relation."""
-    words = condition.split(" ")
-    relations = [word for word in words if word in _RELATIONS]
-    if len(relations) != 1:
-        return None
-    place = words.index(relations[0])
-    left, right = (_sum(part, sizes) for part in (words[:place], words[place + 1 :]))
-    if left is None or right is None:
-        return None
-    holds = _RELATIONS[relations[0]](left[0], right[0])
-    if left[1] and right[1]:
-        return holds
-    beyond = relations[0] in ("<", "<=") and right[1] and not holds
-    return False if beyond else None
-
-
-def _sum(words: Sequence[str], sizes: Mapping[str, int]) -> tuple[int, bool] | None:
-    """Return the least value of a sum of words, and whether it is its value; or nothing."""
-    least, known = 0, True
+def _sum(words: Sequence[str]) -> int | None:
+    """Return the least value of a sum of numbers and counters, or nothing if it is none."""
+    least = 0
     for term in " ".join(words).split(" + "):
         if not re.fullmatch(r"\w+( \* \w+)*", term):
             return None
-        value = _value(term, sizes)
-        least, known = least + (value or 0), known and value is not None
-    return least, known
-
-
-def _value(word: str, sizes: Mapping[str, int]) -> int | None:
-    return int(word) if re.fullmatch("0|[1-9][0-9]*", word) else sizes.get(word)
+        least += int(term) if term.isdecimal() else 0
+    return least
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,21 +113,18 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     and so are those of constants.
     """
     text = program.text
-    pieces: list[str] = []
     branches: list[Branch] = []
+    edits: list[tuple[int, int, str]] = []
     done = 0
-    promises = list(_promises(program))
     around: list[tuple[str, _Condition, int]] = []
     for function, condition in _conditions(program):
         first, last = condition.tested[0].start, condition.tested[-1].end
         if first < done:
             continue
-        while promises and promises[0][0] <= first:
-            at, promise = promises.pop(0)
-            pieces += [text[done:at], promise]
-            done = at
         tested = text[first:last]
-        pieces += [text[done:first], f"eatss::took_{condition.kind}({len(branches)}, {tested})"]
+        parts = _parts(tested) if condition.fails else []
+        asked = f"eatss::all_hold({len(branches) + 1}, {', '.join(parts)})" if parts else tested
+        edits.append((first, last, f"eatss::took_{condition.kind}({len(branches)}, {asked})"))
         done = last
         inside = [
             (number, condition.place in one.holds)
@@ -166,31 +132,43 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
             if of == function and (condition.place in one.holds or condition.place in one.fails)
         ]
         around.append((function, condition, len(branches)))
-        path = [(branches[number].condition, holds) for number, holds in inside]
-        branches.append(
-            Branch(
-                function=function,
-                line=text.count("\n", 0, first) + 1,
-                kind=condition.kind,
-                condition=" ".join(tested.split()),
-                has_else=bool(condition.fails),
-                inside=tuple(inside),
-                spare=_is_spare([*path, (" ".join(tested.split()), True)]),
-            )
+        one = Branch(
+            function=function,
+            line=text.count("\n", 0, first) + 1,
+            kind=condition.kind,
+            condition=" ".join(tested.split()),
+            has_else=bool(condition.fails),
+            inside=tuple(inside),
         )
-    for at, promise in promises:
-        pieces += [text[done:at], promise]
-        done = at
-    counted = "".join((*pieces, text[done:]))
+        numbers = range(len(branches) + 1, len(branches) + 1 + len(parts))
+        branches.append(one)
+        for number, part in zip(numbers, parts, strict=True):
+            others = [(other, True) for other in numbers if other != number]
+            both = (*inside, *others)
+            branches.append(replace(one, kind="part", condition=part, has_else=False, inside=both))
+    counted = _edited(text, [*edits, *_promises(program), *_rows(program)])
     return counted + "".join(_strides(program)), tuple(branches)
 
 
-def _is_spare(path: Sequence[tuple[str, bool]]) -> bool:
-    """Tell whether conditions, of which some hold, lead to a copy of 16 bytes that may not run."""
-    return any(holds and re.search(r"\bwide_", condition) for condition, holds in path)
+def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    """Return a text with pieces in the place of others; what is inside such a place is left."""
+    pieces: list[str] = []
+    done = 0
+    for first, last, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if first >= done:
+            pieces += [text[done:first], new]
+            done = last
+    return "".join((*pieces, text[done:]))
 
 
-def _promises(program: Program) -> Iterator[tuple[int, str]]:
+def _parts(tested: str) -> list[str]:
+    """Return the conditions of which all have to hold, if each can be asked for by itself."""
+    parts = " ".join(tested.split()).split(" && ")
+    sound = all(_PART.fullmatch(one) and one.count("(") == one.count(")") for one in parts)
+    return parts if sound and len(parts) > 1 else []
+
+
+def _promises(program: Program) -> Iterator[tuple[int, int, str]]:
     """Yield where kernels begin, and calls that tell of their parameters with ``__restrict__``."""
     found = tokens(program.text)
     functions = (definition(found, kernel.name) for kernel in program.kernels)
@@ -198,7 +176,8 @@ def _promises(program: Program) -> Iterator[tuple[int, str]]:
     for function in sorted(known, key=lambda one: one.body[0].start):
         calls = "".join(f"eatss::promise({name}); " for name in _restricted(function))
         if calls:  # behind the bracket: what is first in the body may be a line of its own
-            yield program.text.index("{", function.parameters[-1].end) + 1, f" {calls}"
+            place = program.text.index("{", function.parameters[-1].end) + 1
+            yield place, place, f" {calls}"
 
 
 def _restricted(function: Function) -> Iterator[str]:
@@ -213,6 +192,63 @@ def _restricted(function: Function) -> Iterator[str]:
             restricted = True
         elif token.kind == "word":
             last = token.text
+
+
+def _rows(program: Program) -> Iterator[tuple[int, int, str]]:
+    """Yield checks that elements ``A[i * N + j]`` are in the row ``i``, around their places.
+
+    An element beside its row is often another one of the array, and beside it in the last row only.
+    """
+    extents: dict[str, set[tuple[str, ...]]] = {}
+    for entry in program.entries:
+        arrays = [(one.name, one.shape) for one in entry.arguments]
+        for name, shape in (*arrays, *((one.name, one.shape) for one in entry.temporaries)):
+            extents.setdefault(name, set()).add(tuple(map(c_text, shape[1:])))
+    known = {name: inner.pop() for name, inner in extents.items() if len(inner) == 1}
+    functions = [definition(tokens(program.text), kernel.name) for kernel in program.kernels]
+    for body in [function.body for function in functions if function is not None]:
+        for place in range(1, len(body) - 1):
+            name, opening = body[place].text, body[place + 1]
+            if not known.get(name) or opening.text != "[" or body[place - 1].text in (".", "->"):
+                continue
+            close = _closing(body, place + 1)
+            if body[close + 1].text != "[":
+                checks = _checks(body[place + 2 : close], known[name], program.text) or ()
+                calls = "".join(f"eatss::in_row({one}, {extent}, " for one, extent in checks)
+                yield opening.end, opening.end, calls
+                yield body[close].start, body[close].start, ")" * len(checks)
+
+
+def _closing(body: Sequence[Token], opening: int) -> int:
+    depth = 0
+    for place in range(opening, len(body)):
+        depth += (body[place].text in _OPENING) - (body[place].text in _CLOSING)
+        if depth == 0:
+            return place
+    return len(body)
+
+
+def _checks(
+    subscript: Sequence[Token], extents: Sequence[str], text: str
+) -> list[tuple[str, str]] | None:
+    """Return the places in rows and how long these are, of ``(i * N + j) * M + k``; or nothing."""
+    if not extents:
+        return []
+    depth, last = 0, 0
+    for place, token in enumerate(subscript):
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
+        last = place if depth == 0 and token.text == "+" else last
+    before, inner = subscript[:last], subscript[last + 1 :]
+    extent = [token.text for token in tokens(extents[-1])]
+    for wanted in (extent, ["(", *extent, ")"]):
+        outer = before[: -len(wanted) - 1]
+        if outer and [token.text for token in before[len(outer) :]] == ["*", *wanted]:
+            if outer[0].text == "(" and _closing(outer, 0) == len(outer) - 1:
+                outer = outer[1:-1]
+            others = _checks(outer, extents[:-1], text)
+            own = text[inner[0].start : inner[-1].end], extents[-1]
+            return None if others is None else [*others, own]
+    return None
 
 
 def _strides(program: Program) -> Iterator[str]:

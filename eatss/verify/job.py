@@ -22,7 +22,8 @@ class Run:
     others before it counts as one that does not end. What is ``spare`` is left out where it costs
     much and comes to no code that no other came to. ``signed`` asks for data of both signs first,
     ``infinite`` for data with infinities, of which one that is not finite is as good as another.
-    The argument of number ``shifted`` starts where only single elements can be moved.
+    The arguments of the numbers ``shifted`` start where only single elements can be moved, and that
+    of number ``endless`` is an infinite number.
     """
 
     entry: int
@@ -34,7 +35,8 @@ class Run:
     spare: bool = False
     signed: bool = False
     infinite: bool = False
-    shifted: int | None = None
+    shifted: tuple[int, ...] = ()
+    endless: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +94,16 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """All runs are done; ``counts`` is ``None`` on a card, where nothing counts."""
+    """All runs are done; ``counts`` is ``None`` on a card, where nothing counts.
+
+    ``unaffordable`` are ways out of branches, by number, that no run took, and to which sizes come
+    that are too much work.
+    """
 
     compile_time_s: float
     further: Further
     counts: Counts | None
+    unaffordable: tuple[tuple[int, bool], ...] = ()
 
 
 Event: TypeAlias = Entered | Compared | Done | Refused

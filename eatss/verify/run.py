@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from eatss.diagnostics import Diagnostic, InternalError, input_error
-from eatss.program import Entry, Program, load_program, program_folder
+from eatss.program import Program, load_program, program_folder
 from eatss.supervisor import Outcome, Refused, Worker, supervise
 from eatss.verify.coverage import Further, coverage_of
-from eatss.verify.element_types import limits_of
+from eatss.verify.element_types import limits_of, numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import (
     DEFAULT_COMPILERS,
@@ -47,8 +46,11 @@ from eatss.verify.sizes import (
     estimated_points,
     fixed_parameters,
     inner_sizes,
+    longest_sizes,
     mixed_sizes,
+    moved_by_vectors,
     refused_sizes,
+    sizes_above_tiles,
     sizes_around_tiles,
     skewed_sizes,
     steady_sizes,
@@ -57,9 +59,8 @@ from eatss.verify.sizes import (
 _COMPILE_LIMIT_S = 900.0
 _ORIGINAL_LIMIT_S = 0.2
 _TESTS_VALUES = "eatss_is_finite("
-_ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
 _FEW_AROUND, _FEW_SMALL = 2, 2
-_FEW_POINTS, _MOST_POINTS = 1e6, 6e6
+_FEW_POINTS, _MOST_POINTS, _MOST_ABOVE = 1e6, 6e6, 1e8
 _PATIENCE = 5.0
 _SPARE = Run(entry=0, sizes=(), limit_s=_ORIGINAL_LIMIT_S, spare=True)
 
@@ -252,32 +253,49 @@ def _further(program: Program) -> tuple[Run, ...]:
     signed, infinite = replace(_SPARE, signed=True), replace(_SPARE, infinite=True)
     patient = replace(_SPARE, patience=_PATIENCE)
     small = boundary_sizes(program)
-    tiles = sizes_around_tiles(program)
+    tiles = sizes_around_tiles(program, apart=_full_in_several(program))
     found = runs(small[:_FEW_SMALL], replace(signed, spare=False))
     found += runs(small[_FEW_SMALL : 2 * _FEW_SMALL], signed)
     if _TESTS_VALUES in program.text:  # what runs where some value is infinite
         found += runs((*small[:_FEW_SMALL], *tiles[:_FEW_AROUND]), infinite)
     needed = replace(_SPARE, spare=False)
+    for run in runs(
+        [one for one in choose_sizes(program) if [*one.values()].count(0) == 1], needed
+    ):
+        found += [
+            replace(run, endless=number)  # times a sum without terms
+            for number, one in enumerate(program.entries[run.entry].arguments)
+            if one.role == "scalar" and numpy_name(one).startswith("f")
+        ]
     found += runs([one for one in tiles if estimated_points(program, one) <= _MOST_POINTS], needed)
+    known = [*tiles, *_needed(program, choose_sizes(program))]
+    above = sizes_above_tiles(program, known)
+    found += runs([one for one in above if estimated_points(program, one) <= _MOST_ABOVE], needed)
     for number, run in enumerate(runs(steady_sizes(program))):
         found.append(run)
         if number >= len(entries) and all(size % 2 == 0 for _, size in run.sizes):
-            moved = _moved_by_vectors(program, program.entries[run.entry])
-            found += [replace(run, shifted=place) for place in moved]
+            moved = moved_by_vectors(program, program.entries[run.entry])
+            found += [replace(run, shifted=(place,)) for place in moved]
     found += [*runs(skewed_sizes(program)), *runs(tiles[-1:], signed)]
     found += runs(small[2 * _FEW_SMALL :], signed)
     if _TESTS_VALUES in program.text:
         found += runs(small[_FEW_SMALL:], infinite)
-    for entry, code, given in (*inner_sizes(program), *edge_sizes(program)):
+    beyond = (*inner_sizes(program), *edge_sizes(program), *longest_sizes(program))
+    for entry, code, given in beyond:
         number = program.entries.index(entry)
         found.append(Run(entry=number, sizes=tuple(given.items()), code=code, code_only=True))
     return (*found, *runs(mixed_sizes(program), patient))
 
 
-def _moved_by_vectors(program: Program, entry: Entry) -> list[int]:
-    """Return the numbers of the arrays of which a kernel asks where they start."""
-    names = set(_ASKS_START.findall(program.text))
-    return [k for k, one in enumerate(entry.arguments) if one.role == "array" and one.name in names]
+def _full_in_several(program: Program) -> bool:
+    """Tell whether some code is for tiles that are full in several sizes."""
+    names = {parameter.name for parameter in program.parameters}
+    several = (
+        set(one.condition.split()) & names
+        for one in instrumented_text(program)[1]
+        if one.has_else and "&&" in one.condition
+    )
+    return any(len(sizes) > 1 for sizes in several)
 
 
 def _run(
@@ -352,16 +370,17 @@ class _Report:
         """Return what has been covered so far."""
         kernels = [kernel.name for kernel in self.program.kernels]
         branches = instrumented_text(self.program)[1]
-        further, counts = (
-            (Further(), None)
-            if self.done is None
-            else (
-                self.done.further,
-                self.done.counts,
-            )
-        )
+        done = self.done or Done(compile_time_s=0.0, further=Further(), counts=None)
         sizes = [parameter.name for parameter in self.program.parameters]
-        return coverage_of(self.results, further, branches, kernels, sizes, counts)
+        return coverage_of(
+            self.results,
+            done.further,
+            branches,
+            kernels,
+            sizes,
+            done.counts,
+            frozenset(done.unaffordable),
+        )
 
     @property
     def stage_limit_s(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, permutations, product
@@ -46,18 +47,23 @@ THREADS_LIMIT = 3e7
 _MOST_ALWAYS_BYTES = 2**30
 """The same where arrays are large whatever the sizes are."""
 
+_ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
+_ROWS_IN_GROUPS = re.compile(r"\(int\)blockIdx\.y / (\d+)|\btile / [^;]*? / (\d+)\) \+ block")
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 _LARGE = (1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _MOST_BOUNDARY, _MOST_MIXED, _MOST_EDGES, _MOST_SEARCHED = 16, 24, 4, 4000
-_MOST_INNER = 256
+_MOST_INNER, _MOST_LAUNCHES = 256, 1e5
 _MOST_AROUND = 12
+_FEW_ELEMENTS = (1, 2, 3, 5, 8)
 _SEVERAL = (3, 6, 2, 1)
 _UNTILED = 16
+_MOVED = 8
 _FEW = 0.05
 
 
+@lru_cache(maxsize=4)
 def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     """Choose sizes that between them hit every kind of tile, the smallest first.
 
@@ -141,24 +147,27 @@ def skewed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     return tuple(sizes for sizes in chosen if estimated_threads(program, sizes) <= few)
 
 
-def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
+def sizes_around_tiles(program: Program, *, apart: bool) -> tuple[Mapping[str, int], ...]:
     """Choose sizes one below a tile of each kernel, or at it where there is one size alone.
 
-    Other sizes are whole tiles, so that their rows end where arrays do: code for full tiles that
-    runs too soon reads beyond them. One less than the largest tile of a size is one less than a
-    multiple of each tile that divides it. Once all sizes are whole tiles: rows begin where several
-    elements can be moved at a time.
+    Code for full tiles that runs too soon then reads beyond rows. All sizes are so at once, or
+    ``apart`` one after the other, the others whole tiles: where a tile has to be full in several.
+    One less than the largest tile of a size is one less than a multiple of each tile that divides
+    it. Once all sizes are whole tiles: rows begin where several elements can be moved at a time.
     """
     free = _free(program)
     fixed = fixed_parameters(program)
     tiles = _tiles(program)
     whole = {**{p.name: p.tile if p.tile > 1 else _UNTILED for p in free}, **fixed}
-    wanted = [
-        {**whole, p.name: tile - 1}
-        for p in free
-        for tile in (*(t for t in tiles if t < p.tile and p.tile % t), p.tile)
-        if tile > 1
-    ]
+    below = {p.name: p.tile - 1 for p in free if p.tile > 1}
+    wanted = [{**whole, **below}] if below and not apart else []
+    if apart:
+        wanted = [
+            {**whole, p.name: tile - 1}
+            for p in free
+            for tile in (*(t for t in tiles if t < p.tile and p.tile % t), p.tile)
+            if tile > 1
+        ]
     if len(free) == 1:
         wanted += [{**whole, free[0].name: tile} for tile in tiles]
     chosen = _allowed(program, wanted, exchange=False, estimated=False)
@@ -205,25 +214,98 @@ def steady_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     return tuple(_allowed(program, wanted, exchange=False, estimated=False))
 
 
-def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
-    """Choose sizes of which some are at least so large, and the others small.
+def sizes_above_tiles(
+    program: Program, known: Sequence[Mapping[str, int]]
+) -> tuple[Mapping[str, int], ...]:
+    """Choose sizes one above a tile, the others small, for each size of which none is known.
 
-    They are as large, a little larger, the next multiple of what is moved at a time, two and three
-    times so large: for loops over tiles, one before and one behind, and those loaded ahead. Where 1
-    is enough, it is 1.
+    Where blocks take tiles in groups of rows, there is one group and a row more of them, with as
+    many sizes of 0 as leave the kernels something to do.
     """
-    fixed = fixed_parameters(program)
+    fixed, free = fixed_parameters(program), _free(program)
+    few = {**{p.name: 3 + k % 3 for k, p in enumerate(free)}, **fixed}
+    wanted = [
+        {**few, p.name: p.tile + 1}
+        for p in free
+        if p.tile > 1 and all(sizes[p.name] <= p.tile for sizes in known)
+    ]
+    for rows, streamed in set(_ROWS_IN_GROUPS.findall(program.text)):
+        for p in free:
+            sizes = {**few, p.name: int(rows or streamed) * p.tile + 1}
+            if streamed or _most_rows(program, sizes) > int(rows):
+                wanted.append(_emptied(program, sizes, p.name))
+    return tuple(_allowed(program, wanted, exchange=False, estimated=False))
+
+
+def _most_rows(program: Program, sizes: Mapping[str, int]) -> int:
+    """Return the most rows of blocks that a launch has."""
+    rows: list[int] = []
+
+    def note(launch: Launch, blocks: int) -> float:
+        rows.append(evaluate(launch.grid[1], sizes) if blocks else 0)
+        return 0.0
+
+    for entry in program.entries:
+        _of_steps(entry.body, sizes, note)
+    return max(rows, default=0)
+
+
+def _emptied(program: Program, sizes: dict[str, int], kept: str) -> dict[str, int]:
+    """Return sizes of which all are 0 but one and those that launches need."""
+
+    def launched(some: Mapping[str, int]) -> list[frozenset[str]]:
+        return [launched_kernels(entry, some) for entry in program.entries]
+
+    for name in sizes:
+        fewer = {**sizes, name: 0}
+        if name != kept and launched(fewer) == launched(sizes):
+            sizes = fewer
+    return sizes
+
+
+def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
+    """Choose sizes of which some are at least so large, and the others small, or a tile.
+
+    They are as large, a little larger, the next multiple of what is moved at a time, two, three and
+    six times so large: for loops over tiles, one before and one behind, and those loaded ahead. The
+    others are a few elements, what is moved at a time, or almost a tile, of which a block uses all
+    threads: once one less, and once by what is moved at a time.
+    """
+    fixed, free = fixed_parameters(program), _free(program)
+    few = {p.name: 3 + k % 3 for k, p in enumerate(free)}
+    patterns = (
+        few,
+        dict.fromkeys(few, _UNTILED),
+        {p.name: p.tile - 1 if p.tile > 3 else 1 for p in free},
+        {p.name: p.tile - _MOVED if p.tile > _UNTILED else max(p.tile, 2) for p in free},
+    )
     wanted: list[dict[str, int]] = []
-    for times, rest in product((1, 2, 3, 6), (0, 3, _UNTILED)):
-        others = {p.name: rest if rest > 3 else 3 + k % 3 for k, p in enumerate(_free(program))}
+    for times, rest, others in product((1, 2, 3, 6), (0, 3, _UNTILED), patterns):
         large = {
             name: times * value + rest if rest <= 3 else -(-times * value // rest) * rest + rest
             for name, value in least.items()
+            if value > others.get(name, 0)
         }
-        large |= {name: 1 for name, value in least.items() if value == 1}
         wanted.append({**others, **large, **fixed})
+    return tuple(
+        one
+        for one in _allowed(
+            program, wanted, exchange=False, estimated=False, memory=AIMED_MEMORY_LIMIT_BYTES
+        )
+    )
+
+
+def fits(program: Program, sizes: Mapping[str, int]) -> bool:
+    """Tell whether every entry accepts sizes that conditions ask for, and a run has the memory."""
+    allowed = all(broken_assumption(entry, sizes) is None for entry in program.entries)
     memory = AIMED_MEMORY_LIMIT_BYTES
-    return tuple(_allowed(program, wanted, exchange=False, estimated=False, memory=memory))
+    return allowed and _fits(program, sizes, estimated=False, memory=memory)
+
+
+def moved_by_vectors(program: Program, entry: Entry) -> list[int]:
+    """Return the numbers of the arrays of which a kernel asks where they start."""
+    names = set(_ASKS_START.findall(program.text))
+    return [k for k, one in enumerate(entry.arguments) if one.role == "array" and one.name in names]
 
 
 def _free(program: Program) -> list[Parameter]:
@@ -462,9 +544,8 @@ def inner_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]],
     """Find sizes one below those of :func:`refused_sizes`, which have just to be accepted.
 
     Returns:
-        Entry, the code it has to return there, and sizes. The code is 0 where an entry has no
-        elements and launches nothing, so that no memory is needed: other sizes are as small as
-        that takes. It is not where another assumption does not hold.
+        Entry, the code it has to return there, and sizes. The code is 0 where all assumptions hold;
+        other sizes are then as small as few launches take.
     """
     found: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[Entry, int, Mapping[str, int]]] = {}
     for entry, _, refused in (*refused_sizes(program), *edge_sizes(program)):
@@ -479,7 +560,7 @@ def inner_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]],
             for sizes in ({**refused, name: value - 1}, *tried):
                 ordered = {other: sizes[other] for other in refused}
                 broken = broken_assumption(entry, ordered)
-                if broken is None and not _is_nothing(program, entry, ordered):
+                if broken is None and _launches(entry, ordered) > _MOST_LAUNCHES:
                     continue
                 code = 0 if broken is None else -broken - 1
                 found.setdefault((entry.launcher, tuple(ordered.items())), (entry, code, ordered))
@@ -488,11 +569,46 @@ def inner_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]],
     return tuple(found.values())
 
 
-def _is_nothing(program: Program, entry: Entry, sizes: Mapping[str, int]) -> bool:
-    """Tell whether an entry has no elements and launches nothing, in no time."""
-    if any(_elements(program, sizes)):
-        return False
-    return _of_steps(entry.body, sizes, lambda _, blocks: float(blocks)) == 0.0
+def longest_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
+    """Find sizes of which one is as large as an entry accepts, and the others as small as it needs.
+
+    A size that nothing limits but its type is left out.
+
+    Returns:
+        Entry, 0 and sizes, at which it launches something.
+    """
+    found: list[tuple[Entry, int, Mapping[str, int]]] = []
+    limits = _limits(program)
+    for entry in program.entries:
+        for name in limits:
+            for few in _FEW_ELEMENTS:
+                sizes = {**dict.fromkeys(limits, few), **fixed_parameters(program)}
+                sizes[name] = _most_accepted(entry, sizes, name, few, limits[name][1])
+                if (
+                    sizes[name] < limits[name][1]
+                    and broken_assumption(entry, sizes) is None
+                    and launched_kernels(entry, sizes)
+                    and _launches(entry, sizes) <= _MOST_LAUNCHES
+                ):
+                    found.append((entry, 0, sizes))
+                    break
+    return tuple(found)
+
+
+def _most_accepted(entry: Entry, sizes: Mapping[str, int], name: str, least: int, most: int) -> int:
+    """Return the largest value of a size that an entry accepts."""
+    while least < most:
+        middle = (least + most + 1) // 2
+        if broken_assumption(entry, {**sizes, name: middle}) is None:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _launches(entry: Entry, sizes: Mapping[str, int]) -> float:
+    """Return how many launches an entry has, and rounds of its loops."""
+    return _of_steps(entry.body, sizes, lambda _, __: 1.0)
 
 
 def broken_assumption(entry: Entry, sizes: Mapping[str, int]) -> int | None:
@@ -569,6 +685,18 @@ def estimated_threads(program: Program, sizes: Mapping[str, int]) -> float:
         )
         for entry in program.entries
     )
+
+
+def launched_kernels(entry: Entry, sizes: Mapping[str, int]) -> frozenset[str]:
+    """Return the kernels that an entry launches at some sizes; a host loop's rounds are alike."""
+    names: set[str] = set()
+
+    def note(launch: Launch, blocks: int) -> float:
+        names.update((launch.kernel,) if blocks else ())
+        return 0.0
+
+    _of_steps(entry.body, sizes, note)
+    return frozenset(names)
 
 
 def _of_steps(

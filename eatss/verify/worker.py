@@ -10,14 +10,16 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import takewhile
-from math import inf
+from math import inf, log2
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +30,8 @@ from eatss.program.tokens import tokens
 from eatss.supervisor import Refused, connect
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare
-from eatss.verify.coverage import Counts, Further, is_of_sizes, sum_of
+from eatss.verify.conditions import Conditions, Reached
+from eatss.verify.coverage import Counts, Further, sum_of
 from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.instrumentation import instrumented_text, least_sizes
@@ -41,12 +44,19 @@ from eatss.verify.rounding_bounds import (
     roundings_of,
     with_perturbed,
 )
-from eatss.verify.sizes import estimated_points, sizes_from
+from eatss.verify.sizes import (
+    estimated_points,
+    fits,
+    launched_kernels,
+    moved_by_vectors,
+    sizes_from,
+)
 
 _SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
 _SECOND_ORDER_STEPS = 1e8
-"""Events; a run that takes more is not repeated with blocks and threads in reverse order."""
+"""Events; a run that takes more is not repeated with blocks and threads in reverse order, nor one
+of half as many that need not run."""
 
 
 def main() -> None:
@@ -59,15 +69,19 @@ def main() -> None:
         emit(Refused.because(error))
 
 
-_BUDGET_STEPS, _SEARCH_STEPS = 6e8, 2e9
-"""Events of generated code, some 4e8 a second: for all runs; while there is code that none ran."""
+_BUDGET_STEPS, _SEARCH_STEPS, _AIM_STEPS = 6e8, 2e9, 3e9
+"""Events of generated code, some 4e8 a second: for all runs; while there is code that none ran;
+while conditions tell which sizes come to it."""
 
 _SMALL_STEPS, _SHORT_STEPS, _AIMED_STEPS = 3e7, 2e8, 8e8
 """The same for one run, of those that are tried first; for one at sizes that conditions ask for."""
 
-_MOST_VAIN, _GROWTH, _MOST_TRIED = 5, 1.5, 2
+_MOST_VAIN, _GROWTH, _MOST_TRIED = 5, 1.5, 3
 """Runs in a row that show nothing more; how much larger the next ones are then, in points; runs for
-one place at which something is chosen."""
+one place."""
+
+_PRICES = 2
+"""Prices that count as alike, in each factor of two."""
 
 _SHARE = 3
 """A run that may be left out takes at most this part of what is left."""
@@ -77,6 +91,11 @@ _RUN_STEPS, _BOUNDS_STEPS = 2_000_000, 8_000_000
 
 MOST_VAGUE = 0.05
 """Share of elements that may be loose or not finite; with more, other data are tried too."""
+
+
+_Sizes: TypeAlias = tuple[tuple[str, int], ...]
+_Way: TypeAlias = tuple[int, bool]
+"""The number of a branch, and what holds there."""
 
 
 @dataclass(slots=True)
@@ -120,14 +139,19 @@ class _Worker:
         self._estimates: dict[tuple[tuple[str, int], ...], float] = {}
         self._steps, self._spent, self._points = 0, 0.0, 0.0
         self._too_long: list[Run] = []
-        self._known: tuple[int, tuple[tuple[int, bool], ...]] = (-1, ())
-        branches = instrumented_text(self._program)[1]
+        self._known: tuple[int, tuple[_Way, ...]] = (-1, ())
+        self._branches = instrumented_text(self._program)[1]
+        self._conditions = Conditions(self._program, self._branches)
+        self._unaffordable: set[_Way] = set()
+        self._launched = cache(self._kernels_of)
+        self._sizes_from = cache(self._larger)
+        self._shifts: list[tuple[tuple[int, ...], ...]] = [
+            ((), *((one,) for one in moved_by_vectors(self._program, entry)))
+            for entry in self._program.entries
+        ]
         kernels = {kernel.name for kernel in self._program.kernels}
-        self._branches = branches
-        names = frozenset(parameter.name for parameter in self._program.parameters)
-        every = enumerate(branches)
-        self._of_sizes = {k for k, one in every if is_of_sizes(one.condition, names)}
-        self._in_kernels = [k for k, each in enumerate(branches) if each.function in kernels]
+        self._names = frozenset(parameter.name for parameter in self._program.parameters)
+        self._in_kernels = [k for k, one in enumerate(self._branches) if one.function in kernels]
 
     def work(self) -> None:
         """Do all runs and tell the parent of each."""
@@ -138,8 +162,14 @@ class _Worker:
                 list(pool.map(self._compile_ahead, self._job.runs))
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
         self._all_runs()
-        seconds = self._builder.compile_time_s
-        self._emit(Done(compile_time_s=seconds, further=self._further, counts=self._counted()))
+        self._emit(
+            Done(
+                compile_time_s=self._builder.compile_time_s,
+                further=self._further,
+                counts=self._counted(),
+                unaffordable=tuple(sorted(self._unaffordable.intersection(self._unrun()))),
+            )
+        )
 
     def _all_runs(self) -> None:
         waiting = []
@@ -170,49 +200,97 @@ class _Worker:
             Whether no other run has to follow.
         """
         blank = next((run for run in self._job.further if run.spare), None)
-        names = {parameter.name for parameter in self._program.parameters}
-        planned: dict[int, list[Run]] = {}
-        tried: dict[int, int] = {}
-        done: set[tuple[int, tuple[tuple[str, int], ...]]] = set()
+        planned: dict[_Way, list[Run]] = {}
+        looked: set[tuple[_Way, bool]] = set()
+        done: set[Run] = set()
         while blank is not None and not self._failed:
             unrun = self._unrun()
-            ready: list[tuple[int, float, int]] = []
-            for k, way in unrun:
-                one = self._branches[k]
-                if any(condition in unrun for condition in one.inside):
-                    continue
-                is_small = one.kind == "choice" or one.spare or k not in self._of_sizes
-                if is_small and tried.get(k, 0) >= _MOST_TRIED:
-                    continue
-                if k not in planned:
-                    least = least_sizes(self._branches, k, names)
-                    planned[k] = self._at(blank, sizes_from(self._program, least)) if least else []
-                if any(self._reaches(run, k, way) for run in planned[k]):
-                    ready.append((tried.get(k, 0), self._points_of(planned[k][0]), k))
+            for way in unrun:
+                is_behind = any(before in unrun for before in self._branches[way[0]].inside)
+                if not planned.get(way) and (way, is_behind) not in looked:
+                    looked.add((way, is_behind))
+                    planned[way] = self._aimed(blank, *way, is_behind)
+            ready = [way for way in unrun if planned.get(way)]
             if not ready:
                 return False
-            _, _, k = min(ready)
-            tried[k] = tried.get(k, 0) + 1
-            ways = [way for other, way in unrun if other == k]
-            run = next(r for r in planned[k] if any(self._reaches(r, k, way) for way in ways))
-            planned[k].remove(run)
-            if (run.entry, run.sizes) in done:
-                continue
-            done.add((run.entry, run.sizes))
-            limit = min(_AIMED_STEPS, _SEARCH_STEPS - self._spent)
-            if self._price(run) <= limit and self._is_last(number, run):
-                return True
+            way = min(ready, key=lambda way: (-len(planned[way]), self._points_of(planned[way][0])))
+            others = list(dict.fromkeys(planned[other][0] for other in ready))
+            run = self._merged(planned[way].pop(0), way, others)
+            if run not in done and self._is_affordable(run, way):
+                done.add(run)
+                if self._is_last(number, run):
+                    return True
         return False
 
-    def _at(self, blank: Run, every: Sequence[Mapping[str, int]]) -> list[Run]:
-        """Return runs like one at some sizes, the cheapest first."""
-        entries = range(len(self._program.entries))
-        found = [
-            replace(blank, entry=entry, sizes=tuple(sizes.items()), signed=False, infinite=False)
-            for sizes in every
-            for entry in entries
+    def _merged(self, run: Run, way: _Way, others: Sequence[Run]) -> Run:
+        """Return a run that comes to where several do, if it is less work than these."""
+        for other in others:
+            merged = replace(
+                run,
+                sizes=tuple((n, max(v, dict(other.sizes)[n])) for n, v in run.sizes),
+                shifted=tuple(sorted({*run.shifted, *other.shifted})),
+            )
+            if (
+                merged != run
+                and other.entry == run.entry
+                and self._points_of(merged) < self._points_of(run) + self._points_of(other)
+                and self._price(merged) <= self._most_aimed
+                and self._reached(merged, *way) == "surely"
+                and fits(self._program, dict(merged.sizes))
+            ):
+                run = merged
+        return run
+
+    @property
+    def _most_aimed(self) -> float:
+        """Steps that a run may take at sizes that conditions ask for."""
+        return min(_AIMED_STEPS, _AIM_STEPS - self._spent)
+
+    def _is_affordable(self, run: Run, way: _Way) -> bool:
+        """Tell whether a run is little enough work to come to a place; note if it is not."""
+        if self._price(run) <= self._most_aimed:
+            self._unaffordable.discard(way)
+            return True
+        if self._reached(run, *way) == "surely":
+            self._unaffordable.add(way)
+        return False
+
+    def _aimed(self, blank: Run, number: int, way: bool, is_behind: bool) -> list[Run]:
+        """Return runs that come to a place, the cheapest first.
+
+        Those that may come to it are taken where there is no other, sizes matter, and it is not
+        behind a condition that has to be met first.
+        """
+        every = least_sizes(self._branches, number, way, self._names)
+        sizes = [one for least in every for one in self._sizes_from(tuple(least.items()))]
+        like = replace(blank, signed=False, infinite=False)
+        runs = [
+            replace(like, entry=entry, sizes=chosen, shifted=arrays)
+            for entry, shifts in enumerate(self._shifts)
+            for arrays in (shifts if self._conditions.asks_where_arrays_start(number) else ((),))
+            for chosen in dict.fromkeys(sizes)
         ]
-        return sorted(found, key=self._points_of)
+        surely: list[Run] = []
+        perhaps: list[Run] = []
+        for run in sorted(runs, key=self._cheapest_first):
+            found = self._reached(run, number, way)
+            if found != "never":
+                (surely if found == "surely" else perhaps).append(run)
+            if len(surely) == _MOST_TRIED:
+                break
+        return surely or (perhaps[:_MOST_TRIED] if every[-1] and not is_behind else [])
+
+    def _larger(self, least: _Sizes) -> list[_Sizes]:
+        return [tuple(sizes.items()) for sizes in sizes_from(self._program, dict(least))]
+
+    def _cheapest_first(self, run: Run) -> tuple[int, float, bool]:
+        """Order runs by their price, about; of those alike, one with more elements is first."""
+        points = self._points_of(run)
+        return (
+            round(_PRICES * log2(points)),
+            -sum(value for _, value in run.sizes),
+            bool(run.shifted),
+        )
 
     def _search(
         self, waiting: list[tuple[int, Run]], most_steps: float, growth: float | None = None
@@ -243,14 +321,9 @@ class _Worker:
                 least, vain = growth * self._points_of(run), 0
         return False
 
-    def _unrun(self, *, spare: bool = True) -> list[tuple[int, bool]]:
-        """Return the ways to code that none ran; with or without what may not be there to run."""
-        found = [(k, self._branches[k], way) for k, way in self._untaken()]
-        return [
-            (k, way)
-            for k, one, way in found
-            if way in one.ways and (spare or (not one.spare and k in self._of_sizes))
-        ]
+    def _unrun(self) -> list[_Way]:
+        """Return the ways to code that none ran."""
+        return [(k, way) for k, way in self._untaken() if way in self._branches[k].ways]
 
     def _is_last(self, number: int, run: Run) -> bool:
         """Do a run, tell of it, and tell whether no other has to follow."""
@@ -301,14 +374,23 @@ class _Worker:
         return sum(machine.steps for machine in self._counting.values())
 
     def _may_show_more(self, run: Run) -> bool:
-        """Tell whether a run may come to code that none has run; sizes alone may exclude it."""
-        return any(self._reaches(run, k, way) for k, way in self._unrun(spare=False))
+        """Tell whether a run may come to code that none has run."""
+        return any(
+            self._reached(run, k, way) != "never"
+            for k, way in self._unrun()
+            if self._branches[k].kind != "part"
+        )
 
-    def _reaches(self, run: Run, number: int, way: bool) -> bool:
-        """Tell whether a run may take a way, as far as its sizes alone tell."""
-        sizes = dict(run.sizes)
-        conditions = (*self._branches[number].inside, (number, way))
-        return all(self._branches[k].decided(sizes) in (None, holds) for k, holds in conditions)
+    def _reached(self, run: Run, number: int, way: bool) -> Reached:
+        """Tell whether a run takes a way."""
+        if self._branches[number].function not in self._launched(run.entry, run.sizes):
+            return "never"
+        arguments = self._program.entries[run.entry].arguments
+        shifted = frozenset(arguments[argument].name for argument in run.shifted)
+        return self._conditions.reached(number, way, dict(run.sizes), shifted)
+
+    def _kernels_of(self, entry: int, sizes: _Sizes) -> frozenset[str]:
+        return launched_kernels(self._program.entries[entry], dict(sizes))
 
     def _counted(self) -> Counts | None:
         """Return what all libraries have counted together; ``None`` on a card."""
@@ -316,7 +398,7 @@ class _Worker:
             return None
         return sum_of([machine.counts(len(self._branches)) for machine in self._counting.values()])
 
-    def _untaken(self) -> tuple[tuple[int, bool], ...]:
+    def _untaken(self) -> tuple[_Way, ...]:
         steps = self._all_steps()
         if self._known[0] != steps:
             counts = self._counted()
@@ -382,7 +464,8 @@ class _Worker:
             steps = self._all_steps()
             result, seen = self._once(run, entry, machine, reference, result, backward)
             observed = observed or seen
-            if result.status != "ok" or self._all_steps() - steps > _SECOND_ORDER_STEPS:
+            most = _SECOND_ORDER_STEPS / (2 if run.spare else 1)
+            if result.status != "ok" or self._all_steps() - steps > most:
                 break
             is_vain = run.spare and len(self._untaken()) == before
             if is_vain and not self._strides_are_unrun():
@@ -404,7 +487,12 @@ class _Worker:
         buffers = make_buffers(entry, dict.fromkeys(dict(run.sizes), 0), "uniform", 0)
         self._stage("generated", run)
         buffers = tuple(_with_sizes(buffer, dict(run.sizes)) for buffer in buffers)
-        launched = machine.launch(entry, buffers, backward=False)
+        if isinstance(machine, CpuMachine):
+            launched = machine.launch(entry, buffers, backward=False, dry=True)
+        else:
+            launched = machine.launch(entry, buffers, backward=False)
+        if launched.status != "ok" and not run.code:
+            return replace(blank, status=launched.status, message=launched.message)
         if launched.code == run.code:
             return replace(blank, refused=run.code != 0)
         if not run.code:
@@ -434,7 +522,7 @@ class _Worker:
         flavours = (SIGNED, *FLAVOURS) if signed else FLAVOURS
         for flavour in (INFINITE,) if run.infinite else flavours:
             self._stage("original", run)
-            before = make_buffers(entry, sizes, flavour, self._job.seed, run.shifted)
+            before = make_buffers(entry, sizes, flavour, self._job.seed, run.shifted, run.endless)
             after = tuple(buffer.copy() for buffer in before)
             start = time.perf_counter()
             if not _call_forked(run, call, after):

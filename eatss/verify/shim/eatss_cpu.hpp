@@ -142,6 +142,7 @@ static cudaError_t last_error = cudaSuccess;
 static bool failed;
 static bool abandoned;  // the last block did not end: threads are left on its fibres
 static int reversed;
+static int dry;  // launches are checked, and nothing runs: there are no arrays
 static char message[512];
 
 // Branches of the text, by number: how often threads found each false and true, and the first
@@ -170,6 +171,28 @@ EATSS_UNSEEN static bool took_choice(int branch, bool holds) { return took_for(b
 EATSS_UNSEEN static bool took_if(int branch, bool holds) {
     some_guard_failed = some_guard_failed || !holds;
     return took_for(branch, holds);
+}
+
+// Notes which one of several conditions, numbered from the first, does not hold alone.
+template <class... Conditions>
+EATSS_UNSEEN static bool all_hold(int first, Conditions... conditions) {
+    const bool every[] = {bool(conditions)...};
+    int failed = -1, number = first;
+    for (bool holds : every) {
+        if (!holds) failed = failed < 0 ? number : 0;
+        number++;
+    }
+    if (failed < 0)
+        for (int k = first; k < number; k++) taken[k].threads[1]++;
+    if (failed > 0) taken[failed].threads[0]++;
+    return failed < 0;
+}
+
+// The number of an element that is in its row, or one in the guard zone before the array.
+constexpr int NOT_IN_ROW = -16;
+template <class Number>
+__attribute__((always_inline)) inline Number in_row(long place, long extent, Number number) {
+    return place >= 0 && place < extent ? number : (Number)NOT_IN_ROW;
 }
 
 // Blocks that ran, of each kernel: with all conditions true in all threads, and others.
@@ -405,7 +428,7 @@ inline void launch(const char *name, const void *kernel, dim3 grid, dim3 block, 
     kernel_name = name;
     dynamic_bytes = bytes;
     shared_bytes = bytes;
-    if (!launchable(kernel, grid, block)) return;
+    if (!launchable(kernel, grid, block) || dry) return;
     Kernel &totals = kernel_called(name);
     if (reversed) {  // the other order has few blocks where they take strides
         if (strchr(totals.strides, 'x') && grid.x > 2) grid.x = 2;
@@ -488,8 +511,8 @@ EATSS_UNSEEN static void observe_that(const char *kind, const char *what, const 
     if (*observed) return;
     char where[160];
     block_text(where, sizeof where);
-    snprintf(observed, sizeof observed, "%s: %s: thread (%u, %u, %u) %s%s (byte %zu)", kind, where,
-             threadIdx.x, threadIdx.y, threadIdx.z, what, name, at);
+    snprintf(observed, sizeof observed, "%s: %s: thread (%u, %u, %u) %s%s (byte %zd)", kind, where,
+             threadIdx.x, threadIdx.y, threadIdx.z, what, name, (ssize_t)at);
 }
 
 EATSS_UNSEEN_INLINE inline bool was_waited_for(uint32_t then) {
@@ -558,7 +581,9 @@ EATSS_UNSEEN static void access_array(uintptr_t address, size_t size, bool write
         if (address < array.outer || address >= array.outer_end) continue;
         last_watched = k;
         if (address < array.begin || address + size > array.end) {
-            observe_that("memory", write ? "writes beside " : "reads beside ", array.name,
+            bool of_a_row = address == array.begin + NOT_IN_ROW * array.element;
+            observe_that("memory", of_a_row ? write ? "writes beside a row of " : "reads beside a row of "
+                                   : write ? "writes beside " : "reads beside ", array.name,
                          address - array.begin);
             return;
         }
@@ -1008,6 +1033,10 @@ inline unsigned char eatss_canary(size_t k) { return (unsigned char)(0xa5 ^ k); 
 // Memory that nobody wrote reads as NaN, or as -1; what stands beside it is remembered.
 template <class T>
 inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
+    if (eatss::dry) {
+        *pointer = nullptr;
+        return cudaSuccess;
+    }
     const size_t guard = 256, whole = (sizeof(eatss_allocation) + bytes + guard + 255) / 256 * 256;
     unsigned char *memory = (long long)bytes < 0 ? nullptr : (unsigned char *)aligned_alloc(256, whole);
     if (!memory) {
@@ -1044,7 +1073,7 @@ inline cudaError_t cudaFree(void *pointer) {
 }
 
 inline cudaError_t cudaMemset(void *pointer, int value, size_t bytes) {
-    memset(pointer, value, bytes);
+    if (!eatss::dry) memset(pointer, value, bytes);
     return cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t) {
@@ -1083,10 +1112,11 @@ inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute, int b
 extern "C" const char *eatss_cpu_error() { return eatss::failed ? eatss::message : nullptr; }
 // What was observed besides since the last reset: races, and reads beside arrays.
 extern "C" const char *eatss_cpu_observed() { return *eatss::observed ? eatss::observed : nullptr; }
-extern "C" void eatss_cpu_reset(int reversed) {
+extern "C" void eatss_cpu_reset(int reversed, int dry) {
     eatss::failed = false;
     eatss::last_error = cudaSuccess;
     eatss::reversed = reversed;
+    eatss::dry = dry;
     *eatss::observed = 0;
     while (eatss::n_watched) eatss::unwatch(eatss::n_watched - 1);
     eatss::lowest = UINTPTR_MAX;

@@ -1,0 +1,399 @@
+"""At which sizes a place of a kernel is come to: its conditions, for some values of counters.
+
+A condition is read as an expression. Constants that the text defines are put in; counters that are
+multiples of a tile take some of their values; of other names only a range is known.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from types import CodeType
+from typing import Literal, TypeAlias
+
+from eatss.program import Program
+from eatss.program.tokens import definition, tokens
+from eatss.verify.instrumentation import Branch
+
+Reached: TypeAlias = Literal["never", "perhaps", "surely"]
+
+_FOR = re.compile(r"\bfor \(int (\w+) = ([^;]*); [^;]*; (.*)\)(?: \{)?$")
+_CONSTANT = re.compile(r"\bconst (?:int|bool) (\w+) = (.*);$")
+_NEXT_STAGE = re.compile(r"(\w+) = \1 == (\d+) \? 0 : \1 \+ 1")
+_ALIGNED = re.compile(r"\beatss_is_aligned\((\w+)\)")
+_WORDS = (
+    (re.compile(r"\((?:int|long|double)\)"), ""),
+    (re.compile(r"\b(threadIdx|blockIdx|blockDim|gridDim)\.([xyz])\b"), r"\1_\2"),
+    (_ALIGNED, r"aligned_\1"),
+    (re.compile(r"&&"), " and "),
+    (re.compile(r"\|\|"), " or "),
+    (re.compile(r"!(?!=)"), " not "),
+    (re.compile(r"/"), "//"),
+    (re.compile(r"\btrue\b"), "True"),
+    (re.compile(r"\bfalse\b"), "False"),
+)
+_FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
+    "eatss_min": min,
+    "eatss_max": max,
+    "eatss_floordiv": operator.floordiv,
+}
+_OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: lambda one, other: one * other if one and other else 0,
+    ast.FloorDiv: lambda one, other: one // other if math.isfinite(one) else one,
+    ast.Mod: operator.mod,
+}
+_RELATIONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_FIRST_THREAD: Mapping[str, object] = {
+    f"{name}_{axis}": 0 for name in ("threadIdx", "blockIdx") for axis in "xyz"
+}
+_MOST_VALUES, _MOST_NODES = 3000, 30
+_FIRST, _LAST = 4, 3
+
+_Range: TypeAlias = tuple[float, float]
+_ANY: _Range = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """A counter: a first value and multiples of a step."""
+
+    first: int
+    step: int
+
+    def values(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the first ones and those that are near some size."""
+        rounds = set(range(_FIRST))
+        for size in sizes.values():
+            last = max(0, size - self.first) // self.step
+            rounds.update(max(0, last - k) for k in range(_LAST))
+        return tuple(self.first + self.step * k for k in sorted(rounds))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """What has to be true or false; ``code`` computes it where all its names are known."""
+
+    tree: ast.expr
+    holds: bool
+    code: CodeType | None
+    tiles: tuple[str, ...]
+
+
+class Conditions:
+    """The conditions of a program's text."""
+
+    def __init__(self, program: Program, branches: Sequence[Branch]) -> None:
+        self._branches = branches
+        self._names = {parameter.name for parameter in program.parameters}
+        self._definitions: dict[str, list[tuple[int, str, str, str]]] = {}
+        self._ranges: dict[str, dict[str, _Range]] = {}
+        for kernel in program.kernels:
+            function = definition(tokens(program.text), kernel.name)
+            if function is None or not function.body:
+                continue
+            first = program.text.count("\n", 0, function.body[0].start) + 1
+            last = program.text.count("\n", 0, function.body[-1].end) + 1
+            lines = program.text.split("\n")[first - 1 : last]
+            self._definitions[kernel.name] = list(_definitions(lines, first))
+            self._ranges[kernel.name] = {
+                f"threadIdx_{axis}": (0, count - 1)
+                for axis, count in zip("xyz", kernel.block, strict=True)
+            }
+        self._tiles: dict[str, _Tile] = {}
+        self._parts = cache(self._parts_of)
+        self._known: dict[object, Reached] = {}
+
+    def asks_where_arrays_start(self, number: int) -> bool:
+        """Tell whether what leads to a place depends on where arrays start."""
+        return any(
+            name.startswith("aligned_")
+            for condition in (number, *(k for k, _ in self._branches[number].inside))
+            for way in (True, False)
+            for part in self._parts(condition, way)
+            for name in _names(part.tree)
+        )
+
+    def reached(
+        self, number: int, way: bool, sizes: Mapping[str, int], shifted: frozenset[str]
+    ) -> Reached:
+        """Tell whether a run comes to one way out of a branch.
+
+        Args:
+            number: that of the branch.
+            way: what has to hold there.
+            sizes: those of the run.
+            shifted: the arrays that start where only single elements can be moved.
+        """
+        key = (number, way, tuple(sizes.values()), shifted)
+        if key not in self._known:
+            self._known[key] = self._reached(number, way, sizes, shifted)
+        return self._known[key]
+
+    def _reached(
+        self, number: int, way: bool, sizes: Mapping[str, int], shifted: frozenset[str]
+    ) -> Reached:
+        branch = self._branches[number]
+        path = dict.fromkeys((*branch.inside, (number, way)))
+        parts = [part for condition in path for part in self._parts(*condition)]
+        flags = {name for part in parts for name in _names(part.tree) if "aligned_" in name}
+        starts = {name: name.removeprefix("aligned_") not in shifted for name in flags}
+        known: dict[str, object] = {**sizes, **_FUNCTIONS, **starts}
+        ranges = self._ranges.get(branch.function, {})
+        worst: Reached = "surely"
+        for group in _connected(parts):
+            tiles = sorted({name for part in group for name in part.tiles})
+            found = _best(
+                group, tiles, [self._tiles[name].values(sizes) for name in tiles], known, ranges
+            )
+            if found == "never":
+                return "never"
+            worst = found if found == "perhaps" else worst
+        return worst
+
+    def _parts_of(self, number: int, way: bool) -> tuple[_Part, ...]:
+        """Return what has to be true or false for a branch to go a way."""
+        branch = self._branches[number]
+        tree = self._resolved(branch.function, branch.line, branch.condition, branch.kind == "for")
+        if tree is None:
+            return ()
+        pieces: Sequence[ast.expr] = (tree,)
+        if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And if way else ast.Or):
+            pieces = tree.values
+        return tuple(self._part(piece, way) for piece in pieces)
+
+    def _part(self, tree: ast.expr, holds: bool) -> _Part:
+        names = _names(tree)
+        tiles = tuple(sorted(names & self._tiles.keys()))
+        flags = {name for name in names if name.startswith("aligned_")}
+        is_known = names <= self._names | set(tiles) | flags | _FUNCTIONS.keys()
+        whole = ast.fix_missing_locations(ast.Expression(tree))
+        return _Part(tree, holds, compile(whole, "", "eval") if is_known else None, tiles)
+
+    def _resolved(
+        self, function: str, line: int, text: str, begins: bool = False
+    ) -> ast.expr | None:
+        """Return an expression with all that is known of its names put in.
+
+        That of a loop that ``begins`` at the line has its counter's first value in its place.
+        """
+        for pattern, by in _WORDS:
+            text = pattern.sub(by, text)
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError):
+            return None
+        resolver = _Resolver(lambda name: self._meaning(function, line, name, begins))
+        found: ast.expr = resolver.visit(tree)
+        return found
+
+    def _meaning(
+        self, function: str, line: int, name: str, begins: bool = False
+    ) -> ast.expr | None:
+        """Return what stands for a name at a line, or nothing if that is not known."""
+        if name in self._names:
+            return None
+        for at, defined, first, step in reversed(self._definitions.get(function, [])):
+            if defined == name and (at < line or (at == line and step)):
+                if step.startswith("stage "):
+                    return self._resolved(function, at, f"{first} / {step[6:]}")
+                value = self._resolved(function, at, first)
+                if step and value is not None:
+                    return self._counter(
+                        function, at, f"{name}_{at}", value, step, begins and at == line
+                    )
+                return value if value is None else self._constant(f"{name}_{at}", value)
+        return None
+
+    def _constant(self, own: str, value: ast.expr) -> ast.expr:
+        """Return what stands for a constant: its value, a multiple of a tile, or nothing known."""
+        if self._is_exact(value):
+            return value
+        if (common := _factor(value)) > 1:
+            self._tiles[own] = _Tile(0, common)
+        elif sum(1 for _ in ast.walk(value)) <= _MOST_NODES:
+            return value
+        return ast.Name(own, ast.Load())
+
+    def _counter(
+        self, function: str, line: int, own: str, first: ast.expr, step: str, begins: bool
+    ) -> ast.expr:
+        """Return what stands for the counter of a loop; as it begins, its first value."""
+        wide = self._resolved(function, line, step)
+        match first, wide:
+            case ast.Constant(value=int(start)), ast.Constant(value=int(by)) if by > 0:
+                self._tiles[own] = _Tile(start, by)
+            case _, ast.expr() if (common := math.gcd(_factor(first), _factor(wide))) > 1:
+                self._tiles[own] = _Tile(0, common)
+            case _ if begins:
+                return first
+        return ast.Name(own, ast.Load())
+
+    def _is_exact(self, tree: ast.expr) -> bool:
+        known = self._names | self._tiles.keys() | _FUNCTIONS.keys()
+        return all(name in known or name.startswith("aligned_") for name in _names(tree))
+
+
+class _Resolver(ast.NodeTransformer):
+    """Puts what is known of names in their places."""
+
+    def __init__(self, meaning: Callable[[str], ast.expr | None]) -> None:
+        self._meaning = meaning
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._meaning(node.id) or node
+
+
+def _definitions(lines: Iterable[str], first: int) -> Iterator[tuple[int, str, str, str]]:
+    """Yield the line, name, first value and step of constants, which have none, and counters."""
+    for number, line in enumerate(lines, first):
+        text = line.partition("//")[0].rstrip()
+        if constant := _CONSTANT.search(text):
+            yield number, constant[1], constant[2], ""
+        elif loop := _FOR.search(text):
+            yield from _counters(number, loop)
+
+
+def _counters(number: int, loop: re.Match[str]) -> Iterator[tuple[int, str, str, str]]:
+    name, begin, steps = loop.groups()
+    begin, _, others = begin.partition(", ")
+    step = steps.partition(", ")[0]
+    wide = "1" if step in (f"++{name}", f"{name}++") else step.removeprefix(f"{name} += ")
+    yield number, name, begin, wide
+    stage = _NEXT_STAGE.search(steps)
+    if stage and others == f"{stage[1]} = 0" and re.fullmatch(r"\d+", f"{begin}{wide}"):
+        yield number, stage[1], f"({name} - {begin})", f"stage {wide} % {int(stage[2]) + 1}"
+
+
+@cache
+def _names(tree: ast.expr) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+def _factor(tree: ast.expr) -> int:
+    """Return a number that divides all values of an expression."""
+    match tree:
+        case ast.Constant(value=int(value)):
+            return abs(value)
+        case ast.BinOp(left, ast.Mult(), right):
+            return _factor(left) * _factor(right)
+        case ast.BinOp(left, ast.Add() | ast.Sub(), right):
+            return math.gcd(_factor(left), _factor(right))
+        case ast.Call(args=arguments):
+            return math.gcd(*map(_factor, arguments))
+    return 1
+
+
+def _connected(parts: Sequence[_Part]) -> list[list[_Part]]:
+    """Return parts in groups that share no counter; those without any come first."""
+    groups: list[tuple[set[str], list[_Part]]] = []
+    for part in sorted(parts, key=lambda one: len(one.tiles)):
+        names, own = set(part.tiles), [part]
+        for group in [group for group in groups if group[0] & names]:
+            groups.remove(group)
+            names, own = names | group[0], [*group[1], *own]
+        groups.append((names, own))
+    return [own for _, own in sorted(groups, key=lambda group: len(group[0]))]
+
+
+def _best(
+    parts: Sequence[_Part],
+    tiles: Sequence[str],
+    values: Sequence[Sequence[int]],
+    known: Mapping[str, object],
+    ranges: Mapping[str, _Range],
+) -> Reached:
+    """Return whether some values of counters make all parts hold."""
+    if math.prod(map(len, values)) > _MOST_VALUES:
+        return "perhaps"
+    best: Reached = "never"
+    for chosen in product(*values):
+        found = _all_hold(parts, {**known, **dict(zip(tiles, chosen, strict=True))}, ranges)
+        if found == "surely":
+            return found
+        best = found if best == "never" else best
+    return best
+
+
+def _all_hold(
+    parts: Sequence[_Part], known: Mapping[str, object], ranges: Mapping[str, _Range]
+) -> Reached:
+    """Return whether all parts hold; surely, if they do in the first thread of the first block."""
+    found: Reached = "surely"
+    for part in parts:
+        if part.code is not None:
+            if bool(eval(part.code, {"__builtins__": {}}, known)) is not part.holds:  # noqa: S307
+                return "never"
+        elif _truth(part.tree, {**_FIRST_THREAD, **known}, ranges) is not part.holds:
+            if _truth(part.tree, known, ranges) is (not part.holds):
+                return "never"
+            found = "perhaps"
+    return found
+
+
+def _truth(
+    tree: ast.expr, known: Mapping[str, object], ranges: Mapping[str, _Range]
+) -> bool | None:
+    match tree:
+        case ast.BoolOp(op, values):
+            ends = isinstance(op, ast.Or)
+            parts = [_truth(value, known, ranges) for value in values]
+            return ends if ends in parts else None if None in parts else not ends
+        case ast.UnaryOp(ast.Not(), operand):
+            truth = _truth(operand, known, ranges)
+            return None if truth is None else not truth
+        case ast.Compare(left, [relation], [right]):
+            one, other = _range(left, known, ranges), _range(right, known, ranges)
+            holds = _RELATIONS[type(relation)]
+            found = {holds(a, b) for a in one for b in other}
+            overlap = one[0] < other[1] and other[0] < one[1]
+            if len(found) > 1 or (isinstance(relation, ast.Eq | ast.NotEq) and overlap):
+                return None
+            return found.pop()
+    low, high = _range(tree, known, ranges)
+    return True if low > 0 or high < 0 else False if low == high == 0 else None
+
+
+def _range(tree: ast.expr, known: Mapping[str, object], ranges: Mapping[str, _Range]) -> _Range:
+    """Return between which values an expression is; names of which nothing is known count up."""
+    match tree:
+        case ast.Constant(value=int(value)):
+            return value, value
+        case ast.Name(id=name):
+            least = 1 if name.startswith("gridDim") else 0
+            own = known.get(name)
+            return (own, own) if isinstance(own, int) else ranges.get(name, (least, math.inf))
+        case ast.BinOp(left, op, right):
+            one, other = _range(left, known, ranges), _range(right, known, ranges)
+            return _combined(op, one, other)
+        case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in _FUNCTIONS:
+            one, other = _range(left, known, ranges), _range(right, known, ranges)
+            if name == "eatss_floordiv":
+                return _combined(ast.FloorDiv(), one, other)
+            chosen = min if name == "eatss_min" else max
+            return chosen(one[0], other[0]), chosen(one[1], other[1])
+    return _ANY
+
+
+def _combined(op: ast.operator, one: _Range, other: _Range) -> _Range:
+    if isinstance(op, ast.Mod) and one[0] != one[1]:
+        return (0, other[1] - 1) if one[0] >= 0 and other[0] > 0 else _ANY
+    combined = _OPERATORS.get(type(op))
+    if combined is None or (isinstance(op, ast.FloorDiv | ast.Mod) and other[0] <= 0):
+        return _ANY
+    ends = [combined(a, b) for a in one for b in other]
+    return _ANY if any(map(math.isnan, ends)) else (min(ends), max(ends))
