@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -132,6 +132,8 @@ class StatementReader:
         sets = self._symbols.of(counter) if counter is not None and is_set else None
         with self.ppcg.loop(sets):
             try:
+                if self._is_endless(node, node.children[1:2], "for"):
+                    raise RefusedError
                 header = self._loops.header(node)
             except RefusedError:
                 self._refused_loop(node, frame)
@@ -150,11 +152,7 @@ class StatementReader:
 
     def _refuse_while(self, node: Node, why: str) -> None:
         test, name = node.children[0], node.op or node.kind.name.lower()
-        if test.kind is NodeKind.INT and test.value:
-            self._reporter.error(
-                Code.ENDLESS_LOOP, node, f"{name} loop has no condition that ends it",
-                "give it one; 'if (…) break;' counts as one at the start of its body only",
-            )  # fmt: skip
+        if self._is_endless(node, [test], name):
             return
         self._reporter.error(
             Code.LOOP_FORM if node.op else Code.WHILE_LOOP,
@@ -163,6 +161,16 @@ class StatementReader:
             "set a scalar before, change it by a constant in each round, and compare it with an "
             "affine bound",
         )
+
+    def _is_endless(self, node: Node, tests: Sequence[Node], name: str) -> bool:
+        """Refuse a loop whose condition is a number that always holds."""
+        if not any(test.kind is NodeKind.INT and test.value for test in tests):
+            return False
+        self._reporter.error(
+            Code.ENDLESS_LOOP, node, f"{name} loop has no condition that ends it",
+            "give it one; 'if (…) break;' counts as one at the start of its body only",
+        )  # fmt: skip
+        return True
 
     def _refused_loop(self, node: Node, frame: Frame) -> None:
         self.scalars.forget(node)

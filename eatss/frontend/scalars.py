@@ -268,6 +268,8 @@ class ScalarValues:
         condition, body, after = loop.children
         if _reads_memory(condition):
             return "depends on data"
+        if any(part.kind is NodeKind.CALL for part in condition.preorder()):
+            return "depends on what a call returns"
         before = self.now()
         written = self._all_written(loop)
         named = {self._symbols.of(part) for part in condition.preorder()}
@@ -292,10 +294,8 @@ class ScalarValues:
                 )
         for variable in tested:
             if variable in before:
-                return (
-                    f"does not end as it counts: not all rounds add the same to '{variable.name}'"
-                )
-            return f"does not end as it counts: '{variable.name}' has no value before that is known"
+                return f"does not end by counts: not all rounds add the same to '{variable.name}'"
+            return f"does not end by counts: '{variable.name}' has no value before that is known"
         return "names nothing that the loop changes"
 
     def enter(self, header: Header, outer: isl.Set) -> Rounds:
@@ -365,10 +365,11 @@ class ScalarValues:
             inside = node.children[0] if is_choice else test
             todo.extend((child, inside) for child in reversed(node.children))
         counter = (header.counted or header.variable).name
+        is_left = leaves(header.body, _SKIPS)
+        add = "may be left before they change" if is_left else "do not all add the same number to"
         return Unknown(
             reason=Reason.NON_AFFINE,
-            message=f"rounds of the loop that counts '{counter}' do not all add the same number "
-            f"to '{variable.name}'",
+            message=f"rounds of the loop that counts '{counter}' {add} '{variable.name}'",
             hint="a packed triangle has no affine subscripts, a matrix has; what has an affine "
             "value in each round can be set to it (k = 2 * i)",
         )
