@@ -4,6 +4,7 @@
     for (i = n; i-- > 0;) …                   i = n; while (i > 0) { i--; … } i--;
     for (i = 0, k = 1; i < n; i++, k += 2) …  k = 1; for (i = 0; i < n; i++) { … k += 2; }
     while (1) { if (i >= n) break; … }        while (!(i >= n)) { … }
+    if (c) goto l; a; goto m; l: b; m: …      if (c) b; else a; …
 
 A ``WHILE`` or ``DO`` has three children from here on: its condition, its body, and what runs after
 each round, ``continue`` or not. What has no plainer form stays as it is.
@@ -12,19 +13,21 @@ each round, ``continue`` or not. What has no plainer form stays as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from eatss.frontend import clang
 from eatss.frontend.symbols import counter_of, written_name
 from eatss.frontend.tree import LOOPS, Node, NodeKind, leaves
 from eatss.frontend.types import TypeTable
 
+_JUMPS = (NodeKind.GOTO, NodeKind.LABEL)
 _SIMPLE = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.DECLARATIONS)
 
 
 def plain(nodes: Sequence[Node], types: TypeTable) -> list[Node]:
     """Return statements that do what others do, in plain forms."""
     rewriter = _Rewriter(types)
-    return [one for node in nodes for one in rewriter.statements(node)]
+    return [one for node in rewriter.without_jumps(nodes) for one in rewriter.statements(node)]
 
 
 class _Rewriter:
@@ -34,7 +37,8 @@ class _Rewriter:
     def statements(self, node: Node) -> list[Node]:
         """Return what stands for a statement."""
         if node.kind is NodeKind.COMPOUND:
-            node.children = [one for child in node.children for one in self.statements(child)]
+            inner = self.without_jumps(node.children)
+            node.children = [one for child in inner for one in self.statements(child)]
         elif node.kind is NodeKind.IF:
             node.children[1:] = [self._one(arm) for arm in node.children[1:]]
         elif node.kind in LOOPS:
@@ -66,6 +70,60 @@ class _Rewriter:
             if _names(node, step.children[0]) == 1:
                 (after if step.op.startswith("post") else before).append(_taken_out(step))
         return [*before, node, *after]
+
+    # -- jumps --------------------------------------------------------------------------
+
+    def without_jumps(
+        self, nodes: Sequence[Node], behind: frozenset[str] = frozenset()
+    ) -> list[Node]:
+        """Return statements in which arms of an ``if`` stand for ``goto`` where these go forward.
+
+        One that is left over is refused later, whatever became of its label.
+
+        Args:
+            nodes: the statements of a block.
+            behind: the labels right behind it.
+        """
+        if not any(part.kind in _JUMPS for node in nodes for part in node.preorder()):
+            return list(nodes)
+        done: list[Node] = []
+        todo = list(nodes)
+        while todo:
+            node = todo.pop(0)
+            while node.kind is NodeKind.LABEL:
+                (node,) = node.children
+            at = _place_of(node, todo, behind)
+            if at is not None:
+                todo = todo[at:]  # nothing else leads to what is left out
+                continue
+            if node.kind is NodeKind.IF:
+                node, todo = self._arms(node, todo, behind)
+            done.append(node)
+        return done
+
+    def _arms(
+        self, node: Node, todo: list[Node], behind: frozenset[str]
+    ) -> tuple[Node, list[Node]]:
+        """Give what an arm jumps over to the other arm; return the rest of the block."""
+        test, *given = node.children
+        arms = [_inside(arm) for arm in given] + [[]] * (2 - len(given))
+        changed = True
+        while changed:
+            changed = False
+            for one in (0, 1):
+                at = _place_of(arms[one][-1], todo, behind) if arms[one] else None
+                if at is not None:
+                    arms[one] = arms[one][:-1]
+                    arms[1 - one] = [*arms[1 - one], *todo[:at]]
+                    todo, changed = todo[at:], True
+        there = _labels(todo[0]) if todo else behind
+        blocks = [self._block_of(node, self.without_jumps(arm, there)) for arm in arms]
+        return replace(node, children=[test, *blocks]), todo
+
+    def _block_of(self, place: Node, statements: Sequence[Node]) -> Node:
+        return replace(
+            place, kind=NodeKind.COMPOUND, type=self._types.none, children=list(statements)
+        )
 
     # -- loops --------------------------------------------------------------------------
 
@@ -224,6 +282,28 @@ def _names(whole: Node, name: Node) -> int:
         part.kind is NodeKind.NAME and part.declaration == name.declaration
         for part in whole.preorder()
     )
+
+
+def _labels(node: Node) -> frozenset[str]:
+    """Return the labels at a statement."""
+    found: set[str] = set()
+    while node.kind is NodeKind.LABEL:
+        found.add(node.cursor.spelling)
+        (node,) = node.children
+    return frozenset(found)
+
+
+def _place_of(jump: Node, todo: Sequence[Node], behind: frozenset[str]) -> int | None:
+    """Return before which of the following statements a ``goto`` goes on."""
+    if jump.kind is not NodeKind.GOTO or not jump.children:
+        return None
+    label = jump.children[0].cursor.spelling
+    places = [at for at, node in enumerate(todo) if label in _labels(node)]
+    return places[0] if places else len(todo) if label in behind else None
+
+
+def _inside(arm: Node) -> list[Node]:
+    return list(arm.children) if arm.kind is NodeKind.COMPOUND else [arm]
 
 
 def _declares(first: Sequence[Node], condition: Node) -> bool:

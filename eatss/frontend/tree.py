@@ -38,8 +38,8 @@ class NodeKind(enum.Enum):
     EMPTY = enum.auto()
     WHILE = enum.auto()
     DO = enum.auto()
-    GOTO = enum.auto()
-    LABEL = enum.auto()
+    GOTO = enum.auto()  # what refers to the label
+    LABEL = enum.auto()  # statement
     BREAK = enum.auto()
     CONTINUE = enum.auto()
     RETURN = enum.auto()
