@@ -76,6 +76,7 @@ class Arithmetic:
 
     operations: tuple[tuple[str, int], ...]
     repeated: tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...]
+    integer_products: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ class StatementFacts:
     along: a compiler that sees several steps of such a loop at a time runs them once. ``in_sum`` is
     the arithmetic that is left where scalar factors of what it adds wait until the sum is there,
     and others are multiplied in another order; ``None`` where that is the same.
+    ``integer_products`` are no floating-point operations, and take as long.
     """
 
     name: str
@@ -104,12 +106,18 @@ class StatementFacts:
     tied: bool = False
     repeated: tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...] = ()
     in_sum: Arithmetic | None = None
+    integer_products: int = 0
 
     def with_factors_last(self) -> StatementFacts:
         """Return the statement with the arithmetic that is left in its sum."""
         if self.in_sum is None:
             return self
-        return replace(self, operations=self.in_sum.operations, repeated=self.in_sum.repeated)
+        return replace(
+            self,
+            operations=self.in_sum.operations,
+            repeated=self.in_sum.repeated,
+            integer_products=self.in_sum.integer_products,
+        )
 
     def fill(self, trips: Mapping[str, float], launches: float) -> float:
         """Return the share of the box of its loops that it runs at, in one of its launches.
@@ -206,6 +214,7 @@ def kernel_work(
                 instances=sizes.number(statement.domain.intersect_params(scop.context)),
                 operations=own.operations,
                 repeated=own.repeated,
+                integer_products=own.integer_products,
                 in_sum=None if fewer is None else _arithmetic(scop, fewer, along, moving),
                 element_bytes=max((a.element_bytes for a in accesses), default=4),
                 accesses=accesses,
@@ -251,7 +260,9 @@ def _arithmetic(
     types = {array.name: array.element_type for array in scop.arrays}
     operations = operations_of(statement, types, along)
     return Arithmetic(
-        operations=tuple(operations.counts.items()), repeated=_repeated(operations, moving)
+        operations=tuple(operations.counts.items()),
+        repeated=_repeated(operations, moving),
+        integer_products=operations.integer_products,
     )
 
 

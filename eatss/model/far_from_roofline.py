@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import TensorFormat
 from eatss.analysis.touched import touched_bytes
 from eatss.analysis.work import StatementFacts
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
@@ -15,7 +16,9 @@ from eatss.prediction.expected import Prediction
 from eatss.shown import time_text
 
 _BYTES_OF_DOUBLE = 8
-_BYTES_OF_HALF = 2
+
+_FORMATS: Mapping[int, TensorFormat] = {8: "fp64", 2: "fp16", 1: "int8"}
+"""What tensor cores multiply of elements of so many bytes, without a request."""
 
 
 def far_from_roofline(
@@ -66,7 +69,7 @@ def least_time_s(
         sizes = {one.name: float(one.elements * one.element_bytes) for one in facts.work.arrays}
         sums = {one.statement for one in facts.reductions}
         for statement in facts.work.statements:
-            peak = _peak_gflops(profile, statement.element_bytes, in_sum=statement.name in sums)
+            peak = _peak_gflops(profile, statement, in_sum=statement.name in sums)
             operations = _operations(statement.with_factors_last())
             if peak is not None:
                 arithmetic_s += (statement.instances or 0) * operations / (1e9 * peak)
@@ -78,17 +81,20 @@ def least_time_s(
     return max(launched_s, arithmetic_s, sum(moved.values()) / (1e9 * profile.bandwidth_gb_s))
 
 
-def _peak_gflops(profile: GpuProfile, element_bytes: int, *, in_sum: bool) -> float | None:
-    """Return the peak of arithmetic of a width; sums may be of products on tensor cores."""
-    wide = element_bytes >= _BYTES_OF_DOUBLE
+def _peak_gflops(profile: GpuProfile, statement: StatementFacts, *, in_sum: bool) -> float | None:
+    """Return the peak of a statement's arithmetic; sums may be of products on tensor cores."""
+    wide = statement.element_bytes >= _BYTES_OF_DOUBLE
     plain = profile.peak_fp64_gflops if wide else profile.peak_fp32_gflops
-    tensor = profile.peak_fp64_tensor_gflops if wide else None
-    if element_bytes == _BYTES_OF_HALF:
-        tensor = profile.peak_tensor_gflops("fp16")
-    return tensor if in_sum and tensor is not None else plain
+    form = _FORMATS.get(min((one.element_bytes for one in statement.accesses), default=0))
+    tensor = profile.peak_tensor_gflops(form) if in_sum and form is not None else None
+    return plain if tensor is None else tensor
 
 
 def _operations(statement: StatementFacts) -> int:
-    """Return the operations of an instance but those whose value several instances share."""
+    """Return the operations of an instance but those whose value several instances share.
+
+    A product of integers counts as two, with its sum.
+    """
     shared = sum(often for _, kinds in statement.repeated for _, often in kinds)
-    return sum(often for _, often in statement.operations) - shared
+    own = sum(often for _, often in statement.operations) - shared
+    return own + 2 * statement.integer_products

@@ -14,6 +14,10 @@ from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Column
 
 _WIDE_BYTES = 8
+INTEGER_PRODUCT = 2.0
+"""Instructions of units for floats whose time a multiply-add of integers takes: 64 of an SM in a
+cycle, of cards with 128 such units [CUDA C++ Programming Guide, arithmetic instructions]."""
+
 _SLOW = ("divide", "square root", "function")
 
 
@@ -23,11 +27,11 @@ def is_wide(statement: StatementFacts) -> bool:
 
 
 def instructions_of(statement: StatementFacts, constants: CodeConstants) -> float:
-    """Return the floating-point instructions of an instance.
+    """Return the floating-point instructions of an instance, and as many as products of integers.
 
     A product and a sum are one where they meet; a division is as many as its iteration takes.
     """
-    return _instructions(statement, dict(statement.operations), constants)
+    return _instructions(statement, dict(statement.operations), constants) + _integers(statement)
 
 
 def unrolled_instructions(
@@ -49,7 +53,7 @@ def unrolled_instructions(
         own = _instructions(statement, dict(kinds), constants)
         same = [n for n in statement.loops if n in steps and n not in loops]
         total = total + own / prod((steps[name] for name in same), start=np.float64(1.0))
-    return total + _instructions(statement, left, constants)
+    return total + _instructions(statement, left, constants) + _integers(statement)
 
 
 def result_cycles(statement: StatementFacts, card: Card, constants: CodeConstants) -> float:
@@ -70,6 +74,10 @@ def _instructions(
     fused = max(counts.get("add", 0), counts.get("multiply", 0)) + counts.get("compare", 0)
     each = constants.division64 if is_wide(statement) else constants.division32
     return fused + _slow(counts) * each
+
+
+def _integers(statement: StatementFacts) -> float:
+    return INTEGER_PRODUCT * statement.integer_products
 
 
 def _slow(counts: Mapping[str, int]) -> int:

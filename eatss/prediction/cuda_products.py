@@ -21,7 +21,7 @@ from eatss.analysis.structure import (
 )
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES
-from eatss.prediction.arithmetic import instructions_of, is_wide
+from eatss.prediction.arithmetic import INTEGER_PRODUCT, instructions_of, is_wide
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_fragments import in_rows
 from eatss.prediction.cuda_launch import CudaLaunch
@@ -59,7 +59,7 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     first, _ = instruction.elements
     along = of.shape.points[product.rows] / instruction.points[0]
     each = instructions_of(statement.with_factors_last(), of.constants)
-    extra = each / terms - _FUSED
+    extra = each / terms - (INTEGER_PRODUCT if statement.integer_products else _FUSED)
     demand.add_arithmetic(statement, groups * along * first * max(0.0, extra))
     width = instruction.factor_bytes * of.card.warp
     demand.add_shared(elements, of.ones * (width / LINE_BYTES))

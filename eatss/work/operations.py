@@ -47,12 +47,13 @@ class Operations:
     """How often each kind occurs, and in sentences what was left out.
 
     ``counts`` are by kind. ``along`` counts them by kind and by the loops that their value moves
-    along.
+    along. ``integer_products`` are beside them: they are no floating-point operations.
     """
 
     counts: Mapping[str, int]
     along: Mapping[Along, int]
     notes: tuple[str, ...]
+    integer_products: int
 
 
 def operations_of(
@@ -79,7 +80,8 @@ def operations_of(
     along, _, _ = visitor.visit(statement.value)
     counts = _by_kind(along)
     found = {kind: counts[kind] for kind in KINDS if counts[kind]}
-    return Operations(found, +along, tuple(dict.fromkeys(visitor.notes)))
+    notes = tuple(dict.fromkeys(visitor.notes))
+    return Operations(found, +along, notes, visitor.integer_products)
 
 
 _Found = tuple[Counter[Along], bool, frozenset[str]]
@@ -99,6 +101,7 @@ class _Visitor:
         self._all = frozenset[str]().union(*moving)
         self._known: dict[Expression, tuple[bool, frozenset[str]]] = {}
         self.notes: list[str] = []
+        self.integer_products = 0
 
     def visit(self, node: Expression) -> _Found:
         if not self._statement.recomputed:
@@ -150,6 +153,7 @@ class _Visitor:
         if floating:
             kind = "compare" if operator in _COMPARISONS else _ARITHMETIC[operator]
             left[0][kind, loops] += 1
+        self.integer_products += operator == "*" and not floating
         return left[0], floating and operator not in _COMPARISONS, loops
 
     def _select(self, node: Select) -> _Found:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import eatss
+from eatss.gpu import load_profile
 from eatss.program import Program
 from eatss.verify import verify
 
@@ -140,8 +141,13 @@ def test_tensor_cores_multiply_bytes_into_words(
     assert (warps and warps.instruction) == wanted
 
 
-def test_cards_without_them_have_plain_operations() -> None:
-    assert eatss.select(source(), gpu="t4", target="cuda").kernels[0].warps is None
+def test_cards_without_them_have_plain_operations_that_take_their_time() -> None:
+    (kernel,) = eatss.select(source(), gpu="t4", target="cuda").kernels
+    assert kernel.warps is None
+    card = load_profile("t4")
+    assert kernel.predicted is not None
+    assert card.boost_clock_mhz is not None
+    assert kernel.predicted.time_s >= 4096**3 / (64 * card.sm_count * 1e6 * card.boost_clock_mhz)
 
 
 @pytest.mark.long
