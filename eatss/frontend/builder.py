@@ -142,7 +142,7 @@ class StatementReader:
 
     def _while(self, node: Node, frame: Frame) -> None:
         header = self.scalars.header(node, frame.domain)
-        self.ppcg.wholes.append(self._reporter.quoted(node.children[0]))
+        self.ppcg.wholes += [self._reporter.quoted(node.children[0])] * (not node.implicit)
         with self.ppcg.loop(None):
             if isinstance(header, Header):
                 self._loop(node, header, frame)

@@ -242,7 +242,7 @@ class LoopReader:
             if name is not None:
                 active[header.variable] = name
 
-    def rounds(self, header: Header, outer: isl.Set) -> Poly | None:
+    def rounds(self, header: Header, outer: isl.Set) -> Value | None:
         """Return how many rounds a loop of a simple form has, a number below 0 for none.
 
         The counter is not active. ``None``: the form is another one, or a bound is not affine.
@@ -250,19 +250,28 @@ class LoopReader:
         condition = header.condition
         counter = header.counted or header.variable
         operators = ("<", "<=", "!=") if header.step > 0 else (">", ">=", "!=")
-        if condition.op not in operators or abs(header.step) != 1:
+        if condition.op not in operators:
             return None
-        if self._symbols.of(_converted(condition.children[0])) is not counter:
+        left = _converted(condition.children[0])
+        is_counter = self._symbols.of(left) is counter
+        offset = 0 if is_counter else self._amount_beside_counter(left, counter)
+        if offset is None:
             return None
         try:
             start = self.start(header, outer)
             end = self._affine.value(condition.children[1], outer)
+            end = self._algebra.add(end, Poly.constant(-offset))
         except NotAffineError:
             return None
         if not isinstance(start, Poly) or not isinstance(end, Poly):
             return None
-        between = end.plus(start, -1).scaled(header.step)
-        count = between.plus(Poly.constant(1 if condition.op in ("<=", ">=") else 0))
+        stride = abs(header.step)
+        between = end.plus(start, -1).scaled(header.step // stride)
+        further = Poly.constant(1 if condition.op in ("<=", ">=") else 0)
+        count: Value = between.plus(further)
+        if stride > 1:
+            rounded_up = self._algebra.add(count, Poly.constant(stride - 1))
+            count = self._algebra.floor_divide(rounded_up, stride)
         if header.runs_first and not self._affine.ranges.proven(
             outer, self._algebra.at_least(count, Poly.constant(1))
         ):

@@ -27,7 +27,8 @@ _SIMPLE = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.DECLARATIONS)
 def plain(nodes: Sequence[Node], types: TypeTable) -> list[Node]:
     """Return statements that do what others do, in plain forms."""
     rewriter = _Rewriter(types)
-    return [one for node in rewriter.without_jumps(nodes) for one in rewriter.statements(node)]
+    made = [one for node in rewriter.without_jumps(nodes) for one in rewriter.statements(node)]
+    return rewriter.loosened(made, _loose(made))
 
 
 class _Rewriter:
@@ -70,6 +71,26 @@ class _Rewriter:
             if _names(node, step.children[0]) == 1:
                 (after if step.op.startswith("post") else before).append(_taken_out(step))
         return [*before, node, *after]
+
+    def loosened(self, nodes: Sequence[Node], loose: frozenset[int]) -> list[Node]:
+        """Return statements in which a ``for`` that counts a loose variable is a ``while``.
+
+        It is ``implicit``: what is not read in this way takes it for a ``for``.
+        """
+        found: list[Node] = []
+        for node in nodes if loose else ():
+            if node.kind is NodeKind.COMPOUND:
+                node.children = self.loosened(node.children, loose)
+            elif node.kind in (*LOOPS, NodeKind.IF):
+                node.children = [self._block(c, self.loosened([c], loose)) for c in node.children]
+            if node.kind is NodeKind.FOR and _counts(node) in loose:
+                start, condition, increment, body = node.children
+                parts = [condition, body, increment]
+                loop = replace(node, kind=NodeKind.WHILE, children=parts, op="for", implicit=True)
+                found += [start, loop]
+            else:
+                found.append(node)
+        return found if loose else list(nodes)
 
     # -- jumps --------------------------------------------------------------------------
 
@@ -282,6 +303,37 @@ def _names(whole: Node, name: Node) -> int:
         part.kind is NodeKind.NAME and part.declaration == name.declaration
         for part in whole.preorder()
     )
+
+
+def _counts(loop: Node) -> int | None:
+    """Return the variable, declared elsewhere, that a ``for`` counts."""
+    counter = counter_of(loop)
+    is_name = counter is not None and counter.kind is NodeKind.NAME
+    return counter.declaration.hash if counter is not None and is_name else None
+
+
+def _loose(nodes: Sequence[Node]) -> frozenset[int]:
+    """Return the counters that are named outside their loops, or set in their bodies."""
+    parts = [part for node in nodes for part in node.preorder()]
+    counters = {_counts(part) for part in parts if part.kind is NodeKind.FOR} - {None}
+    loose: set[int | None] = set()
+    todo = [(node, frozenset[int | None]()) for node in nodes] if counters else []
+    while todo:
+        node, inside = todo.pop()
+        is_set = node.kind is NodeKind.VARIABLE and bool(node.children)
+        is_named = node.kind is NodeKind.NAME or is_set
+        name = node.declaration.hash if is_named and node.declaration is not None else None
+        target = written_name(node)
+        set_here = target.declaration.hash if target is not None else None
+        loose |= ({name} & counters) - inside | ({set_here} & inside)
+        if node.kind is NodeKind.FOR and _counts(node) is not None:
+            start, condition, increment, body = node.children
+            own = inside | {_counts(node)}
+            todo += [(one, own) for one in (condition, body, *increment.children[1:])]
+            todo.append((start.children[1], inside))
+        else:
+            todo += [(child, inside) for child in node.children]
+    return frozenset(one for one in loose if one is not None)
 
 
 def _labels(node: Node) -> frozenset[str]:

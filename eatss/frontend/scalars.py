@@ -514,10 +514,10 @@ class ScalarValues:
         self._affine.unknown[variable] = _beyond_type(variable)
         return None
 
-    def _total(self, before: Value, step: Poly, count: Poly, outer: isl.Set) -> Value | None:
+    def _total(self, before: Value, step: Poly, count: Value, outer: isl.Set) -> Value | None:
         constant = step.constant_value
         try:
-            if self._is_counted(count, outer):
+            if isinstance(count, Poly) and self._is_counted(count, outer):
                 return self._algebra.add(before, step.times(count))
             if constant is None:
                 return None
@@ -578,7 +578,7 @@ class ScalarValues:
         header = self._loops.header(node)
         inside = self._net(variable, [header.body], domain)
         count = self._loops.rounds(header, domain)
-        if inside is None or count is None:
+        if inside is None or not isinstance(count, Poly):
             return None
         with self._affine.ranges.stating():
             return inside.times(count) if self._is_counted(count, domain) else None

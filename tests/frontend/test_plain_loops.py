@@ -39,6 +39,9 @@ LOOPS = (
     "{{ {k} = {i}2 + 1; S({k}, {i}); {i}2 = {k} + {c}; {B} }}",
     "int {i} = {s}; while ({i} < {e}) {{ {B} {i}++; }} S({i}, {i} + 1);",
     "int {i} = {s}; for (int {k} = 0; {k} < {e}; {k}++, {i} += {c}) {{ {B} }} S({i}, 0);",
+    "int {i}; for ({i} = {s}; {i} + 1 < {e}; {i} += 2) {B} for (; {i} < {e}; {i}++) S({i}, 7);",
+    "int {i} = 9; for ({i} = {e}; {i} >= {s}; {i} -= {c}) {B} S({i}, 5);",
+    "int {i}; for ({i} = {s}; {i} < {e}; {i}++) {{ {B} {i} += {c}; }}",
     "for (unsigned {k} = {e} > 0 ? {e} : 0; {k}-- > 1;) {{ int {i} = {k}; {B} }}",
 )
 """``s`` and ``e`` are affine, ``c`` is a positive number; ``k`` is a scalar beside the counter."""
