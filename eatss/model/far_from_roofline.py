@@ -67,10 +67,9 @@ def least_time_s(
     for facts in kernels:
         launches = facts.work.launches or 1
         sizes = {one.name: float(one.elements * one.element_bytes) for one in facts.work.arrays}
-        sums = {one.statement for one in facts.reductions}
         for statement in facts.work.statements:
-            peak = _peak_gflops(profile, statement, in_sum=statement.name in sums)
-            operations = _operations(statement.with_factors_last())
+            operations, adds_products = _operations(statement)
+            peak = _peak_gflops(profile, statement, products=adds_products)
             if peak is not None:
                 arithmetic_s += (statement.instances or 0) * operations / (1e9 * peak)
             for access in statement.accesses:
@@ -81,20 +80,25 @@ def least_time_s(
     return max(launched_s, arithmetic_s, sum(moved.values()) / (1e9 * profile.bandwidth_gb_s))
 
 
-def _peak_gflops(profile: GpuProfile, statement: StatementFacts, *, in_sum: bool) -> float | None:
-    """Return the peak of a statement's arithmetic; sums may be of products on tensor cores."""
+def _peak_gflops(profile: GpuProfile, statement: StatementFacts, *, products: bool) -> float | None:
+    """Return the peak of a statement's arithmetic; tensor cores may add up products."""
     wide = statement.element_bytes >= _BYTES_OF_DOUBLE
     plain = profile.peak_fp64_gflops if wide else profile.peak_fp32_gflops
     form = _FORMATS.get(min((one.element_bytes for one in statement.accesses), default=0))
-    tensor = profile.peak_tensor_gflops(form) if in_sum and form is not None else None
+    tensor = profile.peak_tensor_gflops(form) if products and form is not None else None
     return plain if tensor is None else tensor
 
 
-def _operations(statement: StatementFacts) -> int:
-    """Return the operations of an instance but those whose value several instances share.
+def _operations(statement: StatementFacts) -> tuple[int, bool]:
+    """Return the operations of an instance at least, and whether they add products.
 
-    A product of integers counts as two, with its sum.
+    Those whose value several instances share are left out. What adds products has a multiplication
+    for each addition: other factors may wait until the sum is there. A product of integers counts
+    as two, with its sum.
     """
+    counts = dict(statement.operations)
     shared = sum(often for _, kinds in statement.repeated for _, often in kinds)
-    own = sum(often for _, often in statement.operations) - shared
-    return own + 2 * statement.integer_products
+    every, additions = sum(counts.values()) - shared, counts.get("add", 0)
+    products = additions > 0 and "multiply" in counts
+    own = min(every, 2 * additions) if products else every
+    return own + 2 * statement.integer_products, products or statement.integer_products > 0
