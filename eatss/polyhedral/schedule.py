@@ -73,14 +73,13 @@ def schedule_scop(
         symbolic = generalise(scop)
         if positive:
             symbolic = _with_signs(symbolic)
-    if not symbolic.values or max(value for _, value in symbolic.values) > _SMALL:
-        return _schedule(scop, symbolic, limit, patient=patient)
+    small = symbolic.values and max(value for _, value in symbolic.values) <= _SMALL
     try:
-        return _schedule(scop, symbolic, limit, patient=patient)
+        return _schedule(scop, symbolic, limit, patient=patient, last=patient and not small)
     except InputError:  # small numbers are at times easier than any size
-        if not patient:
+        if not patient or not small:
             raise
-        return _schedule(scop, Symbolic(scop=scop, values=()), limit, patient=patient)
+        return _schedule(scop, Symbolic(scop=scop, values=()), limit, patient=True, last=True)
 
 
 def _with_signs(symbolic: Symbolic) -> Symbolic:
@@ -141,11 +140,27 @@ def launching_all(scheduled: ScheduledScop) -> ScheduledScop:
     return replace(scheduled, kernels=kernels, host_statements=())
 
 
-def _schedule(scop: Scop, symbolic: Symbolic, limit: int, *, patient: bool) -> ScheduledScop:
-    """Schedule the generalised region and put the sizes back."""
+def _schedule(
+    scop: Scop, symbolic: Symbolic, limit: int, *, patient: bool, last: bool
+) -> ScheduledScop:
+    """Schedule the generalised region and put the sizes back.
+
+    Where no work is left for another order, or to check one, the ``last`` try keeps that of the
+    source: the dependences are of that, and its loops are parallel where they carry none.
+    """
+    general: Dependences | None = None
+    found: tuple[isl.Schedule, bool] | None = None
+    try:
+        with bounded_work(scop, limit):
+            general = compute_dependences(symbolic.scop)
+            found = _checked_schedule(symbolic.scop, general, patient=patient)
+    except InputError:
+        if general is None or not last:
+            raise
     with bounded_work(scop, limit):
-        general = compute_dependences(symbolic.scop)
-        general_schedule, assumed = _checked_schedule(symbolic.scop, general, patient=patient)
+        if found is None:
+            found = original_with_marks(symbolic.scop, general), False
+        general_schedule, assumed = found
         dependences = instantiate_dependences(general, symbolic.values)
         assumes = scop.context if assumed else None  # numbers that became symbols are as they are
         schedule = instantiate_schedule(general_schedule, scop, symbolic.values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import islpy as isl
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError, InternalError
 from eatss.forked import Cause, ForkEndedError
-from eatss.polyhedral import compute_dependences, dependences, schedule_scop, scheduling
+from eatss.polyhedral import compute_dependences, dependences, schedule, schedule_scop, scheduling
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
+from eatss.scops import Scop
 from tests.examples import examples
 
 STENCIL = (
@@ -122,6 +124,28 @@ def test_running_out_of_operations_is_an_error_and_not_a_hang(scop_of: Callable[
         assert caught.value.code == "EATSS-P001"
         assert str(operations) in caught.value.diagnostics[0].message
     assert len(schedule_scop(scop).kernels) == 2
+
+
+def test_where_no_work_is_left_for_a_schedule_the_order_of_the_source_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+    scop_of: Callable[..., Any],
+) -> None:
+    def hard(scop: Scop, *_: object) -> None:
+        while not ran_out(scop):
+            with suppress(isl.Error):
+                compute_dependences(scop)
+        raise isl.Error("maximal number of operations exceeded")
+
+    monkeypatch.setattr(schedule, "check_legality", hard)
+    found = schedule_scop(scop_of(STENCIL, parameters=["T", "N"]), max_operations=500_000)
+    assert [kernel.host_loops for kernel in found.kernels] == [("t",), ("t",)]
+    assert all(loop.parallel for kernel in found.kernels for loop in kernel.loops)
+    general = found.general
+    check_legality(
+        general.scop,
+        general.dependences,
+        scheduling.original_with_marks(general.scop, general.dependences),
+    )
 
 
 def test_a_step_that_runs_out_leaves_the_rest_to_the_work_around_it(
