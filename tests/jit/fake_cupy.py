@@ -327,7 +327,7 @@ class FakeCupy(ModuleType):
 
         def run() -> None:
             extents = (ctypes.c_uint * 6)(gx, gy, gz, bx, by, bz)
-            library.eatss_cpu_reset(0)
+            library.eatss_cpu_reset(0, 0)
             getattr(library, f"fake_run_{name}")(extents, ctypes.c_size_t(shared_bytes), values)
             library.eatss_cpu_error.restype = ctypes.c_char_p
             assert library.eatss_cpu_error() is None
