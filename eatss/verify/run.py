@@ -214,7 +214,7 @@ def _runs(program: Program, sizes: Sequence[Mapping[str, int]] | None) -> tuple[
                 "EATSS-V007",
                 f"the sizes of '{program.name}' are fixed, and so large that the original takes "
                 "too long, or too much memory, to compare with",
-                hint="generate it without -D for its sizes; or give --size to run it anyway",
+                hint=_smaller_hint(program),
             )
     only = len(fixed_parameters(program)) == len(program.parameters)
     limit_s = None if sizes is not None or only else _ORIGINAL_LIMIT_S
@@ -227,6 +227,18 @@ def _runs(program: Program, sizes: Sequence[Mapping[str, int]] | None) -> tuple[
     for entry, code, given in refused_sizes(program) if sizes is None else ():
         runs.append(Run(entry=program.entries.index(entry), sizes=tuple(given.items()), code=code))
     return tuple(runs)
+
+
+def _smaller_hint(program: Program) -> str:
+    """Return how a program whose sizes are fixed gets others."""
+    if program.parameters:
+        return "give --size to run it anyway"
+    if program.original.defines:
+        return "generate it again without -D for its sizes, or with smaller ones"
+    return (
+        "generate it again with smaller sizes (-DN=37 for a macro N between #ifndef and #endif), "
+        "or with sizes that are arguments of its function"
+    )
 
 
 def _needed(program: Program, wanted: Sequence[Mapping[str, int]]) -> Sequence[Mapping[str, int]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from itertools import islice, permutations, product
 from math import prod
+from pathlib import Path
 from random import Random
 
 from eatss.program import (
@@ -35,8 +37,9 @@ FIXED_WORK_LIMIT = 2e9
 MEMORY_LIMIT_BYTES = 2**28
 """Memory of one run: every argument three times, with error bounds and what watches it."""
 
-AIMED_MEMORY_LIMIT_BYTES = 2**30
-"""The same at sizes that conditions of kernels ask for: two matrices of 2048 rows."""
+AIMED_MEMORY_LIMIT_BYTES, _FREE = (2**30, 11 * 2**28), 2
+"""The same at sizes that conditions of kernels ask for: two matrices of 2048 rows; and of 4096,
+where so many times as much is free."""
 
 FIXED_MEMORY_LIMIT_BYTES = 2**32
 """The same for a program whose sizes are fixed."""
@@ -287,19 +290,24 @@ def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str,
             if value > others.get(name, 0)
         }
         wanted.append({**others, **large, **fixed})
-    return tuple(
-        one
-        for one in _allowed(
-            program, wanted, exchange=False, estimated=False, memory=AIMED_MEMORY_LIMIT_BYTES
-        )
-    )
+    memory = _aimed_memory_bytes()
+    return tuple(_allowed(program, wanted, exchange=False, estimated=False, memory=memory))
 
 
 def fits(program: Program, sizes: Mapping[str, int]) -> bool:
     """Tell whether every entry accepts sizes that conditions ask for, and a run has the memory."""
     allowed = all(broken_assumption(entry, sizes) is None for entry in program.entries)
-    memory = AIMED_MEMORY_LIMIT_BYTES
-    return allowed and _fits(program, sizes, estimated=False, memory=memory)
+    return allowed and _fits(program, sizes, estimated=False, memory=_aimed_memory_bytes())
+
+
+@cache
+def _aimed_memory_bytes() -> int:
+    """Return the memory of a run at sizes that conditions ask for; much only where it is free."""
+    least, most = AIMED_MEMORY_LIMIT_BYTES
+    with suppress(OSError):
+        free = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
+        return most if free and int(free[1]) * 1024 >= _FREE * most else least
+    return least
 
 
 def moved_by_vectors(program: Program, entry: Entry) -> list[int]:
@@ -418,7 +426,7 @@ def _fits(
     work, memory = (FIXED_WORK_LIMIT, FIXED_MEMORY_LIMIT_BYTES) if fixed else (WORK_LIMIT, memory)
     always = sum(_elements(program, dict.fromkeys(sizes, 0)))
     elements = sum(_elements(program, sizes))
-    if not fixed and _BYTES_PER_ELEMENT * elements > _MOST_ALWAYS_BYTES:
+    if not fixed and _BYTES_PER_ELEMENT * elements > max(memory, _MOST_ALWAYS_BYTES):
         return False
     if _BYTES_PER_ELEMENT * (elements if fixed else elements - always) > memory:
         return False

@@ -76,6 +76,13 @@ while conditions tell which sizes come to it."""
 _SMALL_STEPS, _SHORT_STEPS, _AIMED_STEPS = 3e7, 2e8, 8e8
 """The same for one run, of those that are tried first; for one at sizes that conditions ask for."""
 
+_AIMED_LIMIT_S = 1.0
+"""Processor time of the original there."""
+
+_MOST_INSISTED, _INSISTED_STEPS, _PATIENCE = 3, 1e10, 5.0
+"""Runs at sizes that conditions ask for which are more work, the most steps of one, and how much
+longer it may take than others before it counts as one that does not end."""
+
 _MOST_VAIN, _GROWTH, _MOST_TRIED = 5, 1.5, 3
 """Runs in a row that show nothing more; how much larger the next ones are then, in points; runs for
 one place."""
@@ -142,7 +149,7 @@ class _Worker:
         self._known: tuple[int, tuple[_Way, ...]] = (-1, ())
         self._branches = instrumented_text(self._program)[1]
         self._conditions = Conditions(self._program, self._branches)
-        self._unaffordable: set[_Way] = set()
+        self._unaffordable: dict[_Way, Run] = {}
         self._launched = cache(self._kernels_of)
         self._sizes_from = cache(self._larger)
         self._shifts: list[tuple[tuple[int, ...], ...]] = [
@@ -167,7 +174,7 @@ class _Worker:
                 compile_time_s=self._builder.compile_time_s,
                 further=self._further,
                 counts=self._counted(),
-                unaffordable=tuple(sorted(self._unaffordable.intersection(self._unrun()))),
+                unaffordable=tuple(sorted(self._unaffordable.keys() & self._unrun())),
             )
         )
 
@@ -212,7 +219,7 @@ class _Worker:
                     planned[way] = self._aimed(blank, *way, is_behind)
             ready = [way for way in unrun if planned.get(way)]
             if not ready:
-                return False
+                return self._insist(number)
             way = min(ready, key=lambda way: (-len(planned[way]), self._points_of(planned[way][0])))
             others = list(dict.fromkeys(planned[other][0] for other in ready))
             run = self._merged(planned[way].pop(0), way, others)
@@ -220,6 +227,16 @@ class _Worker:
                 done.add(run)
                 if self._is_last(number, run):
                     return True
+        return False
+
+    def _insist(self, number: int) -> bool:
+        """Do a few runs that are much work, where nothing less comes to some code."""
+        cheapest = sorted(self._unaffordable.items(), key=lambda one: self._price(one[1]))
+        for way, run in cheapest[:_MOST_INSISTED]:
+            if way in self._unrun() and self._price(run) <= _INSISTED_STEPS:
+                if self._is_last(number, replace(run, patience=_PATIENCE)):
+                    return True
+                self._unaffordable.pop(way, None)
         return False
 
     def _merged(self, run: Run, way: _Way, others: Sequence[Run]) -> Run:
@@ -249,10 +266,10 @@ class _Worker:
     def _is_affordable(self, run: Run, way: _Way) -> bool:
         """Tell whether a run is little enough work to come to a place; note if it is not."""
         if self._price(run) <= self._most_aimed:
-            self._unaffordable.discard(way)
+            self._unaffordable.pop(way, None)
             return True
         if self._reached(run, *way) == "surely":
-            self._unaffordable.add(way)
+            self._unaffordable.setdefault(way, run)
         return False
 
     def _aimed(self, blank: Run, number: int, way: bool, is_behind: bool) -> list[Run]:
@@ -263,7 +280,7 @@ class _Worker:
         """
         every = least_sizes(self._branches, number, way, self._names)
         sizes = [one for least in every for one in self._sizes_from(tuple(least.items()))]
-        like = replace(blank, signed=False, infinite=False)
+        like = replace(blank, signed=False, infinite=False, limit_s=_AIMED_LIMIT_S)
         runs = [
             replace(like, entry=entry, sizes=chosen, shifted=arrays)
             for entry, shifts in enumerate(self._shifts)

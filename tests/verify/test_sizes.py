@@ -135,6 +135,10 @@ def test_fixed_sizes_that_take_too_long_are_refused_with_a_hint(
     with pytest.raises(InputError) as caught:
         verify(folder(fixed, ""), device="cpu")
     assert caught.value.code == "EATSS-V007"
+    assert "between #ifndef and #endif" in (caught.value.diagnostics[0].hint or "")
+    given = replace(fixed, original=replace(fixed.original, defines=("N=1000",)))
+    with pytest.raises(InputError) as caught:
+        verify(folder(given, ""), device="cpu")
     assert "without -D" in (caught.value.diagnostics[0].hint or "")
 
 
@@ -150,7 +154,7 @@ def test_sizes_are_read_from_text() -> None:
 def test_a_matrix_that_conditions_ask_for_may_be_larger_than_others() -> None:
     program = nest((32, 32))
     assert {"N0": 2048, "N1": 2048} in sizes_from(program, {"N0": 2048, "N1": 2048})
-    assert not sizes_from(program, {"N0": 4096, "N1": 4096})
+    assert not sizes_from(program, {"N0": 8192, "N1": 8192})
 
 
 def test_sizes_that_conditions_ask_for_stay_1_where_that_is_enough() -> None:
