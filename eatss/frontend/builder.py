@@ -294,7 +294,7 @@ class StatementReader:
                 self._reporter.not_affine(error, test, Place.CONDITION)
                 with self._doubt():
                     position = self._sequence(arms, frame, position)
-            self.scalars.forget(node)
+            self.scalars.forget(node, test)
             return position
         before = self.scalars.now()
         if_true = _coalesced(frame.domain.intersect(holds))

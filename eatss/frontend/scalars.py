@@ -218,12 +218,12 @@ class ScalarValues:
             self._affine.unknown.pop(variable, None)
             self.known.add(variable)
 
-    def forget(self, node: Node) -> None:
-        """Note that any statement below a node may have run, or not."""
+    def forget(self, node: Node, test: Node | None = None) -> None:
+        """Note that any statement below a node may have run, or not, as a test says."""
         for variable in self._all_written(node):
             self._put(variable, None)
-            if node.kind is NodeKind.IF and variable in self._followed:
-                self._affine.unknown[variable] = self._chosen_by(variable, node.children[0])
+            if test is not None and variable in self._followed:
+                self._affine.unknown[variable] = self._chosen_by(variable, test)
 
     def _chosen_by(self, variable: Variable, test: Node) -> Unknown:
         return Unknown(

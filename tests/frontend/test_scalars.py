@@ -76,6 +76,7 @@ def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str, only: Only, eq
         (f"k = 0; {LOOP} {{ if (c[i] > 0) k++; b[k] = 0; }}", "F015", "set under 'c[i] > 0'"),
         (f"k = 0; {LOOP} if (c[i] > 0) a[k++] = 0;", "F015", "set under 'c[i] > 0'"),
         (f"k = 0; {LOOP} {{ if (i > 5) continue; a[k] = 0; k++; }}", "F012", "may be left"),
+        (f"k = 0; {LOOP} {{ if (i % 2) k++; a[k] = 0; }}", "F012", "do not all add"),
         (f"k = 0; {LOOP} for (j = 0; j <= i; j++) {{ a[k] = 0; k++; }}", "F012", "not all add"),
         (f"k = 0; {LOOP} {{ a[k] = 0; k += c[i]; }}", "F015", "'k += c[i]' sets 'k'"),
         (f"k = 0; {LOOP} {{ if (c[i]) k = 1; a[k] = 0; }}", "F015", "set under 'c[i]'"),
