@@ -156,10 +156,12 @@ class Conditions:
         ranges = self._ranges.get(branch.function, {})
         worst: Reached = "surely"
         for group in _connected(parts):
-            tiles = sorted({name for part in group for name in part.tiles})
-            found = _best(
-                group, tiles, [self._tiles[name].values(sizes) for name in tiles], known, ranges
-            )
+            key = (branch.function, tuple(sizes.values()), shifted, *group)
+            if key not in self._known:  # places stand behind the same conditions
+                tiles = sorted({name for part in group for name in part.tiles})
+                values = [self._tiles[name].values(sizes) for name in tiles]
+                self._known[key] = _best(group, tiles, values, known, ranges)
+            found = self._known[key]
             if found == "never":
                 return "never"
             worst = found if found == "perhaps" else worst
