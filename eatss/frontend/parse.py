@@ -48,7 +48,13 @@ from eatss.frontend.signature import (
 from eatss.frontend.source import SourceText
 from eatss.frontend.surroundings import Surroundings, check_sizes
 from eatss.frontend.symbols import Role, SymbolTable
-from eatss.frontend.tree import Node, NodeKind, read_tree, without_unused_labels
+from eatss.frontend.tree import (
+    Node,
+    NodeKind,
+    labels_of_elsewhere,
+    read_tree,
+    without_unused_labels,
+)
 from eatss.frontend.types import TypeTable
 from eatss.frontend.unused_macros import warn_of_unused
 from eatss.frontend.values import ValueAlgebra
@@ -224,7 +230,8 @@ def _read_region(
     nodes = without_unused_labels(
         [read_tree(cursor, types) for cursor in placed.statements], placed.function
     )
-    nodes = plain(inlined(nodes, placed.function, types), types)
+    labels = labels_of_elsewhere(nodes, placed.function)
+    nodes = plain(inlined(nodes, placed.function, types), types, labels)
     symbols = SymbolTable(types)
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))

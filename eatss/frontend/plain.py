@@ -24,16 +24,23 @@ _JUMPS = (NodeKind.GOTO, NodeKind.LABEL)
 _SIMPLE = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.DECLARATIONS)
 
 
-def plain(nodes: Sequence[Node], types: TypeTable) -> list[Node]:
-    """Return statements that do what others do, in plain forms."""
-    rewriter = _Rewriter(types)
+def plain(nodes: Sequence[Node], types: TypeTable, labels: frozenset[str]) -> list[Node]:
+    """Return statements that do what others do, in plain forms.
+
+    Args:
+        nodes: the statements.
+        types: the types of C.
+        labels: labels among them that others go to; these stay.
+    """
+    rewriter = _Rewriter(types, labels)
     made = [one for node in rewriter.without_jumps(nodes) for one in rewriter.statements(node)]
     return rewriter.loosened(made, _loose(made))
 
 
 class _Rewriter:
-    def __init__(self, types: TypeTable) -> None:
+    def __init__(self, types: TypeTable, labels: frozenset[str]) -> None:
         self._types = types
+        self._kept_labels = labels
 
     def statements(self, node: Node) -> list[Node]:
         """Return what stands for a statement."""
@@ -111,7 +118,7 @@ class _Rewriter:
         todo = list(nodes)
         while todo:
             node = todo.pop(0)
-            while node.kind is NodeKind.LABEL:
+            while node.kind is NodeKind.LABEL and not _labels(node) & self._kept_labels:
                 (node,) = node.children
             at = _place_of(node, todo, behind)
             if at is not None:

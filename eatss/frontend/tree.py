@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -173,13 +174,7 @@ def without_unused_labels(nodes: list[Node], function: Any) -> list[Node]:
     """Return statements without the labels that nothing in their function goes to."""
     if not any(part.kind is NodeKind.LABEL for node in nodes for part in node.preorder()):
         return nodes
-    used: set[str] = set()
-    todo = [function]
-    while todo:
-        cursor = todo.pop()
-        if cursor.kind is CursorKind.LABEL_REF:
-            used.add(cursor.spelling)
-        todo.extend(clang.children(cursor))
+    used = _label_references(function)
 
     def plain(node: Node) -> Node:
         while node.kind is NodeKind.LABEL and node.cursor.spelling not in used:
@@ -191,6 +186,31 @@ def without_unused_labels(nodes: list[Node], function: Any) -> list[Node]:
         for part in node.preorder():
             part.children = [plain(child) for child in part.children]
     return kept
+
+
+def labels_of_elsewhere(nodes: list[Node], function: Any) -> frozenset[str]:
+    """Return the labels in statements that something else in their function goes to."""
+    here = Counter(
+        part.children[0].cursor.spelling
+        for node in nodes
+        for part in node.preorder()
+        if part.kind is NodeKind.GOTO and part.children
+    )
+    labels = (p for node in nodes for p in node.preorder() if p.kind is NodeKind.LABEL)
+    names = {label.cursor.spelling for label in labels}
+    every = _label_references(function) if names else Counter[str]()
+    return frozenset(name for name in names if every[name] > here[name])
+
+
+def _label_references(function: Any) -> Counter[str]:
+    """Return how often a function refers to its labels."""
+    found: Counter[str] = Counter()
+    todo = [function]
+    while todo:
+        cursor = todo.pop()
+        found[cursor.spelling] += cursor.kind is CursorKind.LABEL_REF
+        todo.extend(clang.children(cursor))
+    return +found
 
 
 def _read(cursor: Any, types: TypeTable) -> tuple[Node | None, list[Any]]:

@@ -33,6 +33,8 @@ CASES = [
     ("EATSS-F018", "do s = s - 1; while (s > 0);", "do s", ""),
     ("EATSS-F019", LOOP + "if (A[i] > 0) goto end; end: A[0] = 0;", "goto end", ""),
     ("EATSS-F019", "end: A[0] = 0; goto end;", "goto end", ""),
+    ("EATSS-F019", "if (n) goto end; end: A[0] = 0;\n#pragma endscop\n  if (n) goto end;\n"
+                   "#pragma scop\nA[1] = 0;", "end: A[0]", ""),
     ("EATSS-F039", "end: A[0] = 0; p[0] = (double) (long) &&end;", "&&end", ""),
     ("EATSS-F021", LOOP + "return;", "return", ""),
     ("EATSS-F022", "switch (n) { case 1: A[0] = 0; }", "switch (n)", ""),
