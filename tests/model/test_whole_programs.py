@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,7 +19,10 @@ from eatss.report.jit_function import jit_parts
 from eatss.report.program import render_program
 from eatss.report.render import render
 from eatss.report.selection import selection_table
+from eatss.resources import data_directory
 from eatss.session.session import Session
+
+KERNELS = data_directory("kernels")
 
 SUMS = {
     "dot": "s[0] = 0; for (int i = 0; i < N; i++) s[0] += x[i] * y[i];",
@@ -135,7 +140,7 @@ def test_sizes_of_ones_own_have_their_expectation_in_code() -> None:
 
 
 def test_a_default_of_ppcg_that_does_not_launch_says_why() -> None:
-    (kernel,) = eatss.select("kernels/conv-2d.c", gpu="h200").kernels
+    (kernel,) = eatss.select(KERNELS / "conv-2d.c", gpu="h200").kernels
     assert kernel.default is None
     assert "its block would have 512 threads of about 180 registers each" in (kernel.note or "")
 
@@ -161,3 +166,18 @@ def test_what_registers_keep_of_a_short_loop_is_not_read_again() -> None:
         assert kernel.predicted is not None
         times.append(kernel.predicted.time_s)
     assert times[1] > 3 * 4 * times[0]
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("target", get_args(TargetName))
+@pytest.mark.parametrize("path", sorted(KERNELS.glob("*.c")), ids=lambda path: path.stem)
+def test_no_run_takes_less_than_its_work_or_far_more_without_a_word(
+    path: Path, target: TargetName
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eatss.EatssWarning)
+        selection = eatss.select(path, gpu="h200", target=target)
+    run = selection.expected
+    assert run is not None
+    assert run.time_s >= run.least_time_s > 0
+    assert ("EATSS-M025" in {one.code for one in selection.warnings}) == run.is_far
