@@ -284,9 +284,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     missed = [o for o in survivors if not _reason(reasons, o.mutant)]
     real = len(made) - len(same)
     found = real - len(missed)
-    wrong = [f"{kernel} itself is {status}\n" for kernel, status in originals.items()]
     lines = [
-        *(line for line in wrong if not line.endswith("is ok\n")),
+        *(f"{kernel} itself is {told}" for kernel, told in originals.items() if told != "ok"),
         f"{len(made)} mutants of {len({o.mutant.kernel for o in made})} programs "
         f"(and {len(mutants) - len(made)} that do not compile, not counted)",
         f"{len(same)} equivalent; of the other {real}, {found} found: "

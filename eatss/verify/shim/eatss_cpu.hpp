@@ -507,12 +507,16 @@ inline void unwatch(int k) {
     last_watched = 0;
 }
 
+constexpr size_t NOWHERE = SIZE_MAX;  // of an element whose place is not known
+
 EATSS_UNSEEN static void observe_that(const char *kind, const char *what, const char *name, size_t at) {
     if (*observed) return;
     char where[160];
     block_text(where, sizeof where);
-    snprintf(observed, sizeof observed, "%s: %s: thread (%u, %u, %u) %s%s (byte %zd)", kind, where,
-             threadIdx.x, threadIdx.y, threadIdx.z, what, name, (ssize_t)at);
+    char place[32] = "";
+    if (at != NOWHERE) snprintf(place, sizeof place, " (byte %zd)", (ssize_t)at);
+    snprintf(observed, sizeof observed, "%s: %s: thread (%u, %u, %u) %s%s%s", kind, where,
+             threadIdx.x, threadIdx.y, threadIdx.z, what, name, place);
 }
 
 EATSS_UNSEEN_INLINE inline bool was_waited_for(uint32_t then) {
@@ -581,10 +585,12 @@ EATSS_UNSEEN static void access_array(uintptr_t address, size_t size, bool write
         if (address < array.outer || address >= array.outer_end) continue;
         last_watched = k;
         if (address < array.begin || address + size > array.end) {
-            bool of_a_row = address == array.begin + NOT_IN_ROW * array.element;
-            observe_that("memory", of_a_row ? write ? "writes beside a row of " : "reads beside a row of "
-                                   : write ? "writes beside " : "reads beside ", array.name,
-                         address - array.begin);
+            if (address == array.begin + NOT_IN_ROW * array.element)
+                observe_that("memory", write ? "writes beside a row of " : "reads beside a row of ",
+                             array.name, NOWHERE);
+            else
+                observe_that("memory", write ? "writes beside " : "reads beside ", array.name,
+                             address - array.begin);
             return;
         }
         size_t first = (address - array.begin) / array.element;
