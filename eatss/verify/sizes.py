@@ -63,6 +63,7 @@ _FEW_ELEMENTS = (1, 2, 3, 5, 8)
 _SEVERAL = (3, 6, 2, 1)
 _UNTILED = 16
 _MOVED = 8
+_MANY, _MOST_MANY = 64, 6e6
 _FEW = 0.05
 
 
@@ -222,8 +223,9 @@ def sizes_above_tiles(
 ) -> tuple[Mapping[str, int], ...]:
     """Choose sizes one above a tile, the others small, for each size of which none is known.
 
-    Where blocks take tiles in groups of rows, there is one group and a row more of them, with as
-    many sizes of 0 as leave the kernels something to do.
+    Once sizes without tiles are many: each element of a row is the largest of some row. Where
+    blocks take tiles in groups of rows, there is one group and a row more of them, with as many
+    sizes of 0 as leave the kernels something to do.
     """
     fixed, free = fixed_parameters(program), _free(program)
     few = {**{p.name: 3 + k % 3 for k, p in enumerate(free)}, **fixed}
@@ -232,6 +234,9 @@ def sizes_above_tiles(
         for p in free
         if p.tile > 1 and all(sizes[p.name] <= p.tile for sizes in known)
     ]
+    many = {**{p.name: p.tile - 1 if p.tile > 1 else _MANY for p in free}, **fixed}
+    if _MANY in many.values() and estimated_points(program, many) <= _MOST_MANY:
+        wanted.append(many)
     for rows, streamed in set(_ROWS_IN_GROUPS.findall(program.text)):
         for p in free:
             sizes = {**few, p.name: int(rows or streamed) * p.tile + 1}
