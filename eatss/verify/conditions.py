@@ -116,6 +116,7 @@ class Conditions:
             }
         self._tiles: dict[str, _Tile] = {}
         self._parts = cache(self._parts_of)
+        self._groups = cache(self._groups_of)
         self._known: dict[object, Reached] = {}
 
     def asks_where_arrays_start(self, number: int) -> bool:
@@ -147,25 +148,31 @@ class Conditions:
     def _reached(
         self, number: int, way: bool, sizes: Mapping[str, int], shifted: frozenset[str]
     ) -> Reached:
-        branch = self._branches[number]
-        path = dict.fromkeys((*branch.inside, (number, way)))
-        parts = [part for condition in path for part in self._parts(*condition)]
-        flags = {name for part in parts for name in _names(part.tree) if "aligned_" in name}
-        starts = {name: name.removeprefix("aligned_") not in shifted for name in flags}
-        known: dict[str, object] = {**sizes, **_FUNCTIONS, **starts}
-        ranges = self._ranges.get(branch.function, {})
+        function = self._branches[number].function
         worst: Reached = "surely"
-        for group in _connected(parts):
-            key = (branch.function, tuple(sizes.values()), shifted, *group)
+        for group in self._groups(number, way):
+            key = (function, tuple(sizes.values()), shifted, *group)
             if key not in self._known:  # places stand behind the same conditions
+                flags = {name for part in group for name in _names(part.tree) if "aligned_" in name}
+                starts = {name: name.removeprefix("aligned_") not in shifted for name in flags}
                 tiles = sorted({name for part in group for name in part.tiles})
-                values = [self._tiles[name].values(sizes) for name in tiles]
-                self._known[key] = _best(group, tiles, values, known, ranges)
+                self._known[key] = _best(
+                    group,
+                    tiles,
+                    [self._tiles[name].values(sizes) for name in tiles],
+                    {**sizes, **_FUNCTIONS, **starts},
+                    self._ranges.get(function, {}),
+                )
             found = self._known[key]
             if found == "never":
                 return "never"
             worst = found if found == "perhaps" else worst
         return worst
+
+    def _groups_of(self, number: int, way: bool) -> list[list[_Part]]:
+        """Return what has to hold for a branch to go a way, in groups that share no counter."""
+        path = dict.fromkeys((*self._branches[number].inside, (number, way)))
+        return _connected([part for condition in path for part in self._parts(*condition)])
 
     def _parts_of(self, number: int, way: bool) -> tuple[_Part, ...]:
         """Return what has to be true or false for a branch to go a way."""
