@@ -70,6 +70,9 @@ FURTHER: dict[str, tuple[str, dict[str, Any]]] = {
 
 EQUIVALENT = HERE / "mutants_equivalent.toml"
 PER_KERNEL = 25
+_NEAR = 12
+"""Lines by which a place may have moved."""
+
 TIMEOUT_S = 60.0
 
 _COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!="}
@@ -318,9 +321,12 @@ _Place: TypeAlias = tuple[str, int, str, str]
 
 
 def _reason(reasons: Mapping[_Place, str], mutant: Mutant) -> str:
-    """Return why a mutant computes the same, or nothing."""
-    here = (mutant.kernel, mutant.line, mutant.old, mutant.new)
-    return reasons.get(here) or reasons.get((mutant.kernel, 0, mutant.old, mutant.new), "")
+    """Return why a mutant computes the same, or nothing; what stands before kernels may grow."""
+    for near in (-mutant.line, *range(-_NEAR, _NEAR + 1)):
+        here = (mutant.kernel, mutant.line + near, mutant.old, mutant.new)
+        if here in reasons:
+            return reasons[here]
+    return ""
 
 
 def _reasons() -> dict[_Place, str]:
