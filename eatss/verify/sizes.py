@@ -315,9 +315,15 @@ def _aimed_memory_bytes() -> int:
     return least
 
 
+@lru_cache(maxsize=1)
+def _asked_for_start(text: str) -> frozenset[str]:
+    """Return the arrays of which a text asks where they start."""
+    return frozenset(_ASKS_START.findall(text))
+
+
 def moved_by_vectors(program: Program, entry: Entry) -> list[int]:
     """Return the numbers of the arrays of which a kernel asks where they start."""
-    names = set(_ASKS_START.findall(program.text))
+    names = _asked_for_start(program.text)
     return [k for k, one in enumerate(entry.arguments) if one.role == "array" and one.name in names]
 
 
