@@ -52,7 +52,7 @@ class _Rewriter:
         elif node.kind in LOOPS:
             return self._loop(node)
         elif node.kind in _SIMPLE:
-            return self._without_steps(node)
+            return [one for part in self._declared(node) for one in self._without_steps(part)]
         elif node.kind is NodeKind.BINARY and node.op == ",":
             return [one for part in node.children for one in self.statements(part)]
         return [node]
@@ -66,6 +66,12 @@ class _Rewriter:
         block = Node(NodeKind.COMPOUND, place.cursor, self._types.none)
         block.children = list(statements)
         return block
+
+    def _declared(self, node: Node) -> list[Node]:
+        """Return declarations one by one: the next one sees what the last one has set."""
+        if node.kind is not NodeKind.DECLARATIONS or len(node.children) < 2:
+            return [node]
+        return [replace(node, cursor=child.cursor, children=[child]) for child in node.children]
 
     def _without_steps(self, node: Node) -> list[Node]:
         """Take ``++`` and ``--`` of scalars out of a statement.
@@ -211,12 +217,7 @@ class _Rewriter:
 
     def _parts(self, node: Node) -> Iterator[Node]:
         """Yield the parts of a start or an increment, one after the other."""
-        if node.kind is NodeKind.DECLARATIONS:
-            for child in node.children:
-                part = Node(NodeKind.DECLARATIONS, child.cursor, self._types.none)
-                part.children = [child]
-                yield part
-        elif node.kind is not NodeKind.EMPTY:
+        if node.kind is not NodeKind.EMPTY:
             yield from self.statements(node)
 
     def _leading_breaks(self, loop: Node, test: int, body: int) -> None:

@@ -576,6 +576,8 @@ class ScalarValues:
 
     def _net_of_loop(self, variable: Variable, node: Node, domain: isl.Set) -> Value | None:
         header = self._loops.header(node)
+        if leaves(header.body):
+            return None
         inside = self._net(variable, [header.body], domain)
         count = self._loops.rounds(header, domain)
         if inside is None or not isinstance(count, Poly):

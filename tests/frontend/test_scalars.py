@@ -52,6 +52,8 @@ def function(body: str, after: str = "") -> str:
         (f"{LOOP} {{ t = i + 1; if (t >= n) t = n - 1; a[t] = 0; }}", "min(i + 1, n - 1)"),
         (f"{LOOP} {{ j = i; if (c[i]) {{ j = i + 1; }} j = i + 2; a[j] = 0; }}", "i + 2"),
         (f"u = 0; {LOOP} {{ a[u] = 0; u++; }}", "i"),
+        (f"{LOOP} {{ int p = i, q = --p, r = p++; a[q + 2 * r + 4 * p] = 0; }}", "7i - 3"),
+        ("for (int p = 0, i = ++p; i < n; i++) a[i - p] = 0;", "i - 1"),
         ("s = 0; for (int i = 0; i < 9; i++) { a[s] = 0; s += 2; }", "2i"),
     ],
 )
@@ -78,6 +80,14 @@ def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str, only: Only, eq
         (f"k = 0; {LOOP} {{ if (i > 5) continue; a[k] = 0; k++; }}", "F012", "may be left"),
         (f"k = 0; {LOOP} {{ if (i % 2) k++; a[k] = 0; }}", "F012", "do not all add"),
         (f"k = 0; {LOOP} for (j = 0; j <= i; j++) {{ a[k] = 0; k++; }}", "F012", "not all add"),
+        (
+            f"k = 0; {LOOP} {{ a[k] = 0; for (j = 0; j < 3; j++) {{ if (j == 2) break; k++; }} }}",
+            "F012", "not all add",
+        ),
+        (
+            f"k = 0; {LOOP} {{ a[k] = 0; for (j = 0; j < 3; j++) {{ if (j) continue; k++; }} }}",
+            "F012", "not all add",
+        ),
         (f"k = 0; {LOOP} {{ a[k] = 0; k += c[i]; }}", "F015", "'k += c[i]' sets 'k'"),
         (f"k = 0; {LOOP} {{ if (c[i]) k = 1; a[k] = 0; }}", "F015", "set under 'c[i]'"),
         (f"{LOOP} {{ k = c[i]; a[k] = 0; }}", "F015", "'k' is set to 'c[i]'"),
