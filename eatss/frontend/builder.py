@@ -328,7 +328,8 @@ class StatementReader:
                 return self._sequence(arms, frame, position)
         found = update_of(node)
         if found is None:
-            return self._guard(node, test, frame, position)
+            places = [reader.where(test, holds=holds) for holds in (True, False)]
+            return self._guard(node, test, frame, position, places)
         target, update = found
         if not self._writes_counter(node, target):
             self._mark(node)
@@ -337,8 +338,10 @@ class StatementReader:
             self._assign(node, target, update, here)
         return position + 1
 
-    def _guard(self, node: Node, test: Node, frame: Frame, position: int) -> int:
-        """Read the statements of an ``if``, each under its condition.
+    def _guard(
+        self, node: Node, test: Node, frame: Frame, position: int, places: Sequence[isl.Set]
+    ) -> int:
+        """Read the statements of an ``if``, each under its condition and in the place of its arm.
 
         If one of them sets what the condition reads, that is kept in a variable.
         """
@@ -354,10 +357,11 @@ class StatementReader:
             test, position = kept, position + 1
         declared = frozenset(self._declared_in(node))
         before = self.scalars.now()
-        for arm, holds in zip(arms, (True, False), strict=False):
+        for arm, holds, place in zip(arms, (True, False), places, strict=False):
             self.scalars.restore(before)
             guard = Guard(test=test, holds=holds, declared=declared)
-            inside = replace(frame, guards=(*frame.guards, guard))
+            domain = _coalesced(frame.domain.intersect(place))
+            inside = replace(frame, domain=domain, guards=(*frame.guards, guard))
             position = self._sequence([arm], inside, position)
         return position
 

@@ -174,6 +174,21 @@ class ExpressionReader:
                 found = replace(node, children=[part, found])
         return found
 
+    def where(self, test: Node, *, holds: bool) -> isl.Set:
+        """Return where a condition may hold, or not hold: what its affine parts say of that."""
+        place = isl.Set.universe(self._domain.get_space())
+        todo = [(test, holds)]
+        while todo:
+            part, wanted = todo.pop()
+            exact = self._affine_condition(part)
+            if exact is not None:
+                place = place.intersect(exact if wanted else exact.complement())
+            elif part.op == "!":
+                todo.append((part.children[0], not wanted))
+            elif part.op == ("&&" if wanted else "||"):
+                todo += [(child, wanted) for child in part.children]
+        return place
+
     def choose(
         self,
         test: Node,
@@ -182,23 +197,22 @@ class ExpressionReader:
         depth: int = 0,
     ) -> Select:
         """Read a choice between what two functions read."""
-        holds = self._affine_condition(test)
         condition = as_float(self._try(test, depth), test)
-        with self._within(holds):
+        with self._within(self.where(test, holds=True)):
             first = if_true()
-        with self._within(None if holds is None else holds.complement()):
+        with self._within(self.where(test, holds=False)):
             second = if_false()
         return Select(condition=condition, if_true=first, if_false=second)
 
     @contextmanager
-    def _within(self, holds: isl.Set | None) -> Iterator[None]:
+    def _within(self, place: isl.Set) -> Iterator[None]:
         """Read an arm of a choice, whose references are made only where it is taken.
 
         An arm that is taken in a place of no simple form, or never, counts as taken everywhere.
         """
         domain = self._domain
-        taken = None if holds is None else coalesced(domain.intersect(holds))
-        if taken is not None and taken.n_basic_set() == 1 and not taken.is_empty():
+        taken = coalesced(domain.intersect(place))
+        if taken.n_basic_set() == 1 and not taken.is_empty():
             self._domain = taken
         try:
             yield

@@ -141,6 +141,31 @@ def test_affine_parts_of_a_condition_bound_where_it_is_asked(region: Region) -> 
 @pytest.mark.parametrize(
     "body",
     [
+        "if (i < n - 1 && b[i + 1] > 0) a[i] = b[i + 1]; else a[i] = 1;",
+        "if (i < n - 1 && b[i + 1] > 0 && a[i] > 1) a[i] = b[i + 1]; else a[i] = 1;",
+        "a[i] = i == n - 1 || b[i + 1] < 0 ? 0 : b[i + 1];",
+        "if (!(i < n - 1 && b[i + 1] > 0)) a[i] = 1; else a[i] = b[i + 1];",
+        "if (i == n - 1 || b[i + 1] > 0) { a[i] = 1; r = 1; } else { a[i] = b[i + 1]; r = 2; }",
+        "if (i < n - 1 && b[i + 1] > r) { a[i + 1] = b[i + 1]; r = 1; } else { r = 2; }",
+    ],
+)
+def test_an_arm_is_read_where_affine_parts_of_its_condition_say(
+    body: str, only: Callable[[str], Scop]
+) -> None:
+    scop = only(
+        "void f(int n, int a[n], int b[n], int r) {\n#pragma scop\n"
+        f"for (int i = 0; i < n; i++) {{ {body} }}\n#pragma endscop\n}}\n"
+    )
+    found = [x for s in scop.statements for x in s.accesses if "[i + 1]" in x.text]
+    inside = isl.Set.read_from_str(scop.isl_context, "[n] -> { [i] : 0 <= i < n - 1 }")
+    assert len(found) > 1
+    for one in found:
+        assert one.relation.domain().reset_tuple_id().is_subset(inside), str(one.relation)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         "if (A[i] > 0) { A[i] = -1; s = 2; }",
         "if (A[i] > 0) A[i] = -1; else s = 2;",
         "if (A[i] > 0) for (j = 0; j < n; j++) A[j] = 1;",

@@ -82,11 +82,13 @@ def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str, only: Only, eq
         (f"k = 0; {LOOP} for (j = 0; j <= i; j++) {{ a[k] = 0; k++; }}", "F012", "not all add"),
         (
             f"k = 0; {LOOP} {{ a[k] = 0; for (j = 0; j < 3; j++) {{ if (j == 2) break; k++; }} }}",
-            "F012", "not all add",
+            "F012",
+            "not all add",
         ),
         (
             f"k = 0; {LOOP} {{ a[k] = 0; for (j = 0; j < 3; j++) {{ if (j) continue; k++; }} }}",
-            "F012", "not all add",
+            "F012",
+            "not all add",
         ),
         (f"k = 0; {LOOP} {{ a[k] = 0; k += c[i]; }}", "F015", "'k += c[i]' sets 'k'"),
         (f"k = 0; {LOOP} {{ if (c[i]) k = 1; a[k] = 0; }}", "F015", "set under 'c[i]'"),
