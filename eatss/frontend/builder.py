@@ -15,6 +15,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.exits import Exits
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
+from eatss.frontend.kinds import CursorKind
 from eatss.frontend.loops import Header, LoopReader
 from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.ppcg_count import PpcgCount
@@ -572,7 +573,9 @@ class StatementReader:
                 "set pointers before #pragma scop and use subscripts",
             )
             raise RefusedError
-        if variable is not None and variable.is_member and not variable.is_local:
+        name = base_name(place)
+        owner = None if name is None else self._symbols.of(name)
+        if owner is not None and owner.is_member and _is_copied(owner):
             self._reporter.error(
                 Code.MEMBER, place, f"member {self._reporter.quoted(place)} is written",
                 "write to a variable, and copy it to the member after the region",
@@ -600,6 +603,14 @@ class StatementReader:
         if node.kind is NodeKind.CALL:
             message, hint = why_not_inlined(node.children[0])
         self._reporter.error(code, node, message, hint)
+
+
+def _is_copied(member: Variable) -> bool:
+    """Return whether generated code has a copy of a member, or C has one of its structure."""
+    by_value = member.declaration.path.startswith(".")
+    is_argument = member.declaration.kind is CursorKind.PARM_DECL
+    inside = by_value and is_argument and not member.shape.is_pointer
+    return not member.is_local and (member.is_scalar or inside)
 
 
 def _assigned(node: Node) -> Node | None:

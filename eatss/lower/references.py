@@ -101,9 +101,10 @@ class References:
         self.notes.append(f"{array.name}: {what}, {self._mapping.points} a thread")
 
     @property
-    def register_names(self) -> frozenset[str]:
-        """Return the names of what is kept in registers."""
-        return frozenset(registers.buffer.name for registers in self._registers)
+    def own_names(self) -> frozenset[str]:
+        """Return the names of arrays and of what is kept in registers."""
+        arrays = frozenset(array.name for array in self._arrays.values())
+        return arrays.union(registers.buffer.name for registers in self._registers)
 
     @property
     def element_types(self) -> dict[str, ElementType]:

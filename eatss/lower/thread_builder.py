@@ -65,7 +65,7 @@ class ThreadBuilder:
         self._line_info = line_info
         self._unrolled = unrolled
         # names of the kernel that a counter of the source must not hide
-        self._own = {SHARED, *references.register_names}
+        self._own = {SHARED, *references.own_names}
         for mapped in mapping.spread:
             self._own |= {mapped.origin, mapped.thread, mapped.point}
         self._own |= {tile.origin for tile in mapping.serial} | {*piece.host_names}

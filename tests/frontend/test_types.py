@@ -154,10 +154,11 @@ def test_members_of_structures_are_variables(
         ("a[i] = q->in.next->m;", "of a structure that a member points to"),
         ("a[i] = v.x;", "member of a volatile structure"),
         ("one.x += a[i];", "member 'one.x' is written"),
+        ("p.in.t[2] = i;", "member 'p.in.t[2]' is written"),
     ],
 )
 def test_members_that_are_no_variables_are_refused(body: str, said: str) -> None:
-    arguments = "int n, double *a, const all *q, volatile all v"
+    arguments = "int n, double *a, const all *q, volatile all v, all p"
     text = function(arguments, f"for (int i = 0; i < n; i++) {body}", before=STRUCTURES)
     with pytest.raises(InputError) as caught:
         parse_source(text)

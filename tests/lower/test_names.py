@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import eatss
 from eatss.program.source_names import is_reserved
 from eatss.schedule.names import NameTable, identifier
 
@@ -81,6 +82,16 @@ def test_names_in_every_place_of_a_file_compile(tmp_path: Path) -> None:
     defines = [f"-D__{key}__={value}" for key, value in words.items()]
     command = ["g++", "-std=gnu++17", *defines, "-fsyntax-only", "names.cpp"]
     subprocess.run(command, check=True, cwd=tmp_path)
+
+
+def test_a_counter_does_not_hide_the_scalar_that_it_counts() -> None:
+    program = eatss.codegen(
+        "void f(int n, int a[n], int out[1]) {\nint i;\n#pragma scop\n"
+        "for (i = n; i != 0; i -= 1) a[i - 1] = i;\nout[0] = i;\n#pragma endscop\n}\n",
+        gpu="h200", cache=False,
+    )  # fmt: skip
+    assert "*__restrict__ i," in program.text
+    assert "int i =" not in program.text
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
