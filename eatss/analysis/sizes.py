@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
 import islpy as isl
 
 from eatss.isl_names import at_values, constant_value, integer, parameters_as_dims
 from eatss.program_sizes import ProgramSize
-from eatss.scops import Array, Scop
+from eatss.scops import Access, Array, Scop
 
 ASSUMED_SIZE = 4096
 """Stands for a size that the source leaves open, as far as what is known of it allows."""
 
 MOST_BYTES = 32 * 2**30
 """Bytes of all arrays of a region at sizes that are assumed: they fit most cards."""
+
+MOST_INDEX = 2**31 - 1
+"""What indices of 32 bits count."""
 
 
 def sizes_of(scops: Iterable[Scop]) -> tuple[ProgramSize, ...]:
@@ -89,39 +92,63 @@ def parameter_values(scop: Scop) -> dict[str, int]:
     return scop.with_products({one.name: one.value for one in _parameters(scop)})
 
 
+def leaving_accesses(scop: Scop) -> Iterator[tuple[Access, isl.Set]]:
+    """Yield the accesses that leave their arrays for some sizes, with these sizes."""
+    for statement in scop.statements:
+        for access in statement.accesses:
+            outside = access.relation.subtract_range(scop.array(access.array).extent)
+            if not outside.is_empty():
+                yield access, outside.domain().params()
+
+
 def _parameters(scop: Scop) -> tuple[ProgramSize, ...]:
     """Return the parameters of a region that have a value, then the others with an assumed one.
 
-    Sizes that make arrays too large for a card are halved until these fit.
+    What is assumed is what launchers take: no access leaves its array, and arrays have as many
+    elements as indices of 32 bits count. Sizes that make more of these, or arrays too large for a
+    card, are halved until they fit.
     """
     if not scop.sizes:
         return ()
-    most = dict.fromkeys(scop.sizes, ASSUMED_SIZE)
+    known, most = scop.context, dict.fromkeys(scop.sizes, ASSUMED_SIZE)
+    found = _at_most(scop, known, most)
+    if not any(one.assumed for one in found):
+        return found
+    if leaving := [sizes for _, sizes in leaving_accesses(scop)]:
+        wanted = [sizes.complement() for sizes in leaving]
+        wanted += [statement.domain.params() for statement in scop.statements]  # something runs
+        for sizes in wanted:
+            within = known.intersect(sizes)
+            known = known if within.is_empty() else within
     while True:
-        found = _at_most(scop, most)
-        here = _total_bytes(scop, found)
-        if here <= MOST_BYTES:
+        found = _at_most(scop, known, most)
+        here = _too_much(scop, found)
+        if not any(here):
             return found
-        smaller = {
-            one.name: one.value // 2
-            for one in found
-            if one.assumed
-            and most[one.name] > 1
-            and _total_bytes(scop, _at_most(scop, {**most, one.name: one.value // 2})) < here
-        }
+        smaller = {}
+        for one in found:
+            half = {**most, one.name: one.value // 2}
+            fewer = one.assumed and most[one.name] > 1
+            if fewer and _too_much(scop, _at_most(scop, known, half)) < here:
+                smaller[one.name] = one.value // 2
         if not smaller:
             return found
         most |= smaller
 
 
-def _total_bytes(scop: Scop, sizes: Iterable[ProgramSize]) -> int:
-    values = scop.with_products({one.name: one.value for one in sizes})
-    return sum(bytes_of_arrays(scop, values).values())
+def _too_much(scop: Scop, sizes: Iterable[ProgramSize]) -> tuple[int, int]:
+    """Return how many elements of arrays indices do not count, and what a card has no room for."""
+    taken = bytes_of_arrays(scop, scop.with_products({one.name: one.value for one in sizes}))
+    beyond = [
+        taken[one.name] // one.element_type.size_bytes - MOST_INDEX
+        for one in scop.arrays
+        if one.name in taken
+    ]
+    return sum(max(0, one) for one in beyond), max(0, sum(taken.values()) - MOST_BYTES)
 
 
-def _at_most(scop: Scop, limits: Mapping[str, int]) -> tuple[ProgramSize, ...]:
+def _at_most(scop: Scop, known: isl.Set, limits: Mapping[str, int]) -> tuple[ProgramSize, ...]:
     """Return the same, where what is assumed is no more than a limit if it can be."""
-    known = scop.context
     given: list[ProgramSize] = []
     assumed: list[ProgramSize] = []
     for name in scop.sizes:
@@ -131,18 +158,29 @@ def _at_most(scop: Scop, limits: Mapping[str, int]) -> tuple[ProgramSize, ...]:
     known = at_values(known, [(one.name, one.value) for one in given])
     for name in scop.sizes:
         if name not in {one.name for one in given}:
-            least, most = _range(known, name)
-            value = limits[name] if most is None else min(limits[name], most)
-            value = value if least is None else max(value, least)
+            value = _largest(known, name, limits[name])
             assumed.append(ProgramSize(name=name, value=value, assumed=True))
             with_it = at_values(known, [(name, value)])
             known = known if with_it.is_empty() else with_it
     return (*given, *assumed)
 
 
+def _largest(known: isl.Set, name: str, limit: int) -> int:
+    """Return the largest value of a parameter up to a limit, the least one if all are beyond it."""
+    line = _line(known, name)
+    upto = line.upper_bound_val(isl.dim_type.set, 0, limit)
+    best = line.dim_min_val(0) if upto.is_empty() else upto.dim_max_val(0)
+    return integer(best) if best.is_int() else limit
+
+
 def _range(known: isl.Set, name: str) -> tuple[int | None, int | None]:
     """Return the least and the greatest value of a parameter, ``None`` where it has no end."""
-    line = parameters_as_dims(known, (name,), "size").project_out_all_params()
+    line = _line(known, name)
     ends = line.dim_min_val(0), line.dim_max_val(0)
     least, most = (integer(one) if one.is_int() else None for one in ends)
     return least, most
+
+
+def _line(known: isl.Set, name: str) -> isl.Set:
+    """Return the values of a parameter."""
+    return parameters_as_dims(known, (name,), "size").project_out_all_params()

@@ -8,6 +8,7 @@ from typing import Literal
 
 import islpy as isl
 
+from eatss.analysis.sizes import leaving_accesses
 from eatss.isl_names import coalesced, constant_value, parameter_bound, parameter_is_bounded
 from eatss.lower.arrays import DeviceArray, declared_shape
 from eatss.lower.bounds import guard
@@ -140,20 +141,15 @@ def few_steps(kernel: str, condition: IntExpr) -> Assumption:
 def _within_arrays(scop: Scop) -> isl.Set:
     """Return the sizes for which every access stays inside its array."""
     valid = isl.Set.universe(scop.context.get_space())
-    for statement in scop.statements:
-        for access in statement.accesses:
-            extent = scop.array(access.array).extent
-            outside = access.relation.subtract_range(extent)
-            if outside.is_empty():
-                continue
-            valid = valid.subtract(outside.domain().params())
-            if valid.is_empty():
-                raise input_error_at(
-                    "EATSS-K006",
-                    f"'{access.text}' leaves the array '{access.array}'",
-                    span=access.span,
-                    hint="no code is generated for a program that does",
-                )
+    for access, sizes in leaving_accesses(scop):
+        valid = valid.subtract(sizes)
+        if valid.is_empty():
+            raise input_error_at(
+                "EATSS-K006",
+                f"'{access.text}' leaves the array '{access.array}'",
+                span=access.span,
+                hint="no code is generated for a program that does",
+            )
     return coalesced(valid)
 
 

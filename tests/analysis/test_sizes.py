@@ -152,3 +152,25 @@ def test_arrays_of_open_length_are_as_long_as_what_is_touched() -> None:
     assert bytes_of_arrays(scop, {"n": 1000}) == {"x": 8 * 1008, "y": 8000}
     (fact,) = Session(POINTER, Reading(parameters={"n": 10**6})).analysed.facts
     assert {one.name: one.elements for one in fact.work.arrays} == {"x": 10**6 + 8, "y": 10**6}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body", "sizes"),
+    [
+        ("double u[64][64], double *v", "for (int j = 0; j < n; j++) v[i] += u[i][j];", {"n": 64}),
+        ("double b[100], double *v", "v[i] = b[2 * i] + b[2 * i + 1];", {"n": 50}),
+        (
+            "int m, double A[n][m], double b[9]",
+            "for (int j = 0; j < m; j++) A[i][j] = b[j] + b[i];",
+            {"n": 9, "m": 9},
+        ),
+        ("float a[n][n][n]", "a[i][0][0] = 0;", {"n": 1024}),  # 2048: 2^33 elements
+        ("double a[n]", "if (n > 5000) a[i] = 0;", {"n": 4096}),
+    ],
+)
+def test_assumed_sizes_are_some_that_the_code_takes(
+    arguments: str, body: str, sizes: dict[str, int]
+) -> None:
+    source = f"void f(int n, {arguments}) {{\n#pragma scop\n  for (int i = 0; i < n; i++) {body}\n"
+    (scop,) = parse_source(source + "#pragma endscop\n}\n").scops
+    assert {one.name: one.value for one in sizes_of([scop])} == sizes
