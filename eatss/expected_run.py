@@ -31,15 +31,28 @@ class ExpectedRun:
         text = f"{self.amounts} {sizes_text(self.sizes)}"
         if self.is_far:
             least = time_text(self.least_time_s)
-            text += f"; {self.times_least:.0f} times the least time of this work, {least}"
+            text += f"; {self.times_words} the least time of this work, {least}"
         return text
 
     @property
     def amounts(self) -> str:
         """Time and energy as text."""
-        least = "at least " if self.host_time_s else ""
         card = f", {energy_text(self.energy_j)}" if self.energy_j else ""
-        return f"{least}{time_text(self.time_s)}{card}"
+        return f"{self.time_words}{card}"
+
+    @property
+    def time_words(self) -> str:
+        """The time as text: ``at least`` so much where the host is in it."""
+        return f"{self._at_least}{time_text(self.time_s)}"
+
+    @property
+    def times_words(self) -> str:
+        """How many times the least time of the work it takes, as text."""
+        return f"{self._at_least}{self.times_least:.0f} times"
+
+    @property
+    def _at_least(self) -> str:
+        return "at least " if self.host_time_s else ""
 
     @property
     def times_least(self) -> float:
@@ -64,6 +77,13 @@ class Amounts(Protocol):
     def energy_j(self) -> float:
         """Energy over all launches."""
         ...
+
+
+def why_unknown(kernels: Sequence[Amounts | None]) -> str:
+    """Return why it is not known what a run takes that :func:`run_of` has nothing of."""
+    if None in kernels:
+        return "not known, because a kernel is not expected to launch"
+    return "not known, because what the host runs cannot be counted"
 
 
 def run_of(

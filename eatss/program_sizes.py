@@ -17,14 +17,17 @@ class ProgramSize:
 
 
 def sizes_text(sizes: Sequence[ProgramSize]) -> str:
-    """Return the sizes that a prediction is for, ``at T=20, n=m=4096 assumed, --param n=…``."""
+    """Return the sizes that a prediction is for, ``at T=20, n=m=4096 assumed, --param n=… --param m=…``."""
     if not sizes:
         return "at the sizes in the source"
     given = [one for one in sizes if not one.assumed]
     assumed = [one for one in sizes if one.assumed]
     parts = _equations(given)
     if assumed:
-        parts += [f"{' '.join(_equations(assumed))} assumed", f"--param {assumed[0].name}=…"]
+        parts += [
+            f"{' '.join(_equations(assumed))} assumed",
+            " ".join(f"--param {one.name}=…" for one in assumed),
+        ]
     return f"at {', '.join(parts)}"
 
 

@@ -10,7 +10,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import RowBlock, SharedSum, SplitK, Structure, WarpUse
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
-from eatss.expected_run import ExpectedRun, run_of
+from eatss.expected_run import ExpectedRun, run_of, why_unknown
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_layout import expected_of
 from eatss.model.options import TargetName
@@ -112,9 +112,10 @@ class ProgramExpectation(Tabular):
     schema_version: int = 1
 
     def __repr__(self) -> str:
+        why = why_unknown([kernel.predicted for kernel in self.kernels])
         return in_lines(
             f"ProgramExpectation {self.file}: {self.gpu}, {self.dtype}, target {self.target}: "
-            f"{self.expected or f'not all is expected to launch, {sizes_text(self.sizes)}'}",
+            f"{self.expected or f'{why}, {sizes_text(self.sizes)}'}",
             [repr(kernel)[len("<KernelExpectation ") : -1] for kernel in self.kernels],
         )
 

@@ -15,7 +15,7 @@ from eatss.prediction.card import card_of
 from eatss.prediction.expected import Prediction
 from eatss.shown import time_text
 
-_BYTES_OF_DOUBLE = 8
+_BYTES_OF_DOUBLE, _BYTES_OF_FLOAT = 8, 4
 
 _FORMATS: Mapping[int, TensorFormat] = {8: "fp64", 2: "fp16", 1: "int8"}
 """What tensor cores multiply of elements of so many bytes, without a request."""
@@ -23,7 +23,7 @@ _FORMATS: Mapping[int, TensorFormat] = {8: "fp64", 2: "fp16", 1: "int8"}
 
 def far_from_roofline(
     run: ExpectedRun,
-    kernels: Sequence[tuple[str, Prediction]],
+    kernels: Sequence[tuple[Sequence[str], Prediction]],
     gpu: str,
     span: SourceSpan | None = None,
 ) -> Diagnostic | None:
@@ -31,37 +31,57 @@ def far_from_roofline(
 
     Args:
         run: what is expected of the program.
-        kernels: their names and what is expected of each.
+        kernels: the statements of each, and what is expected of it.
         gpu: name of the card.
         span: the source.
     """
     if not run.is_far:
         return None
-    name, worst = max(kernels, key=lambda pair: pair[1].time_s, default=("", None))
+    statements, worst = max(kernels, key=lambda pair: pair[1].time_s, default=((), None))
     if worst is None or worst.time_s < run.host_time_s:
         share_s, where = run.host_time_s, "on the host, where PPCG leaves what is not parallel"
+        hint = "'--target cuda' leaves nothing on the host: 'eatss codegen' generates that code"
     else:
         again = f" and its {worst.launches} launches" if worst.launches > 1 else ""
-        share_s, where = worst.time_s, f"in {name}, bound by {worst.bound}{again}"
+        kernel = f"the kernel of {', '.join(statements)}"
+        share_s, where = worst.time_s, f"in {kernel}, bound by {worst.bound}{again}"
+        hint = _hint(worst)
     return Diagnostic(
         code="EATSS-M025",
         severity=Severity.NOTE,
-        message=f"{time_text(run.time_s)} are expected, {run.times_least:.0f} times the least "
+        message=f"{run.time_words} are expected, {run.times_words} the least "
         f"time of this work on {gpu} ({time_text(run.least_time_s)}): "
         f"{100 * share_s / run.time_s:.0f} % of it {where}",
         span=span,
-        hint="larger sizes, or more loops that are parallel, would use more of the card",
+        hint=hint,
     )
 
 
+def _hint(one: Prediction) -> str:
+    """Return what to do about a kernel, by what its time goes to."""
+    if one.blocks * one.threads == 1:
+        return (
+            "one thread runs it, because each step waits for the one before; of long loops the "
+            "note EATSS-A010 says what to write instead"
+        )
+    if one.launches > 1:
+        return "each launch has little work: larger sizes inside the loop of the host give it more"
+    return "larger sizes, or more loops that are parallel, would use more of the card"
+
+
 def least_time_s(
-    kernels: Sequence[KernelFacts], on_host: Mapping[str, float], profile: GpuProfile
+    kernels: Sequence[KernelFacts],
+    on_host: Mapping[str, float],
+    profile: GpuProfile,
+    *,
+    tf32: bool = False,
 ) -> float:
     """Return the time of the work at the roofline: arithmetic at its peak, each byte moved once.
 
     It is no less than a launch of each kernel. ``on_host`` are the bytes of arrays that
-    statements on the host touch.
+    statements on the host touch. ``tf32``: tensor cores may multiply floats.
     """
+    formats = {**_FORMATS, _BYTES_OF_FLOAT: "tf32"} if tf32 else _FORMATS
     arithmetic_s = 0.0
     moved = dict(on_host)
     for facts in kernels:
@@ -69,7 +89,7 @@ def least_time_s(
         sizes = {one.name: float(one.elements * one.element_bytes) for one in facts.work.arrays}
         for statement in facts.work.statements:
             operations, adds_products = _operations(statement)
-            peak = _peak_gflops(profile, statement, products=adds_products)
+            peak = _peak_gflops(profile, statement, formats if adds_products else {})
             if peak is not None:
                 arithmetic_s += (statement.instances or 0) * operations / (1e9 * peak)
             for access in statement.accesses:
@@ -80,12 +100,14 @@ def least_time_s(
     return max(launched_s, arithmetic_s, sum(moved.values()) / (1e9 * profile.bandwidth_gb_s))
 
 
-def _peak_gflops(profile: GpuProfile, statement: StatementFacts, *, products: bool) -> float | None:
-    """Return the peak of a statement's arithmetic; tensor cores may add up products."""
+def _peak_gflops(
+    profile: GpuProfile, statement: StatementFacts, formats: Mapping[int, TensorFormat]
+) -> float | None:
+    """Return the peak of a statement's arithmetic; ``formats`` are those of tensor cores."""
     wide = statement.element_bytes >= _BYTES_OF_DOUBLE
     plain = profile.peak_fp64_gflops if wide else profile.peak_fp32_gflops
-    form = _FORMATS.get(min((one.element_bytes for one in statement.accesses), default=0))
-    tensor = profile.peak_tensor_gflops(form) if products and form is not None else None
+    form = formats.get(min((one.element_bytes for one in statement.accesses), default=0))
+    tensor = None if form is None else profile.peak_tensor_gflops(form)
     return plain if tensor is None else tensor
 
 

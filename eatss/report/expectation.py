@@ -10,6 +10,7 @@ from rich.text import Text
 
 from eatss.analysis.structure import RowBlock, SharedSum
 from eatss.documents import json_text
+from eatss.expected_run import why_unknown
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import Prediction
 from eatss.prediction.ppcg_host import HOST_INSTANCE_S
@@ -41,7 +42,8 @@ def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
     if expectation.host_statements:
         parts += ["", host_text(expectation.host_statements, expectation.host_time_s)]
     run = expectation.expected
-    told = "not all of it is predicted, or launches" if run is None else run.amounts
+    kernels = [kernel.predicted for kernel in expectation.kernels]
+    told = why_unknown(kernels) if run is None else run.amounts
     parts += ["", f"the program: {told}"]
     if not expectation.calibrated:
         parts += ["", uncalibrated(expectation.gpu)]
@@ -140,8 +142,13 @@ def _row_line(block: RowBlock) -> str:
 def blocks_words(one: Prediction, shared: SharedSum | None) -> str:
     """Return how many blocks there are, and tiles where blocks have none of their own."""
     if shared is None or not shared.streamed:
-        return f"{one.blocks} blocks of {one.threads} threads"
-    return f"{one.blocks} tiles for {shared.blocks} blocks of {one.threads} threads"
+        return f"{_count(one.blocks, 'block')} of {_count(one.threads, 'thread')}"
+    blocks = f"{_count(shared.blocks, 'block')} of {_count(one.threads, 'thread')}"
+    return f"{_count(one.blocks, 'tile')} for {blocks}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def sum_words(kernel: KernelExpectation | KernelSelection) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.byte_text import bytes_text
-from eatss.expected_run import ExpectedRun
+from eatss.expected_run import ExpectedRun, why_unknown
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
@@ -81,7 +81,7 @@ def _program_verdict(selection: Selection) -> Text:
     if options is None:
         return Text(f"expected: {chosen}")
     if not selection.kernels:
-        return Text(f"PPCG makes no kernel of this program: {chosen} expected")
+        return Text(f"PPCG makes no kernel of this program; expected: {chosen}")
     if selection.keeps_default:
         return Text(f"PPCG's default stands, nothing is expected to beat it surely: {chosen}")
     flags = f"--max-shared-memory={options.max_shared_memory}"
@@ -94,9 +94,7 @@ def _program_verdict(selection: Selection) -> Text:
 
 def _amounts(run: ExpectedRun | None, kernels: Sequence[Prediction | None]) -> str:
     """Return what a program takes, or why that is not known."""
-    if run is not None:
-        return run.amounts
-    return "does not launch" if None in kernels else "unknown, instances on the host not counted"
+    return why_unknown(kernels) if run is None else run.amounts
 
 
 def _kernel(

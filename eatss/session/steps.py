@@ -102,7 +102,9 @@ def select_for(
         warnings=program.doubts,
         sizes=program.sizes,
         host_time_s=host_time_s(program.host_instances) if on_host else 0.0,
-        least_time_s=least_time_s(program.facts, program.host_bytes, profile),
+        least_time_s=least_time_s(
+            program.facts, program.host_bytes, profile, tf32=options.tf32 != "off"
+        ),
     )
     notes = _amount_notes(program, selection, profile)
     if options.target == "ppcg" and options.model == "prediction":
@@ -116,7 +118,9 @@ def _amount_notes(
     program: AnalysedProgram, found: Selection | ProgramExpectation, profile: GpuProfile
 ) -> tuple[Diagnostic, ...]:
     """Return what is said of arrays that a card has no room for, and of far predictions."""
-    kernels = [(one.name, one.predicted) for one in found.kernels if one.predicted is not None]
+    kernels = [
+        (one.statements, one.predicted) for one in found.kernels if one.predicted is not None
+    ]
     span = next((scop.scop.span for scop in program.scops), None)
     run, taken = found.expected, program.array_bytes
     notes = [] if run is None else [far_from_roofline(run, kernels, found.gpu, span)]
@@ -132,9 +136,10 @@ def _too_large(
         code="EATSS-M026",
         severity=Severity.WARNING,
         message=f"the arrays take {bytes_text(taken)} {sizes_text(found.sizes)}, and "
-        f"{profile.name} has {bytes_text(profile.memory_bytes)} of memory",
+        f"{profile.name} has {bytes_text(profile.memory_bytes)} of memory; the prediction assumes "
+        "that the arrays fit in it",
         span=span,
-        hint="give smaller sizes with -D or --param: what is expected is of a run that fits",
+        hint=f"give smaller sizes{' with -D or --param' if found.sizes else ' in the source'}",
     )
 
 
@@ -237,7 +242,8 @@ def _expect_cuda(
             if name == kernel.name and wish.blocks > 1 and kernel.shared_sum != wish
         ),
     )
-    return _expectation(program, profile, found, target="cuda", warnings=warnings)
+    tf32 = selection.options.tf32 != "off"
+    return _expectation(program, profile, found, target="cuda", warnings=warnings, tf32=tf32)
 
 
 def _expectation(
@@ -248,6 +254,7 @@ def _expectation(
     options: PpcgOptions | None = None,
     target: TargetName = "ppcg",
     warnings: tuple[Diagnostic, ...] = (),
+    tf32: bool = False,
 ) -> ProgramExpectation:
     from eatss.model.expectation import ProgramExpectation  # noqa: PLC0415 - select needs none
 
@@ -264,7 +271,7 @@ def _expectation(
         sizes=program.sizes,
         host_statements=program.host_statements if target == "ppcg" else (),
         host_time_s=host_time_s(program.host_instances) if target == "ppcg" else 0.0,
-        least_time_s=least_time_s(program.facts, program.host_bytes, profile),
+        least_time_s=least_time_s(program.facts, program.host_bytes, profile, tf32=tf32),
     )
     return replace(found, warnings=found.warnings + _amount_notes(program, found, profile))
 

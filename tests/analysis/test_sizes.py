@@ -59,7 +59,7 @@ void triangle(int n, double a[2 * n][n]) {
 @pytest.mark.parametrize("target", get_args(TargetName))
 def test_open_sizes_are_said_to_be_assumed_with_units_that_people_read(target: TargetName) -> None:
     found = eatss.predict(COPIES, gpu="h200", target=target)
-    said = "at b=n=m=64 assumed, --param b=…"  # 16 GiB
+    said = "at b=n=m=64 assumed, --param b=… --param n=… --param m=…"  # 16 GiB
     assert said in repr(found)
     text = render_expectation(found, "table")
     assert said in text

@@ -98,7 +98,8 @@ def test_what_runs_in_one_thread_has_a_prediction_and_counts() -> None:
 def test_a_prediction_far_from_the_roofline_is_told_with_what_bounds_it() -> None:
     (note,) = _select(RECURRENCE).warnings
     assert (note.code, note.severity) == ("EATSS-M025", Severity.NOTE)
-    assert "bound by latency" in note.message
+    assert "in the kernel of S1, bound by latency" in note.message
+    assert "each step waits for the one before" in (note.hint or "")
     assert re.search(r"times the least time of this work on h200 \([\d.]+ µs\)", note.message)
     with pytest.warns(eatss.EatssWarning, match="times the least time"):
         (again,) = eatss.predict(RECURRENCE, gpu="h200", target="cuda").warnings
@@ -116,6 +117,18 @@ def test_code_and_callables_tell_what_is_expected_and_where_it_is_far() -> None:
     assert re.search(r"ms, .* at the sizes in the source; \d+ times the least time of this", line)
     assert f"expected: {run}" in repr(program)
     assert f"expected: {run}" in render(*jit_parts(function))
+
+
+def test_the_hint_of_a_far_prediction_is_of_its_cause() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eatss.EatssWarning)
+        on_host = eatss.select(_sum(SUMS["form"]), gpu="h200").warnings
+        launches = eatss.select(KERNELS / "durbin.c", gpu="h200", target="cuda").warnings
+    (note,) = [one for one in on_host if one.code == "EATSS-M025"]
+    assert re.match(r"at least [\d.]+ ms are expected, at least \d+ times the least", note.message)
+    assert "'--target cuda' leaves nothing on the host" in (note.hint or "")
+    (note,) = [one for one in launches if one.code == "EATSS-M025"]
+    assert "each launch has little work" in (note.hint or "")
 
 
 @pytest.mark.parametrize("target", ["ppcg", "cuda"])
@@ -181,3 +194,14 @@ def test_no_run_takes_less_than_its_work_or_far_more_without_a_word(
     assert run is not None
     assert run.time_s >= run.least_time_s > 0
     assert ("EATSS-M025" in {one.code for one in selection.warnings}) == run.is_far
+
+
+def test_floats_on_tensor_cores_take_no_less_than_their_work() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eatss.EatssWarning)
+        found = eatss.select(
+            KERNELS / "gemm.c", gpu="h200", target="cuda", dtype="float", tf32="on"
+        )
+    run = found.expected
+    assert run is not None
+    assert run.time_s >= run.least_time_s > 0
