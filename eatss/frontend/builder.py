@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -69,6 +69,13 @@ class StatementReader:
         self._ppcg_name = ""
         self._too_deep = False
         self._exits: list[Exits | None] = []
+
+    def set_before(self, numbers: Mapping[Variable, tuple[Node, int]], domain: isl.Set) -> None:
+        """Let the region itself set scalars to the numbers that statements before it set."""
+        for node, number in numbers.values():
+            place = node if node.kind is NodeKind.VARIABLE else node.children[0]
+            frame = Frame(loops=(), positions=(-1,), domain=domain)
+            self._assign(node, place, Store(value=None, operator="", number=number), frame)
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""

@@ -243,7 +243,10 @@ def _read_region(
     surroundings = Surroundings(placed, types)
     reader = StatementReader(symbols, affine, reporter)
     reader.scalars.follow(nodes)
-    reader.scalars.start(surroundings.before, surroundings.addressed)
+    numbers = reader.scalars.start(
+        surroundings.before, lambda one: is_dead_after(one, placed, surroundings, types)
+    )
+    reader.set_before(numbers, facts.intersect(fixed))
     reader.read_all(nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
     affine.scalars.clear()  # they hold only where their counters do
     warn_of_assumptions(affine, reporter)
@@ -252,6 +255,8 @@ def _read_region(
     check_counters(symbols, surroundings, reporter)
     check_sizes(symbols, surroundings, reporter)
     keep_live(symbols, placed.following, types)
+    for variable in numbers:
+        variable.is_local = True  # the region sets it, and nothing behind reads it
     conditions = affine.conditions()
     for one in conditions:
         facts = facts.intersect(one.sizes)
@@ -276,6 +281,7 @@ def _read_region(
         if variable.unique_name in affine.ranges.used_parameters
     )
     killed = reader.ppcg.killed | killed_after(placed, symbols, types)
+    accessed = [array.variable for array in arrays]
     reading = RegionReading(
         file=source.file,
         function=placed.function.spelling,
@@ -289,7 +295,7 @@ def _read_region(
         size_macros=_size_macros(nodes, reporter),
         function_parameters=function_parameters(placed.function, types),
         whole_function=is_whole_function(
-            placed, symbols, types, frozenset(array.variable for array in arrays)
+            placed, symbols, types, frozenset(v for v in accessed if not v.is_local)
         ),
         ppcg_killed=killed,
         ppcg_counters=tuple(sorted(v.name for v in reader.ppcg.counters - killed)),

@@ -17,13 +17,11 @@ Values of types that may wrap are known only where they provably do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import islpy as isl
 
-from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.loops import Header, LoopReader
@@ -103,23 +101,32 @@ class ScalarValues:
                 if self._written(node) in self._followed:
                     self._add(node.children)
 
-    def start(self, before: Sequence[Node], addressed: Sequence[tuple[Any, bool]]) -> None:
-        """Note the numbers that statements just before the region set scalars to."""
+    def start(
+        self, before: Sequence[Node], is_dead: Callable[[Variable], bool]
+    ) -> dict[Variable, tuple[Node, int]]:
+        """Note the numbers that statements just before the region set scalars to; return them.
+
+        Args:
+            before: the statements.
+            is_dead: whether nothing but the region reads a scalar after them.
+        """
         everywhere = isl.Set.universe(isl.Space.params_alloc(self._algebra.context, 0))
+        found: dict[Variable, tuple[Node, int]] = {}
         for statement in before:
             if any(node.kind in _JUMPS for node in statement.preorder()):
                 self._values.clear()
             is_list = statement.kind is NodeKind.DECLARATIONS
             for node in statement.children if is_list else [statement]:
-                variable, value = self._written(node), None
+                variable, number = self._written(node), None
                 if variable is None or len(self._all_written(node)) > 1:
                     self.forget(node)
                     continue
-                if not any(variable.declaration == other for other, _ in addressed):
-                    value = self.after(node, everywhere)
-                is_number = value is not None and self._algebra.constant_of(value) is not None
-                kept = is_number and not clang.outlives_function(variable.declaration)
-                self._put(variable, value if kept else None)
+                value = self.after(node, everywhere) if is_dead(variable) else None
+                number = None if value is None else self._algebra.constant_of(value)
+                self._put(variable, None if number is None else value)
+                if number is not None:
+                    found[variable] = node, number
+        return {variable: found[variable] for variable in found.keys() & self._values.keys()}
 
     def _add(self, nodes: Iterable[Node]) -> None:
         for node in nodes:

@@ -182,3 +182,14 @@ def test_a_number_set_just_before_the_region_is_known(before: str, is_known: boo
     else:
         with pytest.raises(InputError):
             parse_source(text)
+
+
+def test_a_region_sets_the_scalar_whose_number_it_knows(only: Only) -> None:
+    loop = "#pragma scop\ndo { a[i] = i; i++; } while (i < n);\nout[0] = i;\n#pragma endscop\n"
+    scop = only(f"void f(int n, int a[n], int out[1]) {{\nint i = 0;\n{loop}}}\n")
+    assert [array.name for array in scop.arrays if not array.is_local] == ["a", "out"]
+    first = scop.statements[0]
+    assert (first.text, first.write.array, first.loops) == ("int i = 0;", "i_value", ())
+    assert scop.whole_function
+    with pytest.raises(InputError, match="'i' has no value before that is known"):
+        parse_source(f"int f(int n, int a[n], int out[1]) {{\nint i = 0;\n{loop}return i;\n}}\n")
