@@ -166,8 +166,8 @@ class StatementReader:
             Code.LOOP_FORM if node.op else Code.WHILE_LOOP,
             node,
             f"condition {self._reporter.quoted(test)} of a {name} loop {why}",
-            "set a scalar before, change it by a constant in each round, and compare it with an "
-            "affine bound",
+            "set a scalar in the region before, change it by a constant in each round, and compare "
+            "it with an affine bound",
         )
 
     def _is_endless(self, node: Node, tests: Sequence[Node], name: str) -> bool:
@@ -182,6 +182,8 @@ class StatementReader:
 
     def _refused_loop(self, node: Node, frame: Frame) -> None:
         self.scalars.forget(node)
+        if node.kind is not NodeKind.FOR:
+            self.scalars.suppose(node)
         self._inside_refused(node, frame)
         self.scalars.forget(node)
 
@@ -599,6 +601,8 @@ class StatementReader:
             node.kind,
             (Code.UNSUPPORTED, "statement without effect", "remove it"),
         )
+        if node.kind is NodeKind.GOTO and clang.goes_back(node.cursor):
+            message = "goto that goes back"
         if node.kind is NodeKind.BINARY and node.op == ",":
             code, message, hint = (
                 Code.SEVERAL_EFFECTS,

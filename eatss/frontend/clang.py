@@ -176,6 +176,15 @@ def member_of(reference: Any) -> Member | None:
     return Member.of(reference.referenced, cursor.referenced, arrow)
 
 
+def goes_back(goto: Any) -> bool:
+    """Return whether a ``goto`` goes to a label that stands before it."""
+    return any(
+        label.referenced.extent.start.offset < goto.extent.start.offset
+        for label in children(goto)
+        if label.kind is CursorKind.LABEL_REF and label.referenced is not None
+    )
+
+
 def owner_of_member(reference: Any) -> str:
     """Return what has a member that is none of :func:`member_of`, in words."""
     if reference.type.is_volatile_qualified():

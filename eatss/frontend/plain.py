@@ -164,6 +164,8 @@ class _Rewriter:
     def _loop(self, node: Node) -> list[Node]:
         first: list[Node] = []
         last: list[Node] = []
+        if node.kind is not NodeKind.FOR and _runs_at_most_once(node):
+            return self.statements(node.children[0]) if node.kind is NodeKind.DO else []
         if node.kind is NodeKind.FOR and self._complete(node):
             self._leading_breaks(node, 1, 3)
             first, node = self._header(node)
@@ -174,9 +176,19 @@ class _Rewriter:
             node.children = [*reversed(node.children), self._empty(node)]
         if node.kind is not NodeKind.FOR:
             last = self._steps_of_condition(node, is_seen=not _declares(first, node.children[0]))
+        self._compare(node)
         at = 1 if node.kind is not NodeKind.FOR else -1
         node.children[at] = self._one(node.children[at])
         return [*first, node, *last]
+
+    def _compare(self, loop: Node) -> None:
+        """Make ``i != 0`` of a condition ``i``."""
+        at = int(loop.kind is NodeKind.FOR)
+        test = loop.children[at]
+        if len(loop.children) > 2 and test.kind is NodeKind.NAME and test.type.is_integer:
+            sides = [test, self._number(test, 0)]
+            loop.children[at] = replace(test, kind=NodeKind.BINARY, op="!=", children=sides)
+            loop.children[at].name, loop.children[at].declaration = "", None
 
     def _empty(self, place: Node) -> Node:
         return Node(NodeKind.EMPTY, place.cursor, self._types.none)
@@ -290,6 +302,13 @@ class _Kept:
             if len(own) == 1 and not any(_names(one, name) for one in (*starts[at + 1 :], *later)):
                 return cls(start, own[0])
         return None
+
+
+def _runs_at_most_once(loop: Node) -> bool:
+    """Return whether a loop is ``while (0) …`` or ``do … while (0);``, which nothing leaves."""
+    body, test = loop.children if loop.kind is NodeKind.DO else reversed(loop.children)
+    jumps = frozenset({NodeKind.BREAK, NodeKind.CONTINUE, NodeKind.LABEL})
+    return test.kind is NodeKind.INT and test.value == 0 and not leaves(body, jumps)
 
 
 def _set_by(start: Node) -> Node | None:

@@ -301,9 +301,30 @@ class ScalarValues:
                 )
         for variable in tested:
             if variable in before:
-                return f"does not end by counts: not all rounds add the same to '{variable.name}'"
+                return self._why_no_count(variable, loop)
             return f"does not end by counts: '{variable.name}' has no value before that is known"
         return "names nothing that the loop changes"
+
+    def _why_no_count(self, variable: Variable, loop: Node) -> str:
+        """Return why a loop does not count a scalar of its condition."""
+        condition, body, _ = loop.children
+        if variable in self._all_written(condition):
+            return f"changes '{variable.name}', and rounds or the loop may be left"
+        if leaves(body, _SKIPS):
+            return (
+                f"does not end by counts: rounds may be left before they change '{variable.name}'"
+            )
+        writes = [part for part in body.preorder() if self._written(part) is variable]
+        if len(writes) == 1 and writes[0].kind is NodeKind.ASSIGN:
+            text = self._quoted(writes[0])
+            return f"does not end by counts: {text} does not add a constant to '{variable.name}'"
+        return f"does not end by counts: not all rounds add the same to '{variable.name}'"
+
+    def suppose(self, loop: Node) -> None:
+        """Take what the rounds of a refused loop set for known, so that only the loop is told."""
+        for variable in self._all_written(loop) & self._followed:
+            name = self._symbols.names.free(variable.name, self._affine.active.values())
+            self._put(variable, Poly.unknown(f"{name} {_ITSELF}"))
 
     def enter(self, header: Header, outer: isl.Set) -> Rounds:
         """Come to a loop: what its rounds set is not known in its header."""
