@@ -17,7 +17,7 @@ class ProgramSize:
 
 
 def sizes_text(sizes: Sequence[ProgramSize]) -> str:
-    """Return the sizes that a prediction is for, ``at T=20, n=m=4096 assumed, --param n=… --param m=…``."""
+    """Return the sizes that a prediction is for, ``at T=20, n=4096 assumed, --param n=…``."""
     if not sizes:
         return "at the sizes in the source"
     given = [one for one in sizes if not one.assumed]

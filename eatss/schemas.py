@@ -43,7 +43,8 @@ PUBLISHED: Mapping[str, Published] = {
     "select": Published("eatss.model.selection:Selection", "eatss select --format json"),
     "predict": Published("eatss.model.expectation:ProgramExpectation", "eatss predict"),
     "inspect": Published("eatss.report.inspection:Inspection", "eatss inspect --format json"),
-    "plan": Published("eatss.program.plan:Program", "eatss codegen: plan.json, --format json"),
+    "codegen": Published("eatss.report.program:PrintedPlan", "eatss codegen --format json"),
+    "plan": Published("eatss.program.plan:Program", "eatss codegen, as plan.json of a folder"),
     "recipe": Published("eatss.recipe.recipe:Recipe", "eatss codegen --save-recipe"),
     "verify": Published("eatss.verify.result:Verifications", "eatss verify --format json"),
     "measure": Published(

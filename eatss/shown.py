@@ -82,7 +82,10 @@ def figure(value: float | None, unit: str, factor: float = 1.0) -> str:
 
 def time_text(seconds: float | None) -> str:
     """Return a time in the unit that suits, ``54.90 µs``; ``-`` for none."""
-    return _amount(seconds, (("h", 3600.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)))
+    return _amount(
+        seconds,
+        (("h", 3600.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9), ("ps", 1e-12)),
+    )
 
 
 def energy_text(joules: float | None) -> str:

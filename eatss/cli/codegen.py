@@ -121,7 +121,8 @@ def codegen(
     nvcc: Annotated[str | None, nvcc_option(rich_help_panel="Output")] = None,
     force: Force = False,
     output: Annotated[
-        TableOrJson, of_output("--format", "-f", help="What to print; json: the plan.")
+        TableOrJson,
+        of_output("--format", "-f", help="What to print; json: the plan, and what is expected."),
     ] = "table",
     choosing: SelectKeywords,
     reading: ReadingKeywords,
@@ -170,7 +171,7 @@ def codegen(
         write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
     resources = _compiled(result, profile, diagnostics, nvcc) if compiles else None
     files = () if directory is None else write_kept(result, file, how, directory, force=force)
-    typer.echo(render_program(result, output, resources), nl=False)
+    typer.echo(render_program(result, output, resources, found.warnings), nl=False)
     if directory is not None and output == "table":
         say(files_text(result, files, str(directory)), nl=False)
 

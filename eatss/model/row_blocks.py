@@ -203,6 +203,7 @@ def _in_one(
     for name in others:
         own = _expected(selections[name])
         nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
-        note = f"its blocks are those of {first}, which take rows through both"
+        which = "both" if len(others) == 1 else "all of them"
+        note = f"its blocks are those of {first}, which take rows through {which}"
         found[name] = replace(selections[name], predicted=nothing, note=note)
     return found

@@ -84,7 +84,11 @@ def load_program(directory: Path) -> Program:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         place = (error.filename if isinstance(error, OSError) else None) or path
         raise input_error(
-            "EATSS-V002", f"'{place}' cannot be read: {reason}", hint="generate the program again"
+            "EATSS-V002",
+            f"'{place}' cannot be read: {reason}",
+            hint="name the folder that 'eatss codegen -o' wrote"
+            if isinstance(error, OSError)
+            else "generate the program again",
         ) from None
     program = program_from_dict(document, text)
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.byte_text import bytes_text
-from eatss.codec import encode
+from eatss.codec import JsonForm
+from eatss.diagnostics import Diagnostic
+from eatss.documents import json_text
 from eatss.program import (
     HostLoop,
     HostStep,
@@ -21,23 +23,40 @@ from eatss.program import (
     Launch,
     Program,
 )
-from eatss.program.plan_json import PLAN
 from eatss.report.render import render
 
 if TYPE_CHECKING:
     from eatss.verify.ptxas import KernelResources
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedPlan(Program):
+    """A launch plan, what a run is expected to take, and what was said of the source.
+
+    Attributes:
+        expected: What a run is expected to take on the card, and at which sizes; ``None`` where
+            nothing was predicted.
+        warnings: What was said of the source and of the sizes.
+    """
+
+    json_layout = JsonForm(apart=("text",))
+
+    warnings: tuple[Diagnostic, ...] = ()
+
+
 def render_program(
-    program: Program, output: str, resources: Sequence[KernelResources] | None = None
+    program: Program,
+    output: str,
+    resources: Sequence[KernelResources] | None = None,
+    warnings: tuple[Diagnostic, ...] = (),
 ) -> str:
-    """Return a program as ``table`` or ``json`` (its launch plan, and what is expected of it).
+    """Return a program as ``table`` or ``json`` (a :class:`PrintedPlan`).
 
     ``resources`` are what the CUDA compiler reports of its kernels, if it was asked.
     """
     if output == "json":
-        expected = None if program.expected is None else encode(program.expected)
-        return json.dumps({**PLAN.to_dict(program), "expected": expected}, indent=2) + "\n"
+        plan = {one.name: getattr(program, one.name) for one in fields(program)}
+        return json_text(PrintedPlan(**plan, warnings=warnings))
     return program_table(program, resources)
 
 

@@ -68,9 +68,9 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
     for chain in _chains(region):
         if chain.steps >= _STEPS and chain.steps * _STEP >= _SHARE * everything:
             yield from _of_chain(region, chain)
-    for statement, loop in _sums_across_rows(region):
+    for statement, loop, operator in _sums_across_rows(region):
         if _instances(region.scop, [statement.name]) >= max(_STEPS, _SHARE * everything):
-            yield from _of_rows(region.scop, statement, loop)
+            yield from _of_rows(region.scop, statement, loop, operator)
     for launches, names in _on_host(region):
         if launches * _LAUNCH >= _SHARE * everything:
             yield from _of_host(region, names)
@@ -107,22 +107,23 @@ def _chains(region: AnalysedScop) -> Iterator[_Chain]:
                 )
 
 
-def _sums_across_rows(region: AnalysedScop) -> Iterator[tuple[Statement, str]]:
-    """Yield sums over several loops, and the outermost of these, which is spread over threads."""
+def _sums_across_rows(region: AnalysedScop) -> Iterator[tuple[Statement, str, str]]:
+    """Yield sums over several loops, the outermost, which threads share, and the operator."""
     for fact in region.facts:
-        several = {one.statement for one in fact.reductions if len(one.loops) > 1}
+        several = {one.statement: one.operator for one in fact.reductions if len(one.loops) > 1}
         if fact.parallel_loops or not several:
             continue
         pieces = pieces_of(region.scheduled, NameTable())
         piece = next(one for one in pieces if one.kernel.statements == fact.statements)
         for run in serial_runs(piece, sums_of(piece, region.scop)):
-            if run.sum_loop is not None and several.issuperset(run.statements):
+            if run.sum_loop is not None and several.keys() >= {*run.statements}:
                 (statement,) = map(region.scop.statement, run.statements)
-                yield statement, statement.loops[len(fact.host_loops)]
+                yield statement, statement.loops[len(fact.host_loops)], several[statement.name]
 
 
-def _of_rows(scop: Scop, statement: Statement, loop: str) -> Iterator[SlowLoop]:
+def _of_rows(scop: Scop, statement: Statement, loop: str, operator: str) -> Iterator[SlowLoop]:
     """Yield the loop of a sum whose iterations read rows of a matrix, one after another."""
+    verb = "sum" if operator == "+" else "combine"
     for access in statement.reads:
         array = scop.array(access.array)
         form = affine_form(output_affs(access.relation)[-1]) if array.n_dims > 1 else None
@@ -132,12 +133,12 @@ def _of_rows(scop: Scop, statement: Statement, loop: str) -> Iterator[SlowLoop]:
             yield SlowLoop(
                 kernel=statement.name,
                 loop=loop,
-                effect="goes to threads that read far apart",
+                effect="runs slowly",
                 array=array.source_name or array.name,
-                dependence=f"its elements lie side by side along {inner[-1]}",
+                dependence=f"threads along {loop} read {access.text} a whole row apart",
                 spans=(access.span,),
-                rewrite=f"combine along {inner[-1]} first, in an array that has an element for "
-                f"each {loop}, and its elements then",
+                rewrite=f"{verb} over {inner[-1]} first into an array with one element "
+                f"per {loop}, then {verb} that array",
                 statements=(statement.name,),
             )
             return

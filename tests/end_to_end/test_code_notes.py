@@ -55,14 +55,14 @@ SLOW = {
     "sum over rows": (
         SQUARE,
         FORM,
-        "the loop i of S1 goes to threads that read far apart because of 'A'",
-        "combine along j first, in an array that has an element for each i, and its elements then",
+        "threads along i read A[i][j] a whole row apart",
+        "sum over j first into an array with one element per i, then sum that array",
     ),
     "maximum over rows": (
         SQUARE,
         MAXIMUM.replace("y[0] > A[i][j] ? y[0] : A[i][j]", "fmax(y[0], A[i][j])"),
-        "the loop i of S1 goes to threads that read far apart because of 'A'",
-        "combine along j first",
+        "threads along i read A[i][j] a whole row apart",
+        "combine over j first",
     ),
     "sum in the wrong order": (SQUARE, BACK, "runs in one thread because of 'x'", "let j run"),
     "global scalar": (SQUARE, ROWS, "runs on the host, launch by launch,", "declare 'most' inside"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
 import eatss
@@ -94,7 +95,9 @@ def test_json_on_stdout_is_the_launch_plan(tmp_path: Path) -> None:
     plan = json.loads((tmp_path / "plan.json").read_text())
     del plan["checksums"]
     printed = json.loads(done.stdout)
+    assert not list(Draft202012Validator(eatss.schema("codegen")).iter_errors(printed))
     expected = printed.pop("expected")
+    assert printed.pop("warnings") == []
     assert printed == plan
     assert expected["time_s"] > expected["least_time_s"] > 0
     assert expected["sizes"][0] == {"name": "NI", "value": 4000, "assumed": False}
