@@ -11,7 +11,7 @@ from rich.text import Text
 from eatss.documents import json_text
 from eatss.report.render import render
 from eatss.verify import SizeResult, Verification
-from eatss.verify.plain_text import coverage_text, error_text, remarks, size_text
+from eatss.verify.plain_text import coverage_text, error_text, remarks, size_text, verdict
 from eatss.verify.result import OF_THE_WHOLE, Verifications
 
 
@@ -48,7 +48,8 @@ def verification_parts(verification: Verification) -> list[RenderableType]:
         if note:
             parts.append(Text(f"  {result.launcher} at {size_text(result)}: {note}"))
     if verification.coverage is not None:
-        parts += [Text(f"  {line}", style="dim") for line in coverage_text(verification.coverage)]
+        lines = coverage_text(verification.coverage, verification.results)
+        parts += [Text(f"  {line}", style="dim") for line in lines]
     return [*parts, foot]
 
 
@@ -63,8 +64,8 @@ def _table(results: Sequence[SizeResult]) -> Table:
         table.add_row(
             result.launcher,
             size_text(result),
-            str(result.compared or "-"),
+            f"{result.compared:,}" if result.compared else "-",
             error_text(result),
-            Text(result.status, style="red" if result.failed else "green"),
+            Text(verdict(result), style="red" if result.failed else "green"),
         )
     return table

@@ -130,7 +130,13 @@ class Conditions:
         )
 
     def reached(
-        self, number: int, way: bool, sizes: Mapping[str, int], shifted: frozenset[str]
+        self,
+        number: int,
+        way: bool,
+        sizes: Mapping[str, int],
+        shifted: frozenset[str],
+        *,
+        alone: bool = False,
     ) -> Reached:
         """Tell whether a run comes to one way out of a branch.
 
@@ -139,18 +145,24 @@ class Conditions:
             way: what has to hold there.
             sizes: those of the run.
             shifted: the arrays that start where only single elements can be moved.
+            alone: the conditions that it stands behind are taken to hold.
         """
-        key = (number, way, tuple(sizes.values()), shifted)
+        key = (number, way, tuple(sizes.values()), shifted, alone)
         if key not in self._known:
-            self._known[key] = self._reached(number, way, sizes, shifted)
+            groups = self._groups(number, way, alone)
+            self._known[key] = self._all_reached(groups, number, sizes, shifted)
         return self._known[key]
 
-    def _reached(
-        self, number: int, way: bool, sizes: Mapping[str, int], shifted: frozenset[str]
+    def _all_reached(
+        self,
+        groups: Sequence[Sequence[_Part]],
+        number: int,
+        sizes: Mapping[str, int],
+        shifted: frozenset[str],
     ) -> Reached:
         function = self._branches[number].function
         worst: Reached = "surely"
-        for group in self._groups(number, way):
+        for group in groups:
             key = (function, tuple(sizes.values()), shifted, *group)
             if key not in self._known:  # places stand behind the same conditions
                 flags = {name for part in group for name in _names(part.tree) if "aligned_" in name}
@@ -169,9 +181,10 @@ class Conditions:
             worst = found if found == "perhaps" else worst
         return worst
 
-    def _groups_of(self, number: int, way: bool) -> list[list[_Part]]:
+    def _groups_of(self, number: int, way: bool, alone: bool) -> list[list[_Part]]:
         """Return what has to hold for a branch to go a way, in groups that share no counter."""
-        path = dict.fromkeys((*self._branches[number].inside, (number, way)))
+        before = () if alone else self._branches[number].inside
+        path = dict.fromkeys((*before, (number, way)))
         return _connected([part for condition in path for part in self._parts(*condition)])
 
     def _parts_of(self, number: int, way: bool) -> tuple[_Part, ...]:

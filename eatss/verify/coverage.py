@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
@@ -60,9 +58,8 @@ def coverage_of(
     further: Further,
     branches: Sequence[Branch],
     kernels: Sequence[str],
-    sizes: Sequence[str],
     counts: Counts | None,
-    unaffordable: Set[tuple[int, bool]] = frozenset(),
+    reachable: Set[tuple[int, bool]] = frozenset(),
 ) -> Coverage:
     """Put together what runs, told one by one and not, have covered."""
     compared = [result for result in results if result.compared]
@@ -74,9 +71,7 @@ def coverage_of(
         accepted=further.accepted,
         kernels=None if counts is None else _kernels(branches, kernels, counts),
         branches=None if counts is None else sum(one.kind != "part" for one in branches),
-        untaken=()
-        if counts is None
-        else _untaken(branches, frozenset(kernels), frozenset(sizes), counts, unaffordable),
+        untaken=() if counts is None else _untaken(branches, frozenset(kernels), counts, reachable),
     )
 
 
@@ -116,40 +111,12 @@ def _kernels(
     return tuple(found)
 
 
-def is_of_sizes(condition: str, sizes: frozenset[str]) -> bool:
-    """Tell whether a condition can be made to hold by sizes: it compares sums with these, or flags.
-
-    What compares counters with each other may hold nowhere: bounds of triangles.
-    """
-    for part in condition.split(" && "):
-        words = part.split(" ")
-        is_sum = all(re.fullmatch(r"\w+|[+*]|<|<=|>|>=|==", word) for word in words)
-        is_flag = len(words) == 1 and words[0] == "plain"
-        is_round = words[0].startswith("stage") and words[1:2] == ["=="]
-        if not is_round and not is_flag and not (is_sum and sizes.intersection(words)):
-            return False
-    return True
-
-
-def _same(branch: Branch) -> tuple[str, str]:
-    """Return what a place is known by: those of a kernel that ask for the same are one.
-
-    A loop asks in all of its versions which buffer comes next, and whether there is another tile:
-    if it has come round in one, it has been in its steady state.
-    """
-    return branch.function, branch.condition
-
-
 def _untaken(
     branches: Sequence[Branch],
     kernels: frozenset[str],
-    sizes: frozenset[str],
     counts: Counts,
-    unaffordable: Set[tuple[int, bool]],
+    reachable: Set[tuple[int, bool]],
 ) -> tuple[Untaken, ...]:
-    ran: Counter[tuple[tuple[str, str], bool]] = Counter()
-    for branch, (false, true, _, _) in zip(branches, counts.branches, strict=True):
-        ran.update({(_same(branch), False): false, (_same(branch), True): true})
     found: list[Untaken] = []
     for number, branch in enumerate(branches):
         false, true = counts.branches[number][:2]
@@ -158,17 +125,14 @@ def _untaken(
         never: Literal["true", "false", "reached"] = (
             "reached" if not (false or true) else "false" if true else "true"
         )
-        is_alone = is_of_sizes(branch.condition, sizes) and any(
-            not ran[_same(branch), way] for way in branch.ways
-        )
-        is_unaffordable = any((number, way) in unaffordable for way in branch.ways)
+        is_reachable = any((number, way) in reachable for way in branch.ways)
         found.append(
             Untaken(
                 function=branch.function,
                 line=branch.line,
                 condition=branch.condition,
                 never=never,
-                unrun=branch.function in kernels and (is_alone or is_unaffordable),
+                unrun=branch.function in kernels and is_reachable,
             )
         )
     return tuple(found)

@@ -65,8 +65,10 @@ def _least(conditions: Sequence[str], names: Collection[str]) -> dict[str, int]:
     parts = [part.split(" ") for part in " && ".join(conditions).split(" && ")]
     beyond = {part[2] for part in parts if len(part) == 3 and part[1] == "<"} - set(names)
     found: dict[str, int] = {}
-    for words in parts:
-        if len(words) >= 3 and words[-1] in names and words[-2] in ("<", "<="):
+    for part in parts:
+        turned = part[0] in names and part[1:2] in (["=="], [">"], [">="])
+        words = [*part[2:], part[1].replace(">", "<"), part[0]] if turned else part
+        if len(words) >= 3 and words[-1] in names and words[-2] in ("<", "<=", "=="):
             steps = 2 if beyond.intersection(words[:-2]) else 1
             least = steps * (_sum(words[:-2]) or 0) + (words[-2] == "<")
             found[words[-1]] = max(found.get(words[-1], 1), least)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from eatss.program import Entry
 from eatss.supervisor import Refused
 from eatss.verify.coverage import Counts, Further
 from eatss.verify.result import Device, SizeResult
@@ -37,6 +38,15 @@ class Run:
     infinite: bool = False
     shifted: tuple[int, ...] = ()
     endless: int | None = None
+
+    def data(self, entry: Entry) -> str:
+        """Return what is special of its arguments, or nothing."""
+        names = [argument.name for argument in entry.arguments]
+        found = ["data of both signs"] if self.signed else []
+        found += ["infinite data"] if self.infinite else []
+        found += [] if self.endless is None else [f"{names[self.endless]} infinite"]
+        found += [f"{names[number]} starts one element later" for number in self.shifted]
+        return ", ".join(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +106,14 @@ class Compared:
 class Done:
     """All runs are done; ``counts`` is ``None`` on a card, where nothing counts.
 
-    ``unaffordable`` are ways out of branches, by number, that no run took, and to which sizes come
-    that are too much work.
+    ``reachable`` are ways out of branches, by number, that no run took, and to which conditions say
+    that some sizes come.
     """
 
     compile_time_s: float
     further: Further
     counts: Counts | None
-    unaffordable: tuple[tuple[int, bool], ...] = ()
+    reachable: tuple[tuple[int, bool], ...] = ()
 
 
 Event: TypeAlias = Entered | Compared | Done | Refused

@@ -34,8 +34,14 @@ def parse_sizes(texts: Sequence[str]) -> tuple[dict[str, int], ...] | None:
 
 
 def size_text(result: SizeResult) -> str:
-    """Return the sizes of a run, ``N=37 M=5``."""
-    return " ".join(f"{name}={value}" for name, value in result.sizes) or "fixed"
+    """Return the sizes of a run, ``N=37 M=5``, and what is special of its data."""
+    sizes = " ".join(f"{name}={value}" for name, value in result.sizes) or "fixed"
+    return ", ".join(filter(None, (sizes, result.data)))
+
+
+def verdict(result: SizeResult) -> str:
+    """Return the status of a run in words."""
+    return "refused, as it has to be" if result.refused else result.status
 
 
 def error_text(result: SizeResult) -> str:
@@ -49,26 +55,33 @@ def remarks(result: SizeResult) -> str:
     """Return what a reader should know of a run besides its verdict."""
     found = [result.message] if result.message else []
     if result.not_finite:
-        found.append(f"{result.not_finite} of {result.compared} elements are not finite")
+        found.append(f"{result.not_finite:,} of {result.compared:,} elements are not finite")
     if result.loose:
         found.append(
-            f"{result.loose} of {result.compared} elements within a bound above their size"
+            f"{result.loose:,} of {result.compared:,} elements within a bound above their size"
         )
     return "; ".join(found)
 
 
-def coverage_text(coverage: Coverage) -> list[str]:
-    """Return lines that say what was covered."""
-    sizes = "size" if coverage.runs == 1 else "sizes"
+def _counted(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"
+
+
+def coverage_text(coverage: Coverage, results: Sequence[SizeResult]) -> list[str]:
+    """Return lines that say what was covered, by runs that ``results`` lists and others."""
+    unlisted = coverage.runs - sum(result.compared > 0 for result in results)
     lines = [
-        f"compared: {coverage.elements} elements at {coverage.runs} {sizes}, "
-        f"{coverage.changed} of them changed by the original; "
-        f"{coverage.refusals} refusals, {coverage.accepted} empty sizes accepted"
+        f"compared: {_counted(coverage.elements, 'element', 'elements')} in "
+        f"{_counted(coverage.runs, 'run', 'runs')}"
+        + (f" ({unlisted:,} of them not listed)" if unlisted else "")
+        + f", {coverage.changed:,} of them changed by the original; "
+        f"{_counted(coverage.refusals, 'refusal', 'refusals')}, "
+        f"{_counted(coverage.accepted, 'empty size', 'empty sizes')} accepted"
     ]
     if coverage.kernels is None:
         return [*lines, "tiles and branches: not counted"]
     for kernel in coverage.kernels:
-        tiles = f"{kernel.full_tiles} full, {kernel.partial_tiles} partial"
+        tiles = f"{kernel.full_tiles:,} full, {kernel.partial_tiles:,} partial"
         lines.append(f"tiles of {kernel.kernel}: {'never ran' if kernel.idle else tiles}")
     untaken = coverage.untaken
     lines.append(
@@ -100,7 +113,7 @@ def verification_text(verification: Verification) -> str:
         + ("every bit has to be equal" if verification.bit_equal else "rounding is bounded")
     )
     if verification.coverage is not None:
-        lines += coverage_text(verification.coverage)
+        lines += coverage_text(verification.coverage, verification.results)
     return "\n".join((head, *(f"  {line}" for line in lines), f"  {time}")) + "\n"
 
 
@@ -108,8 +121,8 @@ def _row(result: SizeResult) -> tuple[str, str, str, str, str, str]:
     return (
         result.launcher,
         size_text(result),
-        result.status,
+        verdict(result),
         error_text(result),
-        str(result.compared or "-"),
+        f"{result.compared:,}" if result.compared else "-",
         remarks(result),
     )

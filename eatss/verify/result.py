@@ -64,7 +64,7 @@ class SizeResult:
     ``not_finite`` those of them that the original leaves infinite or not a number, ``loose`` those
     whose bound exceeds their own value, so that the comparison says little of them. ``changed``
     counts those that the original changed. ``refused`` tells that the entry refused to run, as it
-    has to.
+    has to. ``data`` says what is special of the arguments: where they start, signs, infinities.
     """
 
     launcher: str
@@ -78,6 +78,7 @@ class SizeResult:
     loose: int = 0
     changed: int = 0
     refused: bool = False
+    data: str = ""
     difference: Difference | None = None
     original_time_s: float = 0.0
     generated_time_s: float = 0.0

@@ -383,15 +383,13 @@ class _Report:
         kernels = [kernel.name for kernel in self.program.kernels]
         branches = instrumented_text(self.program)[1]
         done = self.done or Done(compile_time_s=0.0, further=Further(), counts=None)
-        sizes = [parameter.name for parameter in self.program.parameters]
         return coverage_of(
             self.results,
             done.further,
             branches,
             kernels,
-            sizes,
             done.counts,
-            frozenset(done.unaffordable),
+            frozenset(done.reachable),
         )
 
     @property
@@ -470,7 +468,11 @@ def _note(report: _Report, status: Status, what: str) -> None:
             hint=_other_sizes(run.sizes),
         )
     result = SizeResult(
-        launcher=entry.launcher, sizes=run.sizes, status=status, message=f"{entry.launcher} {what}"
+        launcher=entry.launcher,
+        sizes=run.sizes,
+        status=status,
+        message=f"{entry.launcher} {what}",
+        data=run.data(entry),
     )
     report.results.append(result)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice, permutations, product
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from random import Random
 
@@ -271,13 +271,16 @@ def _emptied(program: Program, sizes: dict[str, int], kept: str) -> dict[str, in
     return sizes
 
 
-def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
+def sizes_from(
+    program: Program, least: Mapping[str, int], *, affordable: bool = True
+) -> tuple[Mapping[str, int], ...]:
     """Choose sizes of which some are at least so large, and the others small, or a tile.
 
     They are as large, a little larger, the next multiple of what is moved at a time, two, three and
     six times so large: for loops over tiles, one before and one behind, and those loaded ahead. The
     others are a few elements, what is moved at a time, or almost a tile, of which a block uses all
-    threads: once one less, and once by what is moved at a time.
+    threads: once one less, and once by what is moved at a time. Those that are not ``affordable``
+    may need any memory and any number of threads.
     """
     fixed, free = fixed_parameters(program), _free(program)
     few = {p.name: 3 + k % 3 for k, p in enumerate(free)}
@@ -295,7 +298,7 @@ def sizes_from(program: Program, least: Mapping[str, int]) -> tuple[Mapping[str,
             if value > others.get(name, 0)
         }
         wanted.append({**others, **large, **fixed})
-    memory = _aimed_memory_bytes()
+    memory = _aimed_memory_bytes() if affordable else inf
     return tuple(_allowed(program, wanted, exchange=False, estimated=False, memory=memory))
 
 
@@ -397,9 +400,12 @@ def _allowed(
     *,
     exchange: bool = True,
     estimated: bool = True,
-    memory: int = MEMORY_LIMIT_BYTES,
+    memory: float = MEMORY_LIMIT_BYTES,
 ) -> list[dict[str, int]]:
-    """Return sizes that every entry accepts and that fit, each once; near ones for others."""
+    """Return sizes that every entry accepts and that fit, each once; near ones for others.
+
+    Where there is ``memory`` without end, all fit.
+    """
     chosen: dict[tuple[int, ...], dict[str, int]] = {}
     limits = _limits(program)
     for sizes in wanted:
@@ -407,7 +413,7 @@ def _allowed(
         near = _nearest_allowed(program, ordered) if exchange else ordered
         if near is None or any(broken_assumption(e, near) is not None for e in program.entries):
             continue
-        if _fits(program, near, estimated=estimated, memory=memory):
+        if memory == inf or _fits(program, near, estimated=estimated, memory=memory):
             chosen.setdefault(tuple(near.values()), near)
     return list(chosen.values())
 
@@ -427,7 +433,7 @@ def _fits(
     sizes: Mapping[str, int],
     *,
     estimated: bool = True,
-    memory: int = MEMORY_LIMIT_BYTES,
+    memory: float = MEMORY_LIMIT_BYTES,
 ) -> bool:
     """Tell whether a run at these sizes is within the limits.
 

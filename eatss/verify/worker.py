@@ -169,12 +169,13 @@ class _Worker:
                 list(pool.map(self._compile_ahead, self._job.runs))
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
         self._all_runs()
+        ended_early = self._failed and self._job.first_failure
         self._emit(
             Done(
                 compile_time_s=self._builder.compile_time_s,
                 further=self._further,
                 counts=self._counted(),
-                unaffordable=tuple(sorted(self._unaffordable.keys() & self._unrun())),
+                reachable=() if ended_early else tuple(self._reachable()),
             )
         )
 
@@ -297,6 +298,42 @@ class _Worker:
                 break
         return surely or (perhaps[:_MOST_TRIED] if every[-1] and not is_behind else [])
 
+    def _reachable(self) -> Iterator[_Way]:
+        """Yield ways to code that none ran, to which conditions say that some sizes come.
+
+        They need not be little work. Where conditions do not tell whether a place is come to, its
+        own has to hold at some sizes, and no other place of the kernel that asks for the same ran:
+        a loop asks in all of its versions which buffer is next, and whether there is another tile.
+        """
+        untaken = set(self._untaken())
+        ran = {
+            (self._branches[k].function, self._branches[k].condition, way)
+            for k in self._in_kernels
+            for way in (False, True)
+            if (k, way) not in untaken
+        }
+        for number, way in self._unrun():
+            branch = self._branches[number]
+            every = self._runs_of_any_price(number, way) if branch.kind != "part" else []
+            found = {self._reached(run, number, way) for run in every}
+            if "surely" in found or (
+                "perhaps" in found
+                and (branch.function, branch.condition, way) not in ran
+                and any(self._reached(run, number, way, alone=True) == "surely" for run in every)
+            ):
+                yield number, way
+
+    def _runs_of_any_price(self, number: int, way: bool) -> list[Run]:
+        """Return runs that may come to a place, however much work and memory they need."""
+        asks = self._conditions.asks_where_arrays_start(number)
+        return [
+            Run(entry=entry, sizes=tuple(sizes.items()), shifted=arrays)
+            for least in least_sizes(self._branches, number, way, self._names)
+            for sizes in sizes_from(self._program, least, affordable=False)
+            for entry, shifts in enumerate(self._shifts)
+            for arrays in (shifts if asks else ((),))
+        ]
+
     def _larger(self, least: _Sizes) -> list[_Sizes]:
         return [tuple(sizes.items()) for sizes in sizes_from(self._program, dict(least))]
 
@@ -398,13 +435,13 @@ class _Worker:
             if self._branches[k].kind != "part"
         )
 
-    def _reached(self, run: Run, number: int, way: bool) -> Reached:
-        """Tell whether a run takes a way."""
+    def _reached(self, run: Run, number: int, way: bool, *, alone: bool = False) -> Reached:
+        """Tell whether a run takes a way; ``alone``, whatever stands before it."""
         if self._branches[number].function not in self._launched(run.entry, run.sizes):
             return "never"
         arguments = self._program.entries[run.entry].arguments
         shifted = frozenset(arguments[argument].name for argument in run.shifted)
-        return self._conditions.reached(number, way, dict(run.sizes), shifted)
+        return self._conditions.reached(number, way, dict(run.sizes), shifted, alone=alone)
 
     def _kernels_of(self, entry: int, sizes: _Sizes) -> frozenset[str]:
         return launched_kernels(self._program.entries[entry], dict(sizes))
@@ -428,7 +465,9 @@ class _Worker:
 
     def _run(self, run: Run) -> SizeResult:
         entry = self._program.entries[run.entry]
-        blank = SizeResult(launcher=entry.launcher, sizes=run.sizes, status="ok")
+        blank = SizeResult(
+            launcher=entry.launcher, sizes=run.sizes, status="ok", data=run.data(entry)
+        )
         self._stage("compile", run)
         try:
             machine = self._machine(dict(run.sizes))
