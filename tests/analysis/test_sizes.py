@@ -138,6 +138,15 @@ def test_arrays_that_the_card_has_no_room_for_are_warned_of() -> None:
     assert "e+" not in text
 
 
+def test_a_program_of_fixed_sizes_is_told_to_give_smaller_ones_in_the_source() -> None:
+    source = "void f(double a[1048576][1048576]) {\n#pragma scop\n"
+    source += "for (int i = 0; i < 1048576; i++) a[i][0] = 0;\n#pragma endscop\n}\n"
+    with pytest.warns(eatss.EatssWarning):
+        found = eatss.predict(source, gpu="h200")
+    (note,) = [one for one in found.warnings if one.code == "EATSS-M026"]
+    assert note.hint == "give smaller sizes in the source"
+
+
 POINTER = """
 void scaled(int n, double *x, double y[n]) {
 #pragma scop
