@@ -123,7 +123,7 @@ def test_the_hint_of_a_far_prediction_is_of_its_cause() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", eatss.EatssWarning)
         on_host = eatss.select(_sum(SUMS["form"]), gpu="h200").warnings
-        launches = eatss.select(KERNELS / "durbin.c", gpu="h200", target="cuda").warnings
+        launches = eatss.select(KERNELS / "seidel-2d.c", gpu="h200", target="cuda").warnings
     (note,) = [one for one in on_host if one.code == "EATSS-M025"]
     assert re.match(r"at least [\d.]+ ms are expected, at least \d+ times the least", note.message)
     assert "'--target cuda' leaves nothing on the host" in (note.hint or "")
