@@ -52,6 +52,7 @@ _MOST_ALWAYS_BYTES = 2**30
 
 _ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
 _ROWS_IN_GROUPS = re.compile(r"\(int\)blockIdx\.y / (\d+)|\btile / [^;]*? / (\d+)\) \+ block")
+_TILE_AHEAD = re.compile(r"\b(\d+) \+ (\d+) <= (\w+)")
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
@@ -225,7 +226,8 @@ def sizes_above_tiles(
 
     Once sizes without tiles are many: each element of a row is the largest of some row. Where
     blocks take tiles in groups of rows, there is one group and a row more of them, with as many
-    sizes of 0 as leave the kernels something to do.
+    sizes of 0 as leave the kernels something to do. Where a tile is loaded ahead (``k0 + 96 + 32 <=
+    N``), once it lacks one element.
     """
     fixed, free = fixed_parameters(program), _free(program)
     few = {**{p.name: 3 + k % 3 for k, p in enumerate(free)}, **fixed}
@@ -237,6 +239,11 @@ def sizes_above_tiles(
     many = {**{p.name: p.tile - 1 if p.tile > 1 else _MANY for p in free}, **fixed}
     if _MANY in many.values() and estimated_points(program, many) <= _MOST_MANY:
         wanted.append(many)
+    wanted += [
+        {**few, name: int(ahead) + int(tile) - 1}
+        for ahead, tile, name in sorted(set(_TILE_AHEAD.findall(program.text)))
+        if name in few and name not in fixed and ahead != "0"
+    ]
     for rows, streamed in set(_ROWS_IN_GROUPS.findall(program.text)):
         for p in free:
             sizes = {**few, p.name: int(rows or streamed) * p.tile + 1}

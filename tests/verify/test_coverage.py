@@ -35,6 +35,7 @@ from eatss.verify.sizes import (
     inner_sizes,
     mixed_sizes,
     refused_sizes,
+    sizes_above_tiles,
     sizes_around_tiles,
     skewed_sizes,
     steady_sizes,
@@ -329,6 +330,12 @@ def test_one_size_alone_is_tried_at_each_tile(matmul: Program) -> None:
     (parameter,) = one.parameters
     largest = replace(one, parameters=(replace(parameter, tile=64),))
     assert [sizes["M"] for sizes in sizes_around_tiles(largest, apart=True)] == [47, 48, 63, 64]
+
+
+def test_a_tile_that_is_loaded_ahead_lacks_one_element_once(matmul: Program) -> None:
+    ahead = replace(matmul, text=matmul.text + "// if (k0 + 32 + 16 <= K) {")
+    few = {"M": 3, "N": 4}
+    assert {**few, "K": 47} in sizes_above_tiles(ahead, [dict.fromkeys("MNK", 99)])
 
 
 def test_data_of_both_signs_begin_with_a_negative_number(matmul: Program) -> None:
