@@ -302,8 +302,9 @@ class _Worker:
         """Yield ways to code that none ran, to which conditions say that some sizes come.
 
         They need not be little work. Where conditions do not tell whether a place is come to, its
-        own has to hold at some sizes, and no other place of the kernel that asks for the same ran:
-        a loop asks in all of its versions which buffer is next, and whether there is another tile.
+        own has to hold at some sizes and to ask for no remainder (which of two ways to copy), and
+        no other place of the kernel that asks for the same ran: a loop asks in all of its versions
+        which buffer is next, and whether there is another tile.
         """
         untaken = set(self._untaken())
         ran = {
@@ -318,6 +319,7 @@ class _Worker:
             found = {self._reached(run, number, way) for run in every}
             if "surely" in found or (
                 "perhaps" in found
+                and "%" not in branch.condition
                 and (branch.function, branch.condition, way) not in ran
                 and any(self._reached(run, number, way, alone=True) == "surely" for run in every)
             ):
