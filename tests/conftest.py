@@ -21,7 +21,7 @@ if _ROOT not in sys.path:  # benchmarks, and the doubles of other folders
 
 os.environ.pop("COLUMNS", None)  # workers are given one: pages are as wide as a file's here
 
-settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("explore", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 

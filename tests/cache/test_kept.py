@@ -122,7 +122,7 @@ def test_all_that_select_prints_is_the_same_again(
     assert ("EATSS-P020" in first.stderr) == ("cuda" not in shown)
 
 
-@pytest.mark.samples(4)
+@pytest.mark.samples(2)
 @each_kernel
 def test_a_program_of_before_is_equal_in_every_field(
     at: int, cache: Cache, idle: Callable[[], None], tmp_path: Path

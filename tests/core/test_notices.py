@@ -41,7 +41,7 @@ def told(function: Callable[[], object]) -> list[warnings.WarningMessage]:
     return [one for one in found if issubclass(one.category, eatss.EatssWarning)]
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_functions_warn_at_the_line_of_the_caller(name: str) -> None:
     function = CALLS[name]

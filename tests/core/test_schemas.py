@@ -48,7 +48,7 @@ def test_a_schema_is_one_and_describes_its_document(name: str) -> None:
     assert json.loads(json.dumps(found)) == found
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("kernel", "options"),
     [
@@ -78,7 +78,7 @@ def test_a_folder_keeps_to_the_schemas_of_plan_and_recipe(kernel: str, tmp_path:
     assert not faults("recipe", plan["recipe"])
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

@@ -207,7 +207,7 @@ def test_generated_code_is_predicted_beside_what_is_selected() -> None:
     assert "PPCG" not in done.stdout
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", ["gemm", "trmm", "atax", "durbin", "heat-3d"])
 def test_without_sizes_what_is_expected_is_what_was_selected(name: str) -> None:
     found = eatss.predict(KERNELS / f"{name}.c", gpu="h200", target="cuda")
@@ -219,7 +219,7 @@ def test_without_sizes_what_is_expected_is_what_was_selected(name: str) -> None:
         assert (kernel.note is None) == (kernel.predicted is not None)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("tiles", "block", "places"),
     [

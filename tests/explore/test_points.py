@@ -139,7 +139,7 @@ def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> N
     assert chosen({"warps": "none"}, tmp_path).warps is None
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("decisions", "why"),
     [

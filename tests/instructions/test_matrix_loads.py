@@ -50,7 +50,7 @@ def printed_by(instruction: Instruction, box: str, body: str, folder: Path) -> s
     return subprocess.run([folder / "all"], check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(("size", "instruction"), EVERY)
 def test_lanes_get_what_the_table_says(size: int, instruction: Instruction, tmp_path: Path) -> None:
     target, rows = instruction.operands
@@ -113,7 +113,7 @@ def test_lanes_hold_what_ptx_says(size: int, instruction: Instruction) -> None:
         ]
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("size", "instruction"), EVERY)
 def test_rows_begin_where_vectors_do(size: int, instruction: Instruction, tmp_path: Path) -> None:
     long = 16 // size

@@ -65,7 +65,7 @@ SIZES = {
 }
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("specialize", [True, False])
 @pytest.mark.parametrize("kernel", with_long(SIZES, {"2mm", "fdtd-2d", "gramschmidt"}))
 def test_the_card_gets_the_launches_of_the_plan_and_computes_what_the_cpu_does(

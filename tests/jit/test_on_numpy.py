@@ -42,7 +42,7 @@ def pointers(buffers: tuple[Buffer, ...]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(buffers))(*(buffer.address for buffer in buffers))
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("dtype", with_long(["double", "float"], {"float"}))
 @pytest.mark.parametrize("kernel", with_long(NAMES, set(NAMES) - QUICK))
 def test_results_are_those_of_the_original(

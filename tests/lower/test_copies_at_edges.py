@@ -83,7 +83,7 @@ def test_vectors_that_are_there_as_a_whole_or_not_at_all_are_one_copy(
     assert re.search(r"eatss_copy_wide_ahead_or_clear\(&sh\.B\[.*, x1(_1)? < M\);", text)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (1, 0), (2, 2)])
 def test_vectors_that_an_edge_may_cut_are_copied_in_whole_tiles_only(
     first: int, last: int, tmp_path: Path
@@ -94,7 +94,7 @@ def test_vectors_that_an_edge_may_cut_are_copied_in_whole_tiles_only(
     assert "j0 + " in asked(program)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "value", ["A[i + 1][k] * B[k][j]", "A[i][k] * B[k + 2][j]", "A[i][k] * B[k][j + 1]"]
 )

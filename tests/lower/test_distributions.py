@@ -37,7 +37,7 @@ def test_each_point_of_a_tile_is_one_thread_s(tile: int, threads: int, *, cyclic
     assert loop.step == (threads if cyclic and tile > threads else 1)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.usefixtures("blocked")
 @pytest.mark.parametrize(
     ("kernel", "sizes"),

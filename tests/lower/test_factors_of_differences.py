@@ -46,7 +46,7 @@ def source_of(value: str, dtype: str) -> str:
     return SCATTER.replace("VALUE", value).replace("DATA_TYPE", dtype)
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize(("dtype", "instructions"), [("double", [MMA]), ("float", [])])
 @pytest.mark.parametrize("value", [CENTRED, "(2.0 * X[k][i] + m[i]) * X[k][j]"])

@@ -135,7 +135,7 @@ def test_a_program_goes_to_json_and_back(tmp_path: Path) -> None:
     assert [one.element_type for one in entry.arguments] == ["int", *["_Float16"] * 3]
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("value", "element", "fits"),
     [

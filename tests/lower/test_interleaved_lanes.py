@@ -54,7 +54,7 @@ void f(TYPE C[N][N][N], TYPE A[N][N][N], TYPE B[N][N][N])
 """
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("others", [(), (1,), (2,), (3, 2)])
 def test_every_place_has_one_thread(others: tuple[int, ...]) -> None:
     """And warps are boxes of 8 x 4 places."""
@@ -112,7 +112,7 @@ def places(program: Program) -> list[str]:
     return [one for one in lines if one.startswith(tuple(f"const int {name} " for name in names))]
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("tiles", "block", "along_i", "along_j"),
     [
@@ -145,7 +145,7 @@ def test_the_text_says_where_lanes_are(
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("value", "tiles", "block", "placed"),
     [

@@ -77,7 +77,7 @@ def check(folder: Path, sizes: Sequence[Mapping[str, int]]) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("first", A)
 @pytest.mark.parametrize("second", B)
 @pytest.mark.parametrize(

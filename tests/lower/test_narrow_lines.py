@@ -52,7 +52,7 @@ def lines_in(program: eatss.Program) -> set[str]:
     return set(re.findall(r"eatss_half (\w+)_line\[\d+\];", program.text))
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("factors", FACTORS)
 @pytest.mark.parametrize(
     ("rows", "steps", "stages"),

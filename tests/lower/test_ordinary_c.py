@@ -122,7 +122,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_generated_code_does_what_the_c_does(
     name: str, verify_text: Callable[..., Verification]

@@ -32,7 +32,7 @@ def computed(program: Program, instruction: str) -> set[str]:
     return {name for one in found if one is not None for name in one[1].split(", ")}
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "source",
     [

@@ -127,7 +127,7 @@ def checked(folder: Path, *sizes: dict[str, int]) -> Verification:
     return verify(folder, device="cpu", sizes=list(sizes) or None)
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("text", [SOFTMAX, LAYER_NORM, ACCUMULATED])
 @pytest.mark.parametrize(("rows", "lanes", "tile"), [(1, 64, 128), (4, 32, 32), (2, 8, 16)])
 def test_one_kernel_does_what_several_do(
@@ -139,7 +139,7 @@ def test_one_kernel_does_what_several_do(
     assert (found.status, found.message) == ("ok", "")
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("text", [SOFTMAX, LAYER_NORM, ACCUMULATED])
 @pytest.mark.parametrize(("rows", "lanes", "tile"), [(1, 64, 128), (4, 32, 256)])
 def test_threads_keep_rows_of_known_length_in_registers(
@@ -171,7 +171,7 @@ def test_rows_go_through_registers_from_the_first_load_to_the_last_store() -> No
     assert body.count("__syncthreads()") == 2  # one for each sum
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("text", "fixed"), [(SOFTMAX, {"NI": 5, "NJ": 200}), (LAYER_NORM, {}), (ACCUMULATED, {})]
 )

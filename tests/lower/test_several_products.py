@@ -85,7 +85,7 @@ def source_of(form: str) -> str:
     return SOURCE.replace("STATEMENT", form)
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("name", FORMS)
 def test_each_product_is_right_at_all_sizes(name: str, tmp_path: Path) -> None:
     stages = Random(name).choice([1, 2, 3])
@@ -157,7 +157,7 @@ def test_blocks_take_shares_of_them(name: str, tmp_path: Path) -> None:
     assert computed(program, MMA) == {"S0"}
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", FORMS)
 def test_threads_add_them_one_by_one(name: str, tmp_path: Path) -> None:
     source = source_of(FORMS[name]).replace("double", "float")

@@ -184,7 +184,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_it_computes_what_the_original_computes(title: str, tmp_path: Path) -> None:
     source = tmp_path / "program.c"

@@ -63,7 +63,7 @@ def copying(step: str) -> list[str]:
     return [f"{numbers}; if {test}" if test else numbers for numbers, test in found]
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("chosen", SPREAD)
 def test_the_first_steps_of_a_turn_copy_and_the_last_one_waits(
     chosen: tuple[int, int, int], generate: Generate

@@ -80,7 +80,7 @@ CASES = [
 ]
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("kind", "shape", "spread"), CASES, ids=str)
 def test_every_operator_equals_the_original(
     kind: str, shape: str, spread: SplitK, tmp_path: Path
@@ -153,7 +153,7 @@ def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_reduction_is_reported(what: str, reduced: Path, tmp_path: Path) -> None:
     old, new = BROKEN[what]

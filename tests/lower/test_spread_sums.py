@@ -41,7 +41,7 @@ CASES = [
 one."""
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("name", "spread", "threads"), CASES, ids=str)
 def test_spread_sums_equal_the_original(
     name: str, spread: SplitK, threads: int, tmp_path: Path

@@ -44,7 +44,7 @@ def alone(selection: Selection) -> Selection:
     return replace(selection, kernels=tuple(kernels))
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_loops_that_a_structure_names_are_streamed_and_no_others(name: str, dtype: str) -> None:
     source = data_directory("kernels") / f"{name}.c"

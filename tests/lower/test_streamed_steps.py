@@ -177,7 +177,7 @@ def test_blocks_take_shares_of_products_of_all_kinds(
     streamed(program, 7)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", SOURCES)
 def test_blocks_are_said_to_take_shares_of_products_of_all_kinds(name: str) -> None:
     source = SOURCES[name].replace("DATA_TYPE", "float")
@@ -280,7 +280,7 @@ void least(float C[500], float A[500][500])
 """
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("source", "loop"),
     [
@@ -330,7 +330,7 @@ def test_one_block_takes_no_share() -> None:
     assert not any("equal shares" in note for one in program.kernels for note in one.notes)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("blocks", [0, -3, True, 2.5, 65536])
 def test_no_number_of_blocks_is_refused(blocks: object) -> None:
     with pytest.raises(eatss.InputError, match="EATSS-C004"):

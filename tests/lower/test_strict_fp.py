@@ -44,7 +44,7 @@ def sizes_of(program: Program) -> list[dict[str, int]]:
     return [{one.name: size for one, size in zip(program.parameters, sizes, strict=False)}]
 
 
-@pytest.mark.samples(7)
+@pytest.mark.samples(4)
 def test_no_kernel_combines_threads_when_strict(
     any_kernel: str, generate: Callable[..., Program]
 ) -> None:
@@ -57,7 +57,7 @@ def test_no_kernel_combines_threads_when_strict(
     assert other_order == (any_kernel in (*SPREAD, *REORDERED))
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [

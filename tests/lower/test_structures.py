@@ -105,7 +105,7 @@ def instruction_of(code: KernelCode, statement: str) -> str | None:
     return next((name for name, _, known in notes if statement in known.split(", ")), None)
 
 
-@pytest.mark.samples(7)
+@pytest.mark.samples(4)
 @pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW_KERNELS, "seidel-2d")))
 def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) -> None:
     """Launches, spread sums, host loop, threads, tiles and shared bytes of layouts at random."""
@@ -142,7 +142,7 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
                 assert all(sizes[loop] == lattice.tiles[loop][row] for loop in launch.mapped)
 
 
-@pytest.mark.samples(9)
+@pytest.mark.samples(5)
 @pytest.mark.parametrize("name", with_long(KERNELS, SLOW_KERNELS))
 def test_the_selected_layout_is_carried_out(name: str) -> None:
     gpu = "xavier"  # that of the H200 is generated and verified elsewhere

@@ -64,7 +64,7 @@ def loops_of(text: str) -> set[str]:
     return {loop.name for kernel in region.scheduled.kernels for loop in kernel.loops}
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("what", with_long(JOINED, ("subtracted", "added", "three loops")))
 def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     text = HEAD + JOINED[what] + TAIL
@@ -76,7 +76,7 @@ def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     assert not found.bit_equal
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("what", LEFT)
 def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
     text = HEAD + LEFT[what] + TAIL

@@ -119,7 +119,7 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
     assert sorted(found) == list(product(range(rows), range(columns)))
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -142,7 +142,7 @@ def test_factors_that_lie_along_the_sum_are_turned(
     assert (found.status, found.message, found.bit_equal) == ("ok", "", not one_by_one)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("tiles", "block", "row"),
     [

@@ -108,7 +108,7 @@ def test_the_unbroken_text_passes(
     assert verify_kernel(product, SIZES).status == "ok"
 
 
-@pytest.mark.samples(4)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_product_is_reported(
     product: Program, broken: Callable[..., Verification], what: str
@@ -117,7 +117,7 @@ def test_a_broken_product_is_reported(
     assert broken(product, old, new, SIZES).status in statuses
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("what", BROKEN_SUMS)
 def test_a_broken_spread_sum_is_reported(
     facts_of: Callable[[str], SymbolicProgram], broken: Callable[..., Verification], what: str

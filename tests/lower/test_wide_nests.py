@@ -475,7 +475,7 @@ def test_several_loops_share_the_threads_along_z(tmp_path: Path) -> None:
     assert "const int tb = threadIdx.z % 3;" in text
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("block", "expected"),
     [((2, 4), (4, 2, 1)), ((3, 2, 4), (4, 2, 3)), ({"d": 8}, (8, 1, 1)),
@@ -489,7 +489,7 @@ def test_a_block_is_given_in_the_order_of_the_loops_or_by_name(
     assert program.kernels[0].block == expected
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("block", "code"),
     [({"z": 2}, "EATSS-K001"), ({"e": 2}, "EATSS-K004"), ({"a": 0}, "EATSS-K003"),

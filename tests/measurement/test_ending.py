@@ -22,7 +22,7 @@ pytestmark = [
 CARD = "tests.measurement.compiling_card:CompilingCard"
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("how", "code"), [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
 )

@@ -83,7 +83,7 @@ def line(launch: ResolvedLaunch) -> str:
     return " ".join((launch.kernel, *map(str, numbers), *shown))
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("directory", FOLDERS, ids=lambda path: path.name)
 def test_the_launches_are_those_of_the_generated_host_code(directory: Path, tmp_path: Path) -> None:
     program = load_program(directory)

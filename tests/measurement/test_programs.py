@@ -18,7 +18,7 @@ from eatss.resources import data_directory
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", ["gemm", "jacobi-2d", "lu", "trisolv"])
 def test_the_program_is_what_is_generated_now(name: str) -> None:
     source = data_directory("kernels") / f"{name}.c"

@@ -78,7 +78,7 @@ def test_a_hung_kernel_is_ended_by_its_timeout(folders: Folders) -> None:
     assert is_right(found["good"])
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("how", "reason"),
     [

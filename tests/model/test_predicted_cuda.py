@@ -45,7 +45,7 @@ def select(kernel: str, card: GpuProfile, **changes: Any) -> Selection:
     return select_for(analysed(kernel).program, card, replace(ENERGY, **changes))
 
 
-@pytest.mark.samples(12)
+@pytest.mark.samples(6)
 @pytest.mark.parametrize(
     ("name", "dtype", "gpu"),
     [
@@ -107,7 +107,7 @@ def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[in
     return taken
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "jacobi-2d", "mttkrp", "gemver"])
 def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> None:
@@ -159,7 +159,7 @@ def answers_of(script: str) -> list[str]:
     return [word for word in found if word in ("sat", "unsat")]
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("name", ["gemm", "trmm", "atax"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_printed_problem_has_no_better_row(name: str, objective: Any) -> None:
@@ -185,7 +185,7 @@ def test_a_wrong_answer_is_not_unsat() -> None:
     assert answers_of(text) == ["sat", "sat"]
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "durbin", "heat-3d"])
 def test_a_selected_layout_is_expected_to_do_what_the_selection_says(name: str) -> None:
     card = load_profile("h200")
@@ -380,7 +380,7 @@ def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
         assert {r.array for r in kernel.references if r.placement == "shared"} == {"A", "B"}
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", with_long(KERNELS[::3], SLOW))
 def test_the_command_for_sizes_selects_what_codegen_selects(name: str) -> None:
     """Sizes of the source alone lead to what sizes of any value lead to."""
@@ -414,13 +414,13 @@ def assert_generated_as_selected(source: Path, defines: dict[str, int]) -> None:
     assert max(kernel.shared_bytes for kernel in program.kernels) == most
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("source", with_long(PROGRAMS, PROGRAMS[1::2]), ids=lambda path: path.stem)
 def test_what_is_selected_for_other_programs_is_what_is_generated(source: Path) -> None:
     assert_generated_as_selected(source, {})
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("name", "defines"), KNOWN)
 def test_with_known_sizes_what_is_selected_is_what_is_generated(
     name: str, defines: dict[str, int]

@@ -41,7 +41,7 @@ def region(loops: str, arguments: str) -> Scop:
     return scop
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("style", PRODUCTS)
 def test_a_sum_in_a_scalar_is_tiled_as_one_in_an_array(style: str) -> None:
     (facts,) = inspect(source(*PRODUCTS[style]), cut="eatss").facts

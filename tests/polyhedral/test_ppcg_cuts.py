@@ -57,7 +57,7 @@ def test_every_kernel_of_the_repository_is_recorded() -> None:
     assert {path.name for path in KERNELS.glob("*.c")} == RECORDED.keys()
 
 
-@pytest.mark.samples(6)
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("file", sorted(RECORDED))
 def test_a_file_is_cut_into_the_kernels_that_ppcg_makes_of_it(file: str) -> None:
     program = eatss.inspect(KERNELS / file)

@@ -123,7 +123,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "EATSS-P021"
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "name", with_long(["gemm", "correlation", "durbin", "fdtd-apml"], ["fdtd-apml"])
 )

@@ -309,7 +309,7 @@ def test_a_band_that_loads_as_permutable_may_be_tiled(
     check_legality(scop, loaded.dependences, _tiled(root.child(0)).get_schedule())
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "name", with_long(["adi", "correlation", "fdtd-2d", "lu", "seidel-2d", "gemver"], ["adi"])
 )

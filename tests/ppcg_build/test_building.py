@@ -32,7 +32,7 @@ def there(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()) or ["."]
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("selects", [True, False])
 @pytest.mark.parametrize("name", cases.NAMES)
 def test_what_ppcg_generates_computes_what_the_source_does(

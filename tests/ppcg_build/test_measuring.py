@@ -71,7 +71,7 @@ def test_several_programs_in_a_folder_have_to_be_named(builds: Path, recorded: P
     assert eatss.measure(builds / "selected" / "gemm.eatss", card=CARD).status == "ok"
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "words",
     [

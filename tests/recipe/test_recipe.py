@@ -56,7 +56,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize(
     "kernel",
@@ -242,7 +242,7 @@ def test_a_recipe_for_another_program_is_refused(recipe: Any, why: str) -> None:
     assert caught.value.code == "EATSS-K018"
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("recipe", "code"),
     [

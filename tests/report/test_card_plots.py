@@ -253,7 +253,7 @@ def test_amounts_that_have_no_logarithm_are_refused(pairs: list[tuple[float, flo
         predicted_against_measured(pairs, "J")
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
 )

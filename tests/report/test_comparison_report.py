@@ -111,7 +111,7 @@ def test_an_interrupted_variant_says_so() -> None:
     assert "; interrupted" in render_comparison(comparison(short), "table")
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_a_plot_is_written(suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"plot{suffix}"

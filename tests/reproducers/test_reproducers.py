@@ -63,8 +63,13 @@ CASES = (
     Case("vacuous_verify", "verify compared nothing and said ok"),
     Case("double_mod_min", "the text does not compile: (double)n % 2"),
     Case("rand_213_min", "exit 70: map is not single-valued"),
-    Case("rand_138_min", "exit 70: int(None) in counting", sizes=(("M", 12), ("N", 30))),
-    Case("param_named_like_isl", "exit 70: a size called min"),
+    Case(
+        "rand_138_min",
+        "exit 70: int(None) in counting",
+        sizes=(("M", 12), ("N", 30)),
+        takes_long=True,
+    ),
+    Case("param_named_like_isl", "exit 70: a size called min", takes_long=True),
     Case(
         "names_like_dimensions",
         "wrong results: counters p0, p1 called like dimensions of sets",

@@ -194,7 +194,7 @@ void f(int NI, int NJ, int NK, double alpha, double C[NI][NJ], double U[NI][NJ],
 """
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "statements",
     [

@@ -38,7 +38,7 @@ def sums(value: str, folder: Path | None = None, *, strict: bool = False) -> Pro
     )
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("value", "printed"),
     [

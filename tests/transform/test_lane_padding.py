@@ -24,7 +24,7 @@ def waves(places: list[int]) -> int:
     return max(Counter(place % BANKS for place in set(places)).values())
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("k", [16, 32])
 @pytest.mark.parametrize(("i", "j", "block"), [(64, 64, (16, 8)), (128, 64, (32, 8))])
 def test_fragments_of_a_product_are_read_without_conflicts(
@@ -49,7 +49,7 @@ def test_fragments_of_a_product_are_read_without_conflicts(
         assert waves([place + one for place in read for one in range(2)]) == 1
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("k", [16, 32])
 @pytest.mark.parametrize(("i", "j", "block"), [(128, 128, (16, 8)), (128, 256, (16, 16))])
 def test_fragments_of_floats_are_read_without_conflicts(

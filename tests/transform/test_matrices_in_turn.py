@@ -68,7 +68,7 @@ def generated(source: str, block: tuple[int, int], *, gpu: str = "h200", columns
     return program.text
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("gpu", ["a100", "h200"])
 @pytest.mark.parametrize("block", with_long([(16, 8), (16, 16), (8, 8)], [(8, 8)]))
 @pytest.mark.parametrize("source", [PLAIN, TRANSPOSED])
@@ -80,7 +80,7 @@ def test_threads_share_out_all_points(gpu: str, block: tuple[int, int], source: 
         assert sorted(one["value"] for one in found) == list(range(64))
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("block", [(16, 8), (16, 16), (8, 8)])
 def test_columns_of_two_matrices_follow_each_other(block: tuple[int, int]) -> None:
     found = points(value_of(generated(PLAIN, block), "j"), "j", block[1], 64 // block[1])
@@ -96,7 +96,7 @@ def test_columns_of_two_matrices_follow_each_other(block: tuple[int, int]) -> No
             assert columns[warp, matrix + 1, column] == value + 1
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(("columns", "turns"), [(128, 4), (64, 4), (32, 2), (16, 1)])
 def test_of_floats_up_to_four_matrices_take_turns(columns: int, turns: int) -> None:
     program = eatss.codegen(
