@@ -28,7 +28,7 @@ def test_a_program_without_kernels_has_the_time_of_the_host() -> None:
     assert found.kernels == ()
     assert found.time_s == pytest.approx(1e-3)
     told = render_expectation(found, "table")
-    assert "at least 1.000 ms there, 0.2500 ns for each instance of a statement" in told
+    assert "at least 1.000 ms there, 250.0 ps for each instance of a statement" in told
 
 
 def test_the_time_of_a_program_has_that_of_the_host_in_it() -> None:

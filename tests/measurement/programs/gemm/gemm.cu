@@ -45,13 +45,10 @@ __device__ __forceinline__ bool eatss_is_aligned(const void *array)
     return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
 }
 // Elements of 16 bytes of shared memory get those of global memory.
-__device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide(Value *to, const Value *from)
 {
-    *reinterpret_cast<double2 *>(to) = *reinterpret_cast<const double2 *>(from);
-}
-__device__ __forceinline__ void eatss_copy_wide(float *to, const float *from)
-{
-    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
+    *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
 }
 // The same while the thread goes on.
 template <typename Value>
@@ -86,11 +83,12 @@ __device__ __forceinline__ void eatss_mma_16x8x4(
 
 // The same, the lanes' values passed on as by shuffles.
 #define eatss_mma_16x8x4(...) eatss_mma_16x8x4_at(__LINE__, __VA_ARGS__)
-inline void eatss_mma_16x8x4_at(
+EATSS_UNSEEN inline void eatss_mma_16x8x4_at(
     int line, double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
 {
     const double own[3] = {a0, a1, b};
     const eatss::Passed<double, 3> all(own, line);
+    eatss::changes(d0, d1, d2, d3);
     const int row = all.lane / 4, quad = all.lane % 4;
     double *d[4] = {&d0, &d1, &d2, &d3};
     for (int k = 0; k < 4; k++)
