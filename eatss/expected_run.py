@@ -65,6 +65,27 @@ class ExpectedRun:
         return self.times_least >= FAR
 
 
+class OfRun:
+    """Has time and energy of what a run of a program is ``expected`` to take."""
+
+    __slots__ = ()
+
+    @property
+    def expected(self) -> ExpectedRun | None:
+        """What a run takes, ``None`` where that is not known of all of it."""
+        raise NotImplementedError
+
+    @property
+    def time_s(self) -> float | None:
+        """Time of a run, that of the host with its least, ``None`` where it is not known."""
+        return None if self.expected is None else self.expected.time_s
+
+    @property
+    def energy_j(self) -> float | None:
+        """Energy of the card in a run, likewise."""
+        return None if self.expected is None else self.expected.energy_j
+
+
 class Amounts(Protocol):
     """What a kernel is expected to take."""
 

@@ -10,7 +10,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import RowBlock, SharedSum, SplitK, Structure, WarpUse
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
-from eatss.expected_run import ExpectedRun, run_of, why_unknown
+from eatss.expected_run import ExpectedRun, OfRun, run_of, why_unknown
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_layout import expected_of
 from eatss.model.options import TargetName
@@ -70,7 +70,7 @@ class KernelExpectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramExpectation(Tabular):
+class ProgramExpectation(OfRun, Tabular):
     """What is expected of a program on a card.
 
     Attributes:
@@ -128,16 +128,6 @@ class ProgramExpectation(Tabular):
             least_time_s=self.least_time_s,
             sizes=self.sizes,
         )
-
-    @property
-    def time_s(self) -> float | None:
-        """Time of a run, that of the host with its least, ``None`` where it is not known."""
-        return None if self.expected is None else self.expected.time_s
-
-    @property
-    def energy_j(self) -> float | None:
-        """Energy of the card in a run, likewise."""
-        return None if self.expected is None else self.expected.energy_j
 
     def to_dict(self) -> dict[str, Any]:
         """Return the expectation as plain JSON types."""

@@ -10,7 +10,7 @@ from eatss.analysis.structure import RecomputedArray, RowBlock, SharedSum, Split
 from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
-from eatss.expected_run import ExpectedRun, run_of
+from eatss.expected_run import ExpectedRun, OfRun, run_of
 from eatss.model.options import ModelOptions, TargetName
 from eatss.prediction.expected import Prediction
 from eatss.program_sizes import ProgramSize, sizes_text
@@ -251,7 +251,7 @@ def ppcg_arguments(selection: Selection) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection(Tabular):
+class Selection(OfRun, Tabular):
     """Tile sizes of all kernels of a program on one card.
 
     Attributes:
@@ -331,16 +331,6 @@ class Selection(Tabular):
     def expected_of_default(self) -> ExpectedRun | None:
         """The same of the sizes that PPCG takes by itself."""
         return self._run([kernel.default for kernel in self.kernels])
-
-    @property
-    def time_s(self) -> float | None:
-        """Time of a run, that of the host with its least, ``None`` where it is not known."""
-        return None if self.expected is None else self.expected.time_s
-
-    @property
-    def energy_j(self) -> float | None:
-        """Energy of the card in a run, likewise."""
-        return None if self.expected is None else self.expected.energy_j
 
     def _run(self, kernels: Sequence[Prediction | None]) -> ExpectedRun | None:
         return run_of(

@@ -254,14 +254,7 @@ class Builder:
         command += _halves(program)
         source = target.with_suffix(".c")
         for _ in range(2 * _MOST_EXTRA):
-            made = original_text(
-                program,
-                included,
-                self._shapes,
-                language="c",
-                sizes=self._size_texts(values),
-                variables=self._variables(values, "c"),
-            )
+            made = self._text(included, values, "c")
             source.write_text(made.text, encoding="utf-8")
             try:
                 return self._compile([*command, *self._options(), str(source), "-lm"], target)
@@ -270,19 +263,24 @@ class Builder:
                     raise
         raise CompileError("the original's function has parameters of unknown types")
 
+    def _text(
+        self, included: str, values: tuple[int, ...] | None, language: Literal["c", "c++"]
+    ) -> CalledOriginal:
+        return original_text(
+            self._program,
+            included,
+            self._shapes,
+            language=language,
+            sizes=self._size_texts(values),
+            variables=self._variables(values, language),
+        )
+
     def _numbers(self, target: Path, values: tuple[int, ...] | None) -> Path:
         """Compile the original as C++; after C's preprocessor, which may paste names of types."""
         program = self._program
         included = included_text(program, self._directory)
         included = self._switched(included, target, self._defines(values), "c++")
-        made = original_text(
-            program,
-            included,
-            self._shapes,
-            language="c++",
-            sizes=self._size_texts(values),
-            variables=self._variables(values, "c++"),
-        )
+        made = self._text(included, values, "c++")
         source = target.with_suffix(".cpp")
         source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
         header = SHIM / "eatss_number.hpp" if values is None else self._precompiled()
