@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from eatss.analysis.structure import MATRIX_ROWS, VECTOR_BYTES, WORD_BYTES
-from eatss.instructions.matrices import LANES_OF_A_BOX, QUADS, held_by_lanes
+from eatss.instructions.products import LANES_OF_A_BOX, QUADS, held_by_lanes
 from eatss.kernel.distribution import Coordinate, Distribution
 from eatss.kernel.instruction import WORD, Capability, Instruction, Operand
 from eatss.scops import ElementType

@@ -25,8 +25,8 @@ from itertools import product
 from math import prod
 
 from eatss.analysis.structure import VECTOR_BYTES
-from eatss.instructions.matrices import LANES_OF_A_BOX
 from eatss.instructions.matrix_loads import LOADS, TURNED_BYTES
+from eatss.instructions.products import LANES_OF_A_BOX
 from eatss.kernel.barriers import varies, varying_names
 from eatss.kernel.distribution import places
 from eatss.kernel.instruction import WORD, Instruction, Operand

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
-from eatss.instructions import ATOMIC_ADD, COMBINES, SHUFFLE_DOWN_ADD
+from eatss.instructions import COMBINES
+from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,

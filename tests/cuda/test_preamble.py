@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.preamble import preamble
-from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.kernel.uses import Needs
 from eatss.program import Operator
 from eatss.scops import ElementType

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from eatss.instructions import ATOMIC_ADD, FMA, INSTRUCTIONS, SHUFFLE_DOWN_ADD
+from eatss.instructions import INSTRUCTIONS
+from eatss.instructions.products import FMA
+from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.kernel.distribution import Coordinate, Distribution
 from eatss.kernel.instruction import Capability, Instruction, Operand, Values, run
 from eatss.program.linear import Linear

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from eatss.cuda.halves import CPU_DEFINITION, type_text
-from eatss.instructions import (
+from eatss.instructions.products import (
     MMA_3XTF32_16X8X8,
     MMA_F16_16X8X16,
     MMA_F64_8X8X4,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eatss.instructions import ATOMIC_ADD, COMBINES
+from eatss.instructions import COMBINES
+from eatss.instructions.reductions import ATOMIC_ADD
 from eatss.kernel.barriers import (
     barrier_faults,
     barriers_in,

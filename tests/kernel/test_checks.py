@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.instructions import ATOMIC_ADD
 from eatss.instructions.matrix_loads import LOADS
+from eatss.instructions.reductions import ATOMIC_ADD
 from eatss.kernel.checks import kernel_faults
 from eatss.kernel.instruction import WORD
 from eatss.kernel.layout import Layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Let, Scope
 from eatss.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused

@@ -10,7 +10,7 @@ import pytest
 import eatss
 from eatss.analysis.structure import Tf32
 from eatss.gpu import load_profile
-from eatss.instructions import MMAS_OF_BYTES
+from eatss.instructions.products import MMAS_OF_BYTES
 from eatss.lower.products import warp_instructions
 from eatss.program import KernelCode, Program
 from eatss.recipe.options import CodegenOptions

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eatss.instructions import COMBINES
-from eatss.instructions.matrices import MMA_F64_8X8X4
+from eatss.instructions.products import MMA_F64_8X8X4
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from eatss.analysis.structure import FRAGMENT_PLACES
 from eatss.analysis.unrolled_steps import UNROLLED_A_THREAD, parts_behind, steps_of_a_part
-from eatss.instructions.matrices import MMA_F64_16X8X4
+from eatss.instructions.products import MMA_F64_16X8X4
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
