@@ -7,7 +7,6 @@ in registers and may stage; the model chooses among them and chooses the sizes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import gt
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 Numbers = TypeVar("Numbers", bound=Any)
@@ -34,63 +33,6 @@ VECTOR_BYTES = 16
 
 MATRIX_ROWS = 8
 """Rows of a matrix of halves that a warp loads as a whole, each a vector."""
-
-MOST_ROWS = 8
-"""Rows that neighbouring threads may be in where each loads as much: banks have no more."""
-
-MOST_VECTORS = 4
-"""Vectors of neighbouring points that a thread has."""
-
-
-def crowded(held: Numbers, loaded: Numbers, registers: Numbers) -> Numbers:
-    """Return where vectors of steps for all of a thread's points leave no registers to load ahead.
-
-    Args:
-        held: words of sums. More than a third of the registers are too many.
-        loaded: those of the vectors. Beside the sums they have to fit.
-        registers: of a thread.
-    """
-    found: Numbers = gt(3 * held, registers) | gt(held + loaded, registers)
-    return found
-
-
-PIECE_BYTES = 32
-"""What lanes that follow each other copy of a row of the array into a turned box: a sector."""
-
-LEAST_IN_A_ROW = 8
-"""Elements of a row that neighbouring threads copy, if not all of it: of floats a sector."""
-
-MOST_IN_PIECES = 24
-"""Elements or vectors that a thread copies so at most, all of them unrolled. A step of gramschmidt
-in doubles with 32 for each of 32 threads took 12 % more time than the layout before it."""
-
-TURNED_TOGETHER = 4
-"""Elements of which rows of turned boxes are an odd multiple. Those of a piece come into as many
-rows, and lanes beside them into this many elements of each: so they fill all banks."""
-
-
-def copied_in_pieces(rows: Numbers, columns: Numbers, threads: Numbers, piece: int) -> Numbers:
-    """Return where threads copy rows of an array piece by piece, each the same number of elements.
-
-    Args:
-        rows: rows of the array that a box has.
-        columns: elements of each.
-        threads: of the block.
-        piece: elements that follow each other.
-    """
-    whole = (columns % piece == 0) & (threads % piece == 0) & (rows * columns % threads == 0)
-    found: Numbers = whole & ((rows * piece % threads == 0) | (threads % (rows * piece) == 0))
-    return found
-
-
-def padded_row(length: Numbers, rows: Numbers, together: Numbers | int = 1) -> Numbers:
-    """Return the declared length of rows in shared memory, so that columns change banks.
-
-    It is an odd multiple of the elements that a thread loads ``together``, of which ``length`` is a
-    multiple.
-    """
-    padded: Numbers = length + together * (length // together % 2 == 0) * (rows > 1)
-    return padded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

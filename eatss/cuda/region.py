@@ -58,7 +58,7 @@ from eatss.lower.size_products import (
 )
 from eatss.lower.stream_loops import stream_loop
 from eatss.lower.thread_ast import subtree_of
-from eatss.lower.vector_rows import in_rows, neighbours_of, with_lanes_interleaved
+from eatss.lower.vector_rows import neighbours_of, with_vectors
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, ran_out
 from eatss.program import (
@@ -354,7 +354,7 @@ class RegionBuilder:
             self._profile.registers_per_thread,
             self._profile.registers_per_block // unit.mapping.threads,
         )
-        mapping = in_rows(
+        mapping = with_vectors(
             unit.mapping,
             unit.piece,
             unit.parts,
@@ -363,7 +363,6 @@ class RegionBuilder:
             context.arrays,
             registers,
         )
-        mapping = with_lanes_interleaved(mapping, staged)
         warps = decided.warps if decided is not None and unit.mapping.warps else None
         wished = self._wished_stream(unit)
         stages = self._stages(warps, 1 if decided is None else decided.stages)

@@ -22,6 +22,7 @@ from eatss.isl_names import (
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer, Element
 from eatss.lower.isl_text import expression_of, value_of
+from eatss.plan.rows import may_be_aligned
 from eatss.program import (
     Constant,
     IntExpr,
@@ -67,8 +68,8 @@ class DeviceArray:
 
     def may_be_aligned(self, width: int) -> bool:
         """Tell whether rows may all begin at multiples of several elements."""
-        strides = self.buffer.layout.strides[:-1]
-        return all(not isinstance(one, Constant) or one.value % width == 0 for one in strides)
+        extents = [one.value if isinstance(one, Constant) else None for one in self.shape]
+        return may_be_aligned(extents, width)
 
     def size(self, values: dict[str, int]) -> int:
         """Return the number of elements for values of the parameters."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from eatss.analysis.structure import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_pieces
 from eatss.kernel.nodes import For, Node
+from eatss.plan.stage import copied_in_rows
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, total
 from eatss.schedule.names import NameTable
 
@@ -36,8 +36,10 @@ class CopyLoop:
         )
 
 
-def copy_loop(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> CopyLoop:
-    """Return how a block copies a box, neighbouring threads neighbouring elements.
+def copy_loop(
+    sizes: Sequence[int], threads: int, thread: str, names: NameTable, width: int = 1
+) -> CopyLoop:
+    """Return how a block copies a box, neighbouring threads what follows each other in a row.
 
     Where the threads fill rows or pieces of them, nothing is divided in the loop: a thread stays in
     its column of a piece.
@@ -47,29 +49,13 @@ def copy_loop(sizes: Sequence[int], threads: int, thread: str, names: NameTable)
         threads: of the block.
         thread: the constant that numbers the threads of a block.
         names: names that are free here.
+        width: elements of a row that a thread copies at a time; ``places`` are those of the first.
+            Of more than one threads have to fill rows [:func:`eatss.plan.stage.copied_in_rows`].
     """
-    long = [k for k, size in enumerate(sizes) if size > 1]
-    if len(long) == len(("rows", "columns")):
-        found = _by_rows(sizes, long[0], long[1], threads, thread, names)
-        if found is not None:
-            return found
+    if copied_in_rows(sizes, threads, width):
+        return _by_rows(sizes, threads, thread, names, width)
+    assert width == 1, "vectors are planned where threads fill rows"
     return _by_number(sizes, threads, thread, names)
-
-
-def wide_copy_loop(
-    sizes: Sequence[int], threads: int, thread: str, names: NameTable, width: int
-) -> CopyLoop | None:
-    """Return how a block copies a box, each thread ``width`` elements of a row at a time.
-
-    ``places`` are those of the first of them. ``None`` where threads do not fill rows or pieces of
-    them.
-    """
-    long = [k for k, size in enumerate(sizes) if size > 1]
-    if len(long) != len(("rows", "columns")) or long[1] != len(sizes) - 1:
-        return None
-    if sizes[-1] % width:
-        return None
-    return _by_rows(sizes, long[0], long[1], threads, thread, names, width)
 
 
 def turned_copy_loop(
@@ -79,11 +65,11 @@ def turned_copy_loop(
     thread: str,
     names: NameTable,
     piece: int,
-) -> CopyLoop | None:
+) -> CopyLoop:
     """Return how a block copies a box whose rows lie along another dimension than the array's.
 
     Neighbouring threads copy a piece of a row of the array, those behind them one of the next row.
-    ``None`` where threads do not fill such pieces.
+    They have to fill such pieces [:func:`eatss.plan.stage.copied_in_pieces`].
 
     Args:
         sizes: of the box, in elements, by dimension of the array.
@@ -94,8 +80,6 @@ def turned_copy_loop(
         piece: its elements.
     """
     rows, columns = sizes[row_at], sizes[-1]
-    if rows * columns != prod(sizes) or not copied_in_pieces(rows, columns, threads, piece):
-        return None
     lines, pieces = threads // piece, columns // piece
     number = Name(thread)
     inside = Apply(Operator.REMAINDER, (number, Constant(piece)))
@@ -139,24 +123,12 @@ def _quotient(number: IntExpr, of: int, count: int) -> IntExpr:
 
 
 def _by_rows(
-    sizes: Sequence[int],
-    row_at: int,
-    column_at: int,
-    threads: int,
-    thread: str,
-    names: NameTable,
-    width: int = 1,
-) -> CopyLoop | None:
-    """Return a walk in which neighbouring threads copy as much of a row as they fill evenly.
-
-    That is all of it where rows have as many vectors as a power of two, and a third of it where
-    they have three times as many.
-    """
+    sizes: Sequence[int], threads: int, thread: str, names: NameTable, width: int
+) -> CopyLoop:
+    row_at, column_at = (k for k, size in enumerate(sizes) if size > 1)
     rows, vectors = sizes[row_at], sizes[column_at] // width
     lanes = gcd(vectors, threads)
     lines = threads // lanes
-    if rows % lines or not _pays(rows, vectors, lanes, threads, width):
-        return None
     turn = names.fresh("e")
     each, pieces = rows // lines, vectors // lanes
     count = each * pieces
@@ -175,12 +147,6 @@ def _by_rows(
         unrolled=True,
         places=tuple(places),
     )
-
-
-def _pays(rows: int, vectors: int, lanes: int, threads: int, width: int) -> bool:
-    """Tell whether threads that do not fill rows copy enough of one, and few pieces each."""
-    few = rows * vectors <= MOST_IN_PIECES * threads
-    return lanes == vectors or (lanes * width >= LEAST_IN_A_ROW and few)
 
 
 def _plus(first: IntExpr, step: int, times: IntExpr) -> IntExpr:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TypeVar
 
 import islpy as isl
 
-from eatss.analysis.structure import padded_row
 from eatss.isl_names import coalesced, fixed_box
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer
 from eatss.lower.storage import Candidate
+from eatss.plan.rows import StagedReads, Tiling, padded_rows, row_dimensions
 from eatss.program import Constant
 from eatss.scops import ElementType
 
@@ -78,9 +77,9 @@ def shared_tile(
     element_type: ElementType,
     footprints: Mapping[int, isl.Set],
     most_bytes: int,
+    tiling: Tiling,
+    reads: StagedReads,
     together: int = 1,
-    vector: int = 1,
-    row_at: int = -1,
 ) -> SharedTile | str:
     """Place a candidate outside the loops that do not change it, or further in to make it fit.
 
@@ -90,13 +89,14 @@ def shared_tile(
         element_type: of its array.
         footprints: the elements read, by the number of serial loops around the copy.
         most_bytes: what is left of a block's shared memory.
+        tiling: the loops of the kernel.
+        reads: what is known of the candidate.
         together: rows are to have a multiple of so many elements.
-        vector: elements that a thread may load at a time, where rows are multiples of them.
-        row_at: the dimension along which rows of the box are to lie.
 
     Returns:
         The tile, or why there is none.
     """
+    row_at = row_dimensions(tiling, reads).index(True)
     reason = "no box of constant size holds what a tile reads"
     for depth, footprint in footprints.items():
         box = fixed_box(coalesced(footprint))
@@ -105,17 +105,15 @@ def shared_tile(
         sizes = tuple(size for _, size in box)
         length = sizes[row_at]
         rest = -length % together
-        own = vector if length % vector == 0 else 1
-        rows = prod(sizes) // length
-        padded = padded_row(length, rows, own) - length if together == 1 else rest + together
-        for padding in (padded, rest):
+        wanted = padded_rows(tiling, reads, sizes)[row_at] - length
+        for padding in (wanted if together == 1 else rest + together, rest):
             tile = SharedTile(
                 name=name,
                 candidate=candidate,
                 element_type=element_type,
                 offsets=tuple(offset for offset, _ in box),
                 sizes=sizes,
-                row_at=row_at % len(sizes),
+                row_at=row_at,
                 padding=padding,
                 depth=depth,
                 footprint=coalesced(footprint),

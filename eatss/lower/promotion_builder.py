@@ -11,7 +11,6 @@ import islpy as isl
 
 from eatss.analysis.banks import COPIED_BYTES
 from eatss.analysis.mapping import AXES
-from eatss.analysis.structure import PIECE_BYTES
 from eatss.isl_names import (
     coalesced,
     dims_as_parameters,
@@ -24,15 +23,16 @@ from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Aligned, Buffer, Copy, Declare, Element, For, If, Let, Node
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.bounds import guard, union_of
-from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop, wide_copy_loop
+from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import TRUE, value_of
 from eatss.lower.promotion import SharedTile, shared_tile
 from eatss.lower.references import References
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
-from eatss.lower.vector_rows import row_dimension, vector_of
+from eatss.lower.vector_rows import staged_reads, tiling_of
 from eatss.lower.whole_steps import WholeSteps, in_vectors, whole_steps
+from eatss.plan.stage import PIECE_BYTES, copied_in_vectors, copied_through_registers
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import Mapping, SerialTile
@@ -120,9 +120,9 @@ class PromotionBuilder:
                 array.array.element_type,
                 footprints,
                 self._limit_bytes - used,
+                tiling_of(self._mapping),
+                staged_reads(candidate, self._arrays),
                 width if self._wide and self._mapping.warps else 1,
-                vector_of(candidate, self._mapping, array.array.element_type.size_bytes),
-                row_dimension(candidate, self._mapping),
             )
             if isinstance(tile, str):
                 self.notes.append(f"{candidate.text} stays in L1: {tile}")
@@ -262,25 +262,22 @@ class PromotionBuilder:
 
     def _wide_walk(self, tile: SharedTile) -> CopyLoop | None:
         """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
-        width, array = self._width(tile), self._arrays[tile.candidate.array]
-        if not (self._wide and array.may_be_aligned(width)):
+        width, threads = self._width(tile), self._mapping.threads
+        if not (self._wide and self._arrays[tile.candidate.array].may_be_aligned(width)):
             return None
-        names, threads = self._names.inner(), self._mapping.threads
+        names = self._names.inner()
         if not tile.turned:
-            whole = tile.row % width == 0
-            return wide_copy_loop(tile.sizes, threads, self.thread, names, width) if whole else None
-        piece = PIECE_BYTES // tile.element_type.size_bytes
-        if (
-            not (self._ahead and tile.element_type.is_floating)
-            or width == 1
-            or tile.sizes[-1] % width
-            or piece % width
-        ):
+            if not copied_in_vectors(tile.sizes, tile.row, threads, width):
+                return None
+            return copy_loop(tile.sizes, threads, self.thread, names, width)
+        if not (self._ahead and tile.element_type.is_floating):
             return None
-        sizes = (*tile.sizes[:-1], tile.sizes[-1] // width)
-        found = turned_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece // width)
-        if found is None:
+        rows, columns = tile.sizes[tile.row_at], tile.sizes[-1]
+        if not copied_through_registers(rows, columns, threads, tile.element_type.size_bytes):
             return None
+        sizes = (*tile.sizes[:-1], columns // width)
+        piece = PIECE_BYTES // tile.element_type.size_bytes // width
+        found = turned_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece)
         *places, last = found.places
         return replace(found, places=(*places, multiplied(Constant(width), last)))
 
@@ -372,9 +369,7 @@ class PromotionBuilder:
         names, threads = self._names.inner(), self._mapping.threads
         if tile.turned:
             piece = PIECE_BYTES // tile.element_type.size_bytes
-            found = turned_copy_loop(tile.sizes, tile.row_at, threads, self.thread, names, piece)
-            if found is not None:
-                return found
+            return turned_copy_loop(tile.sizes, tile.row_at, threads, self.thread, names, piece)
         return copy_loop(tile.sizes, threads, self.thread, names)
 
     def declaration(self) -> Let:

@@ -26,7 +26,6 @@ from eatss.prediction.cuda_resources import fits, resources_of
 from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.prediction.cuda_statements import add_statements
 from eatss.prediction.cuda_streams import add_parts, stream_of
-from eatss.prediction.cuda_vectors import with_rows
 from eatss.prediction.demand import TENSOR_COLUMNS, Demand
 from eatss.prediction.demand_builder import DemandBuilder
 
@@ -58,7 +57,7 @@ def cuda_demands(
         code: instructions and cycles of generated code.
     """
     launches = (
-        with_rows(launch_of(facts, structure, cut, candidates, card, constants, code))
+        launch_of(facts, structure, cut, candidates, card, constants, code)
         for cut in structure.launches
         if cut.statements
     )

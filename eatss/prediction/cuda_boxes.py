@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.work import StatementFacts
+from eatss.plan.rows import padded_rows
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.cuda_fragments import fragment_padding
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_vectors import rows_of_vectors
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
@@ -49,7 +49,7 @@ def group_boxes(of: CudaLaunch) -> list[GroupBox]:
             GroupBox(
                 sizes=_union([box_of(of, f, whole=False) for f in members]),
                 whole=whole,
-                declared=_padded(of, members, whole),
+                declared=_padded(of, at, members, whole),
                 element_bytes=members[0].access.element_bytes,
                 depth=max((p + 1 for p, n in enumerate(of.serial_band) if n in moving), default=0),
             )
@@ -178,9 +178,11 @@ def _union(boxes: Sequence[list[Column]]) -> list[Column]:
     return [np.maximum.reduce(extents) for extents in zip(*boxes, strict=True)]
 
 
-def _padded(of: CudaLaunch, members: Sequence[UniformSet], sizes: list[Column]) -> list[Column]:
+def _padded(
+    of: CudaLaunch, group: int, members: Sequence[UniformSet], sizes: list[Column]
+) -> list[Column]:
     """Return the extents of a box as declared."""
     own = {uniform.access.reference for uniform in members}
     if any(own & {*product.references} for product in of.cut.products):
         return [*sizes[:-1], sizes[-1] + fragment_padding(of, members, sizes)]
-    return rows_of_vectors(of, members, sizes)
+    return padded_rows(of.tiling, of.staging[group], sizes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from eatss.analysis.structure import VECTOR_BYTES
 from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.plan.rows import vector
 from eatss.prediction.access import (
     LINE_BYTES,
     SECTOR_BYTES,
@@ -27,9 +27,9 @@ def row_request(of: CudaLaunch, access: AccessFacts) -> tuple[Column, Column]:
     Threads that follow each other have vectors that do.
     """
     cycles, found = request(of, access)
-    rows = of.rows[of.cut.mapped[-1]] if of.cut.mapped else of.zeros > 0
+    rows = of.neighbours(of.cut.mapped[-1]) if of.cut.mapped else of.zeros > 0
     if rows.any():
-        apart = request(of, access, apart=max(1, VECTOR_BYTES // access.element_bytes))
+        apart = request(of, access, apart=vector(access.element_bytes))
         cycles, found = (
             np.where(rows, one, other) for one, other in zip(apart, (cycles, found), strict=True)
         )

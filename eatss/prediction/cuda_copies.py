@@ -8,12 +8,15 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.structure import (
-    LEAST_IN_A_ROW,
-    MOST_IN_PIECES,
-    PIECE_BYTES,
     VECTOR_BYTES,
     WORD_BYTES,
-    copied_in_pieces,
+)
+from eatss.plan.rows import element_words, row_dimensions, vector
+from eatss.plan.stage import (
+    PIECE_BYTES,
+    copied_in_rows,
+    copied_in_vectors,
+    copied_through_registers,
 )
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
@@ -25,7 +28,6 @@ from eatss.prediction.cuda_operands import operands_ahead
 from eatss.prediction.cuda_products import loads_ahead
 from eatss.prediction.cuda_resources import CodeResources
 from eatss.prediction.cuda_statements import tile_cycles
-from eatss.prediction.cuda_vectors import may_be_aligned, turned
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.uniform_references import UniformSet
@@ -78,7 +80,7 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         demand.add_shared(requests, of.ones * wave)
         demand.l2_bytes += fetched
         demand.copied_bytes += fetched
-        even = rows_turned | (together > 1) | _copies_rows(of, box.whole)
+        even = rows_turned | (together > 1) | copied_in_rows(box.whole, threads)
         narrow = is_narrow(of, at)
         ahead = ahead & (even | (not narrow))
         each = _copy_instructions(of, even, ahead & (not narrow))
@@ -109,26 +111,20 @@ def through_registers(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Flags:
     Rows of all of them lie otherwise than those of their arrays, operands are loaded ahead, and
     registers have room for the vectors, too [``eatss.transform.through_registers``].
     """
-    found, words = of.candidates.stages > 1, of.zeros
+    found, registers = of.candidates.stages > 1, of.zeros
     for at, box in enumerate(boxes):
-        own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
-        on, width = of.staged(at) > 0, VECTOR_BYTES // box.element_bytes
-        aligned = all(may_be_aligned(of, one.access) for one in own)
-        piece = PIECE_BYTES // box.element_bytes
+        on = of.staged(at) > 0
         if not on.any():
             continue
-        columns = box.whole[-1] / width
-        rows = prod(box.whole[:-1], start=of.ones)
-        threads = of.shape.block_threads
-        copied = copied_in_pieces(rows, columns, threads, max(1, piece // width))
-        whole = (np.mod(box.whole[-1], width) == 0) & copied & (aligned and width > 1)
-        found = found & (~on | (_is_turned(of, at) & whole))
-        words = words + on * rows * box.whole[-1] / threads * max(
-            1, box.element_bytes // WORD_BYTES
-        )
+        *others, columns = box.whole
+        rows, threads = prod(others, start=of.ones), of.shape.block_threads
+        whole = copied_through_registers(rows, columns, threads, box.element_bytes)
+        found = found & (~on | (_is_turned(of, at) & whole & of.staging[at].aligned))
+        each = element_words(box.element_bytes)
+        registers = registers + on * rows * columns / threads * each
     if not found.any():
         return np.asarray(found)
-    ahead = [operands_ahead(of, one, words) for one in of.statements if of.serial(one)]
+    ahead = [operands_ahead(of, one, registers) for one in of.statements if of.serial(one)]
     return np.asarray(np.logical_and.reduce([found, *ahead]) & bool(ahead))
 
 
@@ -199,8 +195,8 @@ def add_held(of: CudaLaunch, demand: DemandBuilder) -> None:
             demand.add_global(points * times, cycles, sectors * _ATOMIC_MOVES)
             demand.add_instructions(points * code.load_instructions * times)
             # those of all blocks to one sector come one after the other
-            rows = of.rows[of.cut.mapped[-1]] if of.cut.mapped else of.zeros > 0
-            requests = np.where(rows, max(1, VECTOR_BYTES // own.element_bytes), 1.0)
+            rows = of.neighbours(of.cut.mapped[-1]) if of.cut.mapped else False
+            requests = np.where(rows, vector(own.element_bytes), 1.0)
             turns = of.shape.chunks * requests * _ATOMIC_TURN_CYCLES
             demand.chain_cycles += (of.card.atomic_cycles + turns) * times
             continue
@@ -278,38 +274,16 @@ def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
     Rows in memory and in the box are whole vectors, and boxes begin where vectors do. Copies of
     products that warps compute are counted by element, but for halves.
     """
-    width = VECTOR_BYTES // box.element_bytes
+    width = vector(box.element_bytes)
     by_element = of.structure.instruction is not None and box.element_bytes >= WORD_BYTES
-    if by_element or width <= 1:
-        return of.ones
     own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
-    if any(any(one.spans) or not may_be_aligned(of, one.access) for one in own):
+    if by_element or any(any(one.spans) for one in own) or not of.staging[at].aligned:
         return of.ones
-    whole = (np.mod(box.whole[-1], width) == 0) & (np.mod(box.declared[-1], width) == 0)
-    whole = whole & ~_is_turned(of, at)
-    return np.where(whole & _copies_rows(of, box.whole, width), width, 1.0)
+    wide = copied_in_vectors(box.whole, box.declared[-1], of.shape.block_threads, width)
+    return np.where(wide > _is_turned(of, at), width, 1.0)
 
 
 def _is_turned(of: CudaLaunch, at: int) -> Flags:
     """Tell where rows of a group's box lie along another dimension than those of the array."""
-    own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
-    return turned(of, own) if own and own[0].access.subscripts else of.zeros > 0
-
-
-def _copies_rows(of: CudaLaunch, sizes: Sequence[Column], width: int = 1) -> Flags:
-    """Tell where threads copy rows or pieces of them, unrolled [``eatss.lower.cooperative_copy``].
-
-    Elsewhere each element is found by divisions, and may lie outside of what is read.
-    """
-    longer = np.asarray(sum((size > 1) * 1 for size in sizes))
-    rows, columns = of.ones, of.ones
-    for size in sizes:
-        rows = np.where((size > 1) & (columns > 1), columns, rows)
-        columns = np.where(size > 1, size, columns)  # the last long one
-    vectors = columns / width
-    threads = of.shape.block_threads
-    lanes = np.gcd(vectors.astype(np.int64), threads.astype(np.int64))
-    few = rows * vectors <= MOST_IN_PIECES * threads
-    wide = (lanes == vectors) | ((lanes * width >= LEAST_IN_A_ROW) & few)
-    whole = (np.mod(columns, width) == 0) & wide & (np.mod(rows * lanes, threads) == 0)
-    return np.asarray((longer == len(("rows", "columns"))) & whole)
+    rows = row_dimensions(of.tiling, of.staging[at])[-1]
+    return of.ones > rows

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.lanes import ALONG_X, ALONG_Y
 from eatss.analysis.structure import LaunchFacts, PartFacts, Structure
 from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.plan.rows import (
+    LoopTile,
+    StagedReads,
+    Tiling,
+    element_words,
+    interleaved,
+    may_be_aligned,
+    vector,
+    with_neighbours,
+)
 from eatss.prediction.access import lanes_of
 from eatss.prediction.card import Card
 from eatss.prediction.code_constants import CodeConstants
@@ -32,8 +43,8 @@ class CudaLaunch:
     ``serial_band`` are the loops of the band that each thread runs itself, ``inner`` those beneath.
     ``lanes`` are those of a warp along each axis, ``x`` first; ``warps`` those of a block.
     ``fills`` is the share of the box of its loops that a statement runs at, ``active`` the blocks
-    that have work. ``rows`` tells for each mapped loop where threads have neighbouring points,
-    ``interleaved`` for two of them where lanes are interleaved [:mod:`eatss.analysis.lanes`].
+    that have work. ``tiling`` and ``staging`` are what is planned for tiles in shared memory, the
+    latter by stageable group; ``interleaved`` tells for two loops where lanes are interleaved.
     """
 
     facts: KernelFacts
@@ -54,8 +65,9 @@ class CudaLaunch:
     warps: Column
     fills: Mapping[str, float]
     active: Column
-    rows: Mapping[str, Flags] = field(default_factory=dict)
-    interleaved: Mapping[tuple[str, str], Flags] = field(default_factory=dict)
+    tiling: Tiling
+    staging: tuple[StagedReads, ...]
+    interleaved: Mapping[tuple[str, str], Flags]
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -80,6 +92,10 @@ class CudaLaunch:
     def ones(self) -> Column:
         """A column of ones."""
         return np.ones(len(self))
+
+    def neighbours(self, name: str) -> Flags:
+        """Return where threads have neighbouring points along a loop."""
+        return np.zeros(len(self), dtype=bool) | self.tiling.neighbours.get(name, False)
 
     @property
     def launched_warps(self) -> Column:
@@ -192,9 +208,7 @@ class CudaLaunch:
 
     def staged(self, group: int | None) -> Column:
         """Return 1 where a stageable group is staged in shared memory, else 0."""
-        if group is None or self.cut.sum_loop is not None:
-            return self.zeros
-        return self.candidates.staged.get(self.cut.stageable[group], self.zeros)
+        return self.zeros if group is None else self.ones * self.staging[group].on
 
     def part_of(self, statement: StatementFacts) -> PartFacts:
         """Return the part of the launch that a statement is in."""
@@ -217,6 +231,18 @@ def launch_of(
     shape = launch_shape(structure, cut, trips, candidates, card.threads_per_block)
     statements = tuple(s for s in facts.work.statements if s.name in cut.statements)
     fills = {s.name: s.fill(trips, launches) for s in statements}
+    sets = {s.name: uniform_sets(s, cut) for s in statements}
+    serial_band = tuple(
+        loop.name
+        for loop in facts.loops
+        if loop.name not in cut.mapped and loop.name != structure.host_loop
+    )
+    staging = tuple(_staged(at, facts, cut, sets, candidates) for at in range(len(cut.stageable)))
+    tiling = with_neighbours(
+        _tiling(structure, cut, serial_band, shape, card), staging, _accesses(cut, sets)
+    )
+    pairs = interleaved(tiling, shape.axes, staging)
+    pairs = {pair: on for pair, on in pairs.items() if np.any(on)}
     return CudaLaunch(
         facts=facts,
         structure=structure,
@@ -229,18 +255,94 @@ def launch_of(
         launches=launches,
         shape=shape,
         statements=statements,
-        uniform_sets={s.name: uniform_sets(s, cut) for s in statements},
-        serial_band=tuple(
-            loop.name
-            for loop in facts.loops
-            if loop.name not in cut.mapped and loop.name != structure.host_loop
-        ),
+        uniform_sets=sets,
+        serial_band=serial_band,
         inner=tuple(loop.name for loop in facts.inner_loops),
-        lanes=lanes_of([count for _, count in shape.axes]),
+        lanes=_lanes(shape, pairs),
         warps=np.ceil(shape.block_threads / card.warp),
         fills=fills,
         active=_active(statements, cut, shape, trips, fills),
+        tiling=tiling,
+        staging=staging,
+        interleaved=pairs,
     )
+
+
+def _tiling(
+    structure: Structure, cut: LaunchFacts, serial: Sequence[str], shape: LaunchShape, card: Card
+) -> Tiling:
+    block = np.floor(card.registers_per_block / shape.block_threads)
+    return Tiling(
+        mapped=tuple(
+            LoopTile(
+                name=name,
+                tile=shape.tile[name],
+                threads=shape.threads[name],
+                points=shape.points[name],
+            )
+            for name in cut.mapped
+        ),
+        serial={name: shape.tile[name] for name in serial if name in shape.tile},
+        threads=shape.block_threads,
+        sum_words=sum(element_words(own.element_bytes) for own in cut.held),
+        registers=np.minimum(card.registers_per_thread, block),
+        load_vectors=structure.instruction is None and cut.sum_loop is None,
+    )
+
+
+def _staged(
+    group: int,
+    facts: KernelFacts,
+    cut: LaunchFacts,
+    sets: Mapping[str, Sequence[UniformSet]],
+    candidates: CudaCandidates,
+) -> StagedReads:
+    """Return what is known of a stageable group."""
+    on = candidates.staged.get(cut.stageable[group], 0.0) > 0 if cut.sum_loop is None else False
+    members = [one for own in sets.values() for one in own if one.group == group]
+    if not members:
+        return StagedReads(
+            along=(None,), moving=(), across=(), element_bytes=4, aligned=True, on=on
+        )
+    access = members[0].access
+    single = len({one.access.subscripts for one in members}) == 1
+    single = single and not any(any(one.spans) for one in members)
+    extents = next(one.extents for one in facts.work.arrays if one.name == access.array)
+    return StagedReads(
+        along=tuple(
+            terms[0][0] if single and [c for _, c in terms] == [1] else None
+            for terms, _ in access.subscripts
+        ),
+        moving={name for name, _ in access.strides},
+        across={name for terms, _ in access.subscripts[:-1] for name, _ in terms},
+        element_bytes=access.element_bytes,
+        aligned=may_be_aligned(extents, vector(access.element_bytes)),
+        on=on,
+    )
+
+
+def _accesses(
+    cut: LaunchFacts, sets: Mapping[str, Sequence[UniformSet]]
+) -> list[tuple[int | None, set[str]]]:
+    """Return what is accessed elsewhere than in registers, as far as serial loops run around it."""
+    serial = {name for part in cut.parts if part.serial for name in part.statements}
+    return [
+        (one.group, {name for name, _ in one.access.strides})
+        for name, own in sets.items()
+        if not serial or name in serial
+        for one in own
+        if not one.held
+    ]
+
+
+def _lanes(shape: LaunchShape, pairs: Mapping[tuple[str, str], Flags]) -> list[Column]:
+    """Return the lanes of a warp along each axis."""
+    found = lanes_of([count for _, count in shape.axes])
+    for pair, on in pairs.items():
+        counts = dict(zip(pair, (ALONG_X, ALONG_Y), strict=True))
+        for at, (name, _) in enumerate(shape.axes):
+            found[at] = np.where(on, counts.get(name, 1), found[at])
+    return found
 
 
 def _active(

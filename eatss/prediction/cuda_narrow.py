@@ -12,16 +12,14 @@ import numpy as np
 from eatss.analysis.structure import WORD_BYTES
 from eatss.prediction.cuda_boxes import box_of
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_vectors import may_be_aligned
 from eatss.prediction.demand import Column
 
 
 def is_narrow(of: CudaLaunch, group: int) -> bool:
     """Tell whether elements of a stageable group are copied one by one, through registers."""
-    own = [one.access for one in of.all_uniform_sets if one.group == group]
-    return of.structure.instruction is not None and any(
-        one.element_bytes < WORD_BYTES and not may_be_aligned(of, one) for one in own
-    )
+    own = of.staging[group]
+    narrow = own.element_bytes < WORD_BYTES and not own.aligned
+    return of.structure.instruction is not None and narrow
 
 
 def line_words(of: CudaLaunch) -> Column:

@@ -25,7 +25,6 @@ from eatss.prediction.cuda_memory import KEPT_MISSES, KEPT_SHARE, touched_elemen
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_resources import fits
 from eatss.prediction.cuda_shape import CudaCandidates, trips_of
-from eatss.prediction.cuda_vectors import with_rows
 from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.prediction.terms import Predicted, predict
 
@@ -267,7 +266,7 @@ def _joined(
             model.constants,
             model.code,
         )
-        launches.append(with_rows(of))
+        launches.append(of)
     first, card = launches[0], launches[0].card
     parts = [demand_of(of) for of in launches]
     barriers = sum(1 for phase in run.phases if phase.launch.sum_loop is not None)

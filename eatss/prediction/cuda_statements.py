@@ -44,7 +44,7 @@ def tile_cycles(of: CudaLaunch) -> Column:
     load vectors of their points, step by step. Those that load several steps at a time wait first.
     """
     total = product_cycles(of)
-    in_rows = np.logical_or.reduce([of.zeros > 0, *of.rows.values()])
+    in_rows = np.logical_or.reduce([of.zeros > 0, *map(of.neighbours, of.cut.mapped)])
     for statement in of.statements:
         if not is_product(of, statement) and of.serial(statement):
             each = unrolled_instructions(statement, of.constants, of.shape.points)

@@ -12,17 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.analysis.structure import (
-    PIECE_BYTES,
-    TURNED_TOGETHER,
-    copied_in_pieces,
-    padded_row,
-)
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.cooperative_copy import turned_copy_loop
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_lattice import lattices
+from eatss.plan.rows import TRANSPOSED_MULTIPLE, LoopTile, StagedReads, Tiling, padded_rows
+from eatss.plan.stage import PIECE_BYTES, copied_in_pieces
 from eatss.prediction.cuda_model import CudaModel
 from eatss.program import Constant, Program, evaluate
 from eatss.schedule.names import NameTable
@@ -93,12 +89,21 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
     rows: int, columns: int, threads: int, element_bytes: int
 ) -> None:
     piece = PIECE_BYTES // element_bytes
-    walk = turned_copy_loop((rows, columns), 0, threads, "thread", NameTable(), piece)
-    assert (walk is not None) == copied_in_pieces(rows, columns, threads, piece)
-    if walk is None:
+    if not copied_in_pieces(rows, columns, threads, piece):
         return
+    walk = turned_copy_loop((rows, columns), 0, threads, "thread", NameTable(), piece)
     assert walk.lower == Constant(0)
-    declared = padded_row(rows, columns, TURNED_TOGETHER if rows % TURNED_TOGETHER == 0 else 1)
+    tiling = Tiling(
+        mapped=(LoopTile(name="i", tile=rows),),
+        serial={"k": columns},
+        threads=threads,
+        neighbours={"i": True},
+    )
+    reads = StagedReads(
+        along=("i", "k"), moving="ik", across="i", element_bytes=element_bytes, aligned=False
+    )
+    declared, kept = padded_rows(tiling, reads, (rows, columns))
+    assert kept == columns
     together = BANKS * BANK_BYTES // element_bytes
     found = []
     for turn in range(walk.count):
@@ -114,7 +119,7 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
         for at in range(0, threads, together):
             places = [column * declared + row for row, column in lanes[at : at + together]]
             banks = Counter(place * element_bytes // BANK_BYTES % BANKS for place in places)
-            assert max(banks.values()) == 1 or rows < TURNED_TOGETHER * 2
+            assert max(banks.values()) == 1 or rows < TRANSPOSED_MULTIPLE * 2
         found += lanes
     assert sorted(found) == list(product(range(rows), range(columns)))
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.analysis.structure import LEAST_IN_A_ROW, MOST_IN_PIECES
-from eatss.lower.cooperative_copy import CopyLoop, copy_loop, wide_copy_loop
+from eatss.lower.cooperative_copy import CopyLoop, copy_loop
+from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_rows, copied_in_vectors
 from eatss.program import Constant, Program, evaluate
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
@@ -68,10 +68,11 @@ def copied(walk: CopyLoop, threads: int) -> list[list[tuple[int, ...]]]:
 
 @given(COUNTS, LENGTHS, THREADS, st.sampled_from([2, 4]))
 def test_every_element_is_copied_once(rows: int, columns: int, threads: int, width: int) -> None:
-    walk = wide_copy_loop((rows, columns), threads, "thread", NameTable(), width)
-    assert (walk is not None) == fills_rows(rows, columns, threads, width)
-    if walk is None:
+    planned = copied_in_rows((rows, columns), threads, width)
+    assert planned == fills_rows(rows, columns, threads, width)
+    if not planned:
         return
+    walk = copy_loop((rows, columns), threads, "thread", NameTable(), width)
     assert isinstance(walk.lower, Constant)
     assert walk.unrolled
     found = []
@@ -97,7 +98,7 @@ def test_boxes_of_any_dimensions_are_copied_once(sizes: list[int], threads: int)
     assert sorted(chain(*copied(walk, threads))) == list(product(*map(range, sizes)))
     if sum(size > 1 for size in sizes) > 2:
         assert not walk.unrolled
-        assert wide_copy_loop(sizes, threads, "thread", NameTable(), 2) is None
+        assert not copied_in_rows(sizes, threads, 2)
 
 
 @given(
@@ -111,11 +112,12 @@ def test_neighbouring_threads_copy_what_follows_in_a_row(
 ) -> None:
     lanes, columns = taken_together(vectors, threads), vectors * width
     rows = threads // lanes * times
-    walk = wide_copy_loop((rows, columns), threads, "thread", NameTable(), width)
     short = lanes < vectors and lanes * width < LEAST_IN_A_ROW
-    assert (walk is None) == (short or rows == 1)
-    if walk is None:
+    planned = copied_in_rows((rows, columns), threads, width)
+    assert planned != (short or rows == 1)
+    if not planned:
         return
+    walk = copy_loop((rows, columns), threads, "thread", NameTable(), width)
     assert walk.count == times * vectors // lanes
     assert lanes * width >= min(columns, LEAST_IN_A_ROW)
     found = copied(walk, threads)
@@ -144,8 +146,8 @@ def test_neighbouring_threads_copy_what_follows_in_a_row(
 def test_rows_of_three_times_a_power_of_two_are_copied_in_vectors(
     sizes: tuple[int, int], threads: int, width: int, lanes: int, turns: int
 ) -> None:
-    walk = wide_copy_loop(sizes, threads, "thread", NameTable(), width)
-    assert walk is not None
+    assert copied_in_vectors(sizes, sizes[-1] + width, threads, width)
+    walk = copy_loop(sizes, threads, "thread", NameTable(), width)
     assert walk.count == turns
     first = [own[0] for own in copied(walk, threads)]
     assert first == [(one // lanes, width * (one % lanes)) for one in range(threads)]
@@ -171,7 +173,7 @@ def test_rows_of_three_times_a_power_of_two_are_copied_in_vectors(
 def test_what_threads_do_not_fill_is_not_copied_in_vectors(
     sizes: tuple[int, ...], threads: int, width: int
 ) -> None:
-    assert wide_copy_loop(sizes, threads, "thread", NameTable(), width) is None
+    assert not copied_in_vectors(sizes, sizes[-1] + width, threads, width)
 
 
 def test_the_least_of_a_row_counts_elements() -> None:
@@ -180,8 +182,7 @@ def test_the_least_of_a_row_counts_elements() -> None:
     for columns, width, whole in ((24, 1, True), (12, 1, False), (12, 2, False), (24, 4, True)):
         lanes = taken_together(columns // width, threads)
         assert (lanes * width >= LEAST_IN_A_ROW) == whole
-        found = wide_copy_loop((rows, columns), threads, "thread", NameTable(), width)
-        assert (found is not None) == whole
+        assert copied_in_rows((rows, columns), threads, width) == whole
     assert not copy_loop((rows, 12), threads, "thread", NameTable()).unrolled
     assert copy_loop((rows, 24), threads, "thread", NameTable()).unrolled
 

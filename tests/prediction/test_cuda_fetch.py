@@ -15,7 +15,6 @@ from eatss.prediction.cuda_fetch import LoopsApart, loops_apart
 from eatss.prediction.cuda_launch import launch_of
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_shape import CudaCandidates
-from eatss.prediction.cuda_vectors import with_rows
 from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
@@ -58,7 +57,7 @@ def apart(
     )
     cut = structure.launches[-1]
     return loops_apart(
-        with_rows(launch_of(facts, structure, cut, candidate, own.card, own.constants, own.code))
+        launch_of(facts, structure, cut, candidate, own.card, own.constants, own.code)
     )
 
 

@@ -26,7 +26,6 @@ from eatss.prediction.cuda_copies import through_registers
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_operands import operand_words, operands_ahead
-from eatss.prediction.cuda_vectors import with_rows
 from eatss.program import Original
 from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
@@ -94,7 +93,7 @@ def launches(
 ) -> list[CudaLaunch]:
     own, candidate = CudaModel.of(facts, card), candidate_of(facts, structure, kernel)
     return [
-        with_rows(launch_of(facts, structure, cut, candidate, own.card, own.constants, own.code))
+        launch_of(facts, structure, cut, candidate, own.card, own.constants, own.code)
         for cut in structure.launches
     ]
 

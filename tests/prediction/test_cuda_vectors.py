@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.cuda_launch import launch_of
 from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_vectors import vector_wavefronts, with_rows
+from eatss.prediction.cuda_vectors import vector_wavefronts
 from eatss.session.session import Session
 
 PRODUCT = """
@@ -47,14 +48,13 @@ def test_the_prediction_knows_the_lanes(tmp_path: Path) -> None:
         if not one.structure.spreads and one.structure.shared_loop is None
     )
     (cut,) = plain.structure.launches
-    launch = launch_of(
+    of = launch_of(
         facts, plain.structure, cut, plain.candidates(), card_of(card), CodeConstants(),
         CudaConstants(),
     )  # fmt: skip
-    of = with_rows(launch)
     ((pair, on),) = of.interleaved.items()
     assert pair == ("j", "i")
-    rows = of.rows["i"] & of.rows["j"]
+    rows = of.neighbours("i") & of.neighbours("j")
     assert not np.any(on & ~rows)
     draw = np.random.default_rng(3).choice
     fine = CudaModel.of(facts, card).columns(plain.structure, plain.candidates()).fits
@@ -82,5 +82,5 @@ def test_the_prediction_knows_the_lanes(tmp_path: Path) -> None:
             assert np.all(each[on] == 2)
             assert np.all(np.isin(each, (2, 4)))
             along = uniform.access.strides
-            natural = vector_wavefronts(launch, uniform.access)
+            natural = vector_wavefronts(replace(of, interleaved={}), uniform.access)
             assert np.any(natural[on] > 2) == ("j" in dict(along))
