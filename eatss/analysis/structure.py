@@ -395,27 +395,3 @@ class Structure:
     def products(self) -> tuple[ProductFacts, ...]:
         """What ``instruction`` computes, in all launches."""
         return tuple(one for launch in self.launches for one in launch.products)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowPhase:
-    """What blocks do with their rows between two barriers, as a launch of its own.
-
-    ``kernel`` is the one that it is of. ``rows`` are the loops over rows, ``lane_loop`` is the one
-    whose iterations the lanes of a row share, if there is one. ``length`` is how many elements of a
-    row that is, where code knows it.
-    """
-
-    kernel: str
-    launch: LaunchFacts
-    rows: tuple[str, ...]
-    lane_loop: str | None
-    length: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowRun:
-    """Kernels that follow each other and share rows: they, or some of them, can become one."""
-
-    kernels: tuple[str, ...]
-    phases: tuple[RowPhase, ...]

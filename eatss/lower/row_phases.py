@@ -13,18 +13,17 @@ from dataclasses import dataclass, replace
 from eatss.analysis.structure import RowBlock
 from eatss.isl_names import coalesced
 from eatss.kernel.barriers import passed_on
-from eatss.kernel.nodes import Argument, Buffer, If, Scope
+from eatss.kernel.nodes import Argument, Buffer, Declare, If, Scope
 from eatss.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.isl_text import TRUE
-from eatss.lower.kept_rows import with_rows_kept
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
-from eatss.lower.phase_accesses import LoweredPhase
 from eatss.lower.planning import Unit
 from eatss.lower.row_planning import RowPlanner
-from eatss.lower.row_values import with_row_values
+from eatss.lower.row_registers import LoweredPhase, with_row_values, with_rows_kept
 from eatss.lower.storage import Candidate
+from eatss.plan.phases import RowStorage, kept_rows, slots_of
 from eatss.program.linear import strict
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
@@ -70,7 +69,9 @@ def rows_in_one(
         return None
     built = [_built(name, unit, context) for unit in units]
     integers = (*context.parameters, *pieces[0].host_names)
-    kernel = _joined(name, units, built, block, integers, planner.registers(block.threads))
+    storage = planner.storage(units, block.loops)
+    registers = planner.registers(block.threads)
+    kernel = _joined(name, units, built, block, integers, storage, registers, context)
     if kernel is None:
         return None
     notes = [note for unit in units for note in unit.notes]
@@ -115,7 +116,9 @@ def _joined(
     phases: Sequence[BuiltKernel],
     block: RowBlock,
     integers: Sequence[str],
+    storage: RowStorage,
     registers: int,
+    context: KernelContext,
 ) -> BuiltKernel | None:
     """Return one kernel that runs those of phases one after another.
 
@@ -147,8 +150,19 @@ def _joined(
             nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
         lowered.append(LoweredPhase(unit, nodes))
     names = units[0].names.inner()
-    declared, by_all, told = with_row_values(lowered, block.lanes, names)
-    front, bodies, notes = with_rows_kept(by_all, registers, names)
+    declared, told = tuple[Declare, ...](), tuple[str, ...]()
+    by_all: Sequence[LoweredPhase] = lowered
+    if block.lanes > 1:
+        values = [(one, context.arrays[one.array].buffer) for one in storage.values]
+        declared, by_all, told = with_row_values(lowered, values, names)
+    fits = kept_rows(storage, block.tile, block.lanes, registers)
+    kept = [
+        (one, context.arrays[one.array].buffer)
+        for one, on in zip(storage.kept, fits, strict=True)
+        if on
+    ]
+    slots = slots_of(block.tile, block.lanes)
+    front, bodies, notes = with_rows_kept(by_all, kept, slots, names)
     scopes = (
         Scope(body=without_unused(body), phase=f"phase {at}") for at, body in enumerate(bodies)
     )

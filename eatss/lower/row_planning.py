@@ -10,8 +10,10 @@ from eatss.analysis.structure import RowBlock
 from eatss.gpu import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.planning import Unit, share_scalars, sums_in_registers, what_is_summed
+from eatss.lower.row_storage import row_storage
 from eatss.lower.storage import NeedsOneThreadError, plan_storage, within_registers
 from eatss.lower.thread_ast import subtree_of
+from eatss.plan.phases import RowStorage
 from eatss.polyhedral import ScheduledScop
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.launch_order import only_updates
@@ -68,6 +70,10 @@ class RowPlanner:
             check_launches(piece, [unit.piece for unit in found], self._scheduled.dependences)
             phases += found
         return phases if have_same_rows([unit.piece for unit in phases], depth) else None
+
+    def storage(self, units: Sequence[Unit], depth: int) -> RowStorage:
+        """Return what registers may have of rows, of which so many loops are, between phases."""
+        return row_storage(self._scop, units, depth, self._facts)
 
     def registers(self, threads: int) -> int:
         """Return the registers that a thread may have in blocks of so many threads."""

@@ -8,22 +8,19 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.program import AnalysedProgram
-from eatss.analysis.structure import RowBlock, RowPhase, RowRun
+from eatss.analysis.structure import RowBlock
 from eatss.gpu import GpuProfile
-from eatss.isl_names import coalesced, without_parameters
-from eatss.lower.bounds import TooManyCasesError, tile_range, union_of
-from eatss.lower.planning import Unit
 from eatss.lower.row_planning import RowPlanner
+from eatss.lower.row_storage import lane_loop, span_of
 from eatss.lower.structures import Describing
+from eatss.plan.phases import RowPhase, RowRun
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines
-from eatss.program import Constant
 from eatss.recipe.options import CodegenOptions
-from eatss.schedule.mapping import MappedLoop
 from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece, pieces_of
+from eatss.schedule.pieces import pieces_of
 from eatss.schedule.row_blocks import row_groups
 
 _OPERATIONS = 2_000_000
@@ -103,33 +100,20 @@ def row_runs(
             described = Describing(
                 scheduled, tuple(facts), profile, options, "off", piece, kernel, local
             )
-            lane_loop = _lane_loop(unit)
+            loop = lane_loop(unit)
+            span = None if loop is None else span_of(unit.piece, loop)
             phases.append(
                 RowPhase(
                     kernel=kernel.name,
                     launch=described.launch(unit),
                     rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
-                    lane_loop=None if lane_loop is None else lane_loop.source_name,
-                    length=None if lane_loop is None else _length(unit.piece, lane_loop),
+                    lane_loop=None if loop is None else loop.source_name,
+                    length=None if span is None or span[0] < 0 else span[1] + 1,
                 )
             )
-        yield RowRun(kernels=named, phases=tuple(phases))
-
-
-def _lane_loop(unit: Unit) -> MappedLoop | None:
-    return next((loop for loop in unit.mapping.spread if loop.axis == "x"), None)
-
-
-def _length(piece: Piece, loop: MappedLoop) -> int | None:
-    """Return the elements of a row from 0 to the last that a piece touches, if that is a number."""
-    bound = [one.name for one in piece.band]
-    others = [name for name in bound if name != loop.name]
-    launch = union_of([without_parameters(one, bound).params() for one in piece.placed])
-    values = union_of([without_parameters(one, others).params() for one in piece.placed])
-    try:
-        found = tile_range(coalesced(values), loop, coalesced(launch))
-    except TooManyCasesError:
-        return None
-    if not isinstance(found.first, Constant) or not isinstance(found.last, Constant):
-        return None
-    return found.last.value + 1 if found.first.value >= 0 else None
+        parts = [named[start:end] for end in range(len(named) + 1) for start in range(end)]
+        storage = (
+            (part, planner.storage([one for one in units if one.kernel in part], depth))
+            for part in parts
+        )
+        yield RowRun(kernels=named, phases=tuple(phases), storage=tuple(storage))

@@ -224,7 +224,7 @@ class Describing:
         split = mapping.split
         groups: dict[tuple[int, ...], list[int]] = {}
         for candidate in unit.storage.candidates:
-            if references := self._references(unit, candidate.places):
+            if references := references_at(self._kernel, unit.piece, candidate.places):
                 readers = self._readers(unit, candidate.places, references)
                 groups.setdefault(references, []).extend(
                     at for at, part in enumerate(unit.parts) if readers & {*part.statements}
@@ -274,7 +274,7 @@ class Describing:
         element_type = scop.array(held.array).element_type
         return RegisterTileFacts(
             array=held.array,
-            references=self._references(unit, held.places),
+            references=references_at(self._kernel, unit.piece, held.places),
             # of the types that sizes are selected for, which may be others than the source has;
             # a scalar has no references and the type that it has there
             element_bytes=widths.get(held.array, element_type.size_bytes),
@@ -307,21 +307,22 @@ class Describing:
         alike = {name for name, _ in places if forms[name] & known}
         return alike or {name for name, _ in places}
 
-    def _references(self, unit: Unit, places: Iterable[Place]) -> tuple[int, ...]:
-        """Return which references of the facts the accesses at some places are.
 
-        Code for any size may tell references apart that are one at the sizes of the source: what
-        is read of ``E[0][j]`` is read of ``E[k][j]``, too, where ``k`` has a first value.
-        """
-        known = self._kernel.references
-        found: set[int] = set()
-        for name, number in places:
-            access = unit.piece.statement(name).accesses[number]
-            own = [
-                at
-                for at, one in enumerate(known)
-                if one.array == access.array and name in one.statements
-            ]
-            spelled = [at for at in own if known[at].access == access.text]
-            found.update((spelled or own)[:1])
-        return tuple(sorted(found))
+def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[Place]) -> tuple[int, ...]:
+    """Return which references of the facts the accesses at some places are.
+
+    Code for any size may tell references apart that are one at the sizes of the source: what
+    is read of ``E[0][j]`` is read of ``E[k][j]``, too, where ``k`` has a first value.
+    """
+    known = kernel.references
+    found: set[int] = set()
+    for name, number in places:
+        access = piece.statement(name).accesses[number]
+        own = [
+            at
+            for at, one in enumerate(known)
+            if one.array == access.array and name in one.statements
+        ]
+        spelled = [at for at in own if known[at].access == access.text]
+        found.update((spelled or own)[:1])
+    return tuple(sorted(found))

@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import RowBlock, RowRun
+from eatss.analysis.structure import RowBlock
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import NEVER, costs
 from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import FULL_SPEED
 from eatss.model.selection import KernelSelection
+from eatss.plan.phases import RowRun
 from eatss.prediction.cuda_rows import RowCandidates, rows_prediction
 from eatss.prediction.cuda_shape import trips_of
 from eatss.prediction.expected import Prediction
@@ -98,7 +99,7 @@ def _best(
         alone = _cost_of(apart[end - 1 : end], options)
         choices = [(best[end - 1][0] + alone, best[end - 1][1])]
         for start in range(end):
-            part = _part(run, start, end)
+            part = run.part(start, end)
             if len(part.phases) > 1:
                 limit_s = FULL_SPEED * sum(_expected(one).time_s for one in apart[start:end])
                 joined = _joined(part, facts, profile, options, limit_s, in_order=in_order)
@@ -107,12 +108,6 @@ def _best(
                     choices.append((before + joined.cost, [*others, joined]))
         best.append(min(choices, key=lambda one: one[0]))
     return best[-1][1]
-
-
-def _part(run: RowRun, start: int, end: int) -> RowRun:
-    kernels = run.kernels[start:end]
-    phases = tuple(phase for phase in run.phases if phase.kernel in kernels)
-    return RowRun(kernels=kernels, phases=phases)
 
 
 def _joined(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import RowRun
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.block import choose_block
@@ -34,6 +33,7 @@ from eatss.model.selection import (
 )
 from eatss.model.solution import Solution
 from eatss.model.uniform import build_uniform_problem, kernel_sizes, position_name
+from eatss.plan.phases import RowRun
 from eatss.progress import Told, nobody
 
 ALTERNATIVES = 3

@@ -63,7 +63,7 @@ class Tiling:
     """
 
     mapped: tuple[LoopTile, ...]
-    serial: Mapping[str, Number]
+    serial: Mapping[str | None, Number]
     threads: Number
     sum_words: Number = 0
     registers: Number = 0
@@ -71,7 +71,7 @@ class Tiling:
     neighbours: Mapping[str | None, Flag] = field(default_factory=dict)
 
     @property
-    def tiles(self) -> Mapping[str, Number]:
+    def tiles(self) -> Mapping[str | None, Number]:
         """Iterations of a tile by loop."""
         return {**self.serial, **{loop.name: loop.tile for loop in self.mapped}}
 

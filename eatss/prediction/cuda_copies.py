@@ -286,4 +286,4 @@ def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
 def _is_turned(of: CudaLaunch, at: int) -> Flags:
     """Tell where rows of a group's box lie along another dimension than those of the array."""
     rows = row_dimensions(of.tiling, of.staging[at])[-1]
-    return of.ones > rows
+    return np.asarray(of.ones > rows)

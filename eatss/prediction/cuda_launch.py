@@ -95,7 +95,7 @@ class CudaLaunch:
 
     def neighbours(self, name: str) -> Flags:
         """Return where threads have neighbouring points along a loop."""
-        return np.zeros(len(self), dtype=bool) | self.tiling.neighbours.get(name, False)
+        return np.asarray(self.ones > (self.tiling.neighbours.get(name, False) == 0))
 
     @property
     def launched_warps(self) -> Column:

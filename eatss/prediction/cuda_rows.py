@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import MOST_POINTS, RowPhase, RowRun, Structure, held_words
+from eatss.analysis.structure import Structure
 from eatss.analysis.work import AccessFacts
 from eatss.gpu.profile import GpuProfile
+from eatss.plan.phases import KeptRow, RowPhase, RowRun, kept_rows, slots_of
+from eatss.plan.rows import element_words
 from eatss.prediction.card import SCHEDULERS, Card
 from eatss.prediction.cuda import demand_of
 from eatss.prediction.cuda_copies import loads_held
@@ -29,11 +31,8 @@ from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.prediction.terms import Predicted, predict
 
 _SERIAL_TILE = 32.0
-_WORD_BYTES = 4
 _ROWS_IN_L2 = 0.5
 """Share of L2 up to which the rows of blocks that run at a time are there from phase to phase."""
-
-_Form = tuple[tuple[tuple[tuple[str, int], ...], int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,22 +57,6 @@ class RowsPrediction:
     fits: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptArray:
-    """An array whose elements of a row threads keep from phase ``first`` to phase ``last``.
-
-    ``loads`` says that they are loaded before, ``stores_in`` is the phase whose values memory gets.
-    """
-
-    array: str
-    form: _Form
-    first: int
-    last: int
-    loads: bool
-    stores_in: int | None
-    element_bytes: int
-
-
 def rows_prediction(
     facts: Mapping[str, KernelFacts],
     run: RowRun,
@@ -91,127 +74,31 @@ def rows_prediction(
         profile: the card.
         in_order: whether sums keep their order.
     """
-    kept = kept_arrays(facts, run)
-    whole = _whole_rows(run, candidates)
     card = CudaModel.of(facts[run.kernels[0]], profile).card
     cap = np.minimum(
         float(card.registers_per_thread),
         np.floor(card.registers_per_block / (candidates.rows * candidates.lanes)),
     )
-    words = _kept_words(run, kept, candidates)
-    keeps = whole & (words <= held_words(cap)) & (_slots(run, candidates) <= MOST_POINTS)
-    apart = _joined(facts, run, (), candidates, profile, np.zeros(len(candidates)), in_order)
-    if not kept or not keeps.any():
-        return apart
-    return _chosen(keeps, _joined(facts, run, kept, candidates, profile, words, in_order), apart)
-
-
-def kept_arrays(facts: Mapping[str, KernelFacts], run: RowRun) -> tuple[KeptArray, ...]:
-    """Return the arrays of whose rows threads keep their elements (:mod:`eatss.lower.kept_rows`).
-
-    Of an array that is written every reference has to be the same, and of others most.
-    """
-    seen: dict[str, list[tuple[int, AccessFacts, _Form | None]]] = {}
-    for number, phase in enumerate(run.phases):
-        for access in _accesses(facts[phase.kernel], phase):
-            seen.setdefault(access.array, []).append((number, access, _form(access, phase)))
-    found = []
-    for array, accesses in seen.items():
-        forms = [form for _, _, form in accesses if form is not None]
-        if not forms:
-            continue
-        form = max(dict.fromkeys(forms), key=forms.count)
-        own = [(number, access) for number, access, known in accesses if known == form]
-        written = [number for number, access in own if access.writes]
-        read = [number for number, access in own if access.reads]
-        if any(access.writes for _, access, _ in accesses) and len(own) < len(accesses):
-            continue
-        first = min(number for number, _ in own)
-        if not any(number > first for number in read):
-            continue
-        found.append(
-            KeptArray(
-                array=array,
-                form=form,
-                first=first,
-                last=max(read),
-                loads=first in read,
-                stores_in=max(written) if written else None,
-                element_bytes=own[0][1].element_bytes,
-            )
-        )
-    return tuple(found)
-
-
-def row_values(facts: Mapping[str, KernelFacts], run: RowRun) -> dict[str, int]:
-    """Return the arrays of which all threads of a row have an element (``eatss.lower.row_values``).
-
-    Each with the phase that writes it last. It is written before it is read.
-    """
-    seen: dict[str, list[tuple[int, AccessFacts, _Form | None]]] = {}
-    for number, phase in enumerate(run.phases):
-        for access in _accesses(facts[phase.kernel], phase):
-            form = _renamed(access, {name: f"row {at}" for at, name in enumerate(phase.rows)})
-            seen.setdefault(access.array, []).append((number, access, form))
-    found = {}
-    for array, accesses in seen.items():
-        first = min(number for number, _, _ in accesses)
-        written = [number for number, access, _ in accesses if access.writes]
-        begins = not any(access.reads for number, access, _ in accesses if number == first)
-        forms = {form for _, _, form in accesses}
-        several = len({number for number, _, _ in accesses}) > 1
-        if written and several and begins and len(forms) == 1 and None not in forms:
-            found[array] = max(written)
+    storage, ones = run.registers, np.ones(len(candidates), dtype=bool)
+    fits = kept_rows(storage, candidates.tile, candidates.lanes, cap)
+    flags = np.array([ones, *fits]).T
+    found: RowsPrediction | None = None
+    for line in np.unique(flags, axis=0).tolist():
+        kept = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
+        own = _joined(facts, run, kept, candidates, profile, in_order)
+        here = (flags == line).all(axis=1)
+        found = own if found is None else _chosen(here, own, found)
+    assert found is not None
     return found
 
 
-def _accesses(facts: KernelFacts, phase: RowPhase) -> list[AccessFacts]:
-    return [
-        access
-        for statement in facts.work.statements
-        if statement.name in phase.launch.statements
-        for access in statement.accesses
-    ]
-
-
-def _form(access: AccessFacts, phase: RowPhase) -> _Form | None:
-    """Return subscripts by what loops are to all phases, ``None`` where no lane has its own."""
-    names = {name: f"row {at}" for at, name in enumerate(phase.rows)}
-    if phase.lane_loop is None or phase.lane_loop not in dict(access.strides):
-        return None
-    return _renamed(access, {**names, phase.lane_loop: "lane"})
-
-
-def _renamed(access: AccessFacts, names: Mapping[str, str]) -> _Form | None:
-    """Return subscripts by other names of loops, ``None`` where some loop has none."""
-    if not access.affine or not {name for name, _ in access.strides} <= set(names):
-        return None
-    return tuple(
-        (tuple(sorted((names[name], factor) for name, factor in terms)), constant)
-        for terms, constant in access.subscripts
-    )
-
-
-def _whole_rows(run: RowRun, candidates: RowCandidates) -> npt.NDArray[np.bool_]:
-    """Tell where one tile has all of a row, in every phase."""
-    lengths = [phase.length for phase in run.phases if phase.lane_loop is not None]
-    known = [length for length in lengths if length is not None]
-    if len(known) < len(lengths) or not known:
-        return np.zeros(len(candidates), dtype=bool)
-    return np.asarray(candidates.tile >= max(known))
-
-
-def _slots(run: RowRun, candidates: RowCandidates) -> Column:
-    return np.asarray(np.ceil(candidates.tile / candidates.lanes))
-
-
-def _kept_words(run: RowRun, kept: Sequence[KeptArray], candidates: RowCandidates) -> Column:
+def _kept_words(run: RowRun, kept: Sequence[KeptRow], candidates: RowCandidates) -> Column:
     """Return the registers that what is kept takes where most of it is."""
     most = 0
     for number in range(len(run.phases) - 1):
         there = [one for one in kept if one.first <= number < one.last]
-        most = max(most, sum(max(1, one.element_bytes // _WORD_BYTES) for one in there))
-    return np.asarray(most * _slots(run, candidates))
+        most = max(most, sum(element_words(one.element_bytes) for one in there))
+    return np.asarray(most * slots_of(candidates.tile, candidates.lanes))
 
 
 def _chosen(
@@ -242,15 +129,14 @@ def _chosen(
 def _joined(
     facts: Mapping[str, KernelFacts],
     run: RowRun,
-    kept: Sequence[KeptArray],
+    kept: Sequence[KeptRow],
     candidates: RowCandidates,
     profile: GpuProfile,
-    words: Column,
     in_order: bool,
 ) -> RowsPrediction:
-    """Return what is expected with some arrays kept, which take ``words`` of a thread."""
+    """Return what is expected with some arrays kept."""
     launches: list[CudaLaunch] = []
-    values = row_values(facts, run)
+    values = {own.array: own.stores for own in run.registers.values}
     for number, phase in enumerate(run.phases):
         held = tuple(
             replace(own, loads=own.loads and own.array not in values) for own in phase.launch.held
@@ -258,7 +144,7 @@ def _joined(
         cut = replace(phase.launch, held=held)
         model = CudaModel.of(facts[phase.kernel], profile)
         of = launch_of(
-            _without_kept(facts[phase.kernel], phase, number, kept, values),
+            _without_kept(facts[phase.kernel], number, kept, values),
             Structure(launches=(cut,), in_order=in_order),
             cut,
             _phase_candidates(facts[phase.kernel], phase, candidates),
@@ -271,7 +157,8 @@ def _joined(
     parts = [demand_of(of) for of in launches]
     barriers = sum(1 for phase in run.phases if phase.launch.sum_loop is not None)
     wait = first.code.barrier_wait * card.barrier_cycles
-    registers = np.maximum.reduce([part.registers for part in parts]) + words
+    registers = np.maximum.reduce([part.registers for part in parts])
+    registers = registers + _kept_words(run, kept, candidates)
     threads = candidates.rows * candidates.lanes
 
     def total(name: str) -> Column:
@@ -366,22 +253,21 @@ def _phase_candidates(
 
 def _without_kept(
     facts: KernelFacts,
-    phase: RowPhase,
     number: int,
-    kept: Sequence[KeptArray],
-    values: Mapping[str, int],
+    kept: Sequence[KeptRow],
+    values: Mapping[str, Sequence[int]],
 ) -> KernelFacts:
     """Return a kernel without the accesses of a phase that registers answer."""
 
     def left(access: AccessFacts) -> AccessFacts | None:
         if access.array in values:
-            writes = access.writes and number == values[access.array]
+            writes = access.writes and number in values[access.array]
             return replace(access, reads=0) if writes else None
         own = next((k for k in kept if k.array == access.array), None)
-        if own is None or _form(access, phase) != own.form:
+        if own is None or access.reference not in own.references[number]:
             return access
-        reads = access.reads if own.loads and number == own.first else 0
-        writes = access.writes and number == own.stores_in
+        reads = access.reads if number == own.load_in else 0
+        writes = access.writes and number in own.stores
         return replace(access, reads=reads, writes=writes) if reads or writes else None
 
     statements = tuple(

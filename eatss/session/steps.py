@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.analysis.structure import RowRun, SharedSum
+from eatss.analysis.structure import SharedSum
 from eatss.byte_text import bytes_text
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan, input_error
 from eatss.forked import allow_more
@@ -36,6 +36,7 @@ from eatss.session.analysis import SymbolicProgram, require_one_region
 
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation
+    from eatss.plan.phases import RowRun
     from eatss.recipe.requests import CodeRequest
 
 
