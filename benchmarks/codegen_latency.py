@@ -30,7 +30,7 @@ from eatss.gpu import GpuProfile, load_profile
 from eatss.model import Selection
 from eatss.model.options import SelectOptions
 from eatss.program import Program
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.resources import data_directory
 from eatss.session.session import Session
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, get_args
+from typing import TYPE_CHECKING, get_args
 
-from eatss.cache.options import Caching, CachingKeywords
+from eatss.cache.options import Caching
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
-from eatss.keywords import keywords_of, taken
 from eatss.model.options import (
     SelectKeywords,
     SelectOptions,
@@ -23,17 +22,13 @@ from eatss.model.options import (
 )
 from eatss.model.selection import Selection
 from eatss.notices import warn_caller
+from eatss.options import Keywords, spelled_out
 from eatss.program import Program
 from eatss.python_source.python_scop import PythonScop
+from eatss.recipe.options import CodeKeywords, CodeRequest, SizeKeywords
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.recipe_json import read_recipe
-from eatss.recipe.requests import (
-    CodeKeywords,
-    CodeRequest,
-    SizeKeywords,
-    check_alone,
-    choices,
-)
+from eatss.recipe.requests import check_alone, choices
 from eatss.session.kept import (
     FoundProgram,
     FoundSelection,
@@ -41,6 +36,7 @@ from eatss.session.kept import (
     kept_selection,
     write_kept,
 )
+from eatss.session.source import Source
 
 if TYPE_CHECKING:
     from eatss.analysis.program import AnalysedProgram
@@ -48,26 +44,42 @@ if TYPE_CHECKING:
     from eatss.session.analysis import Cut
 
 
-class _Select(SelectKeywords, PpcgReadingKeywords, CachingKeywords, total=False):
-    """Keywords of :func:`select`."""
+@dataclass(frozen=True, kw_only=True)
+class _Select(Keywords, SelectKeywords, PpcgReadingKeywords, Caching):
+    source: str | PathLike[str] | PythonScop = field(kw_only=False)
+    gpu: str | PathLike[str] | GpuProfile
+    target: TargetName = "ppcg"
 
 
-class _Predict(SizeKeywords, PpcgReadingKeywords, total=False):
-    """Keywords of :func:`predict`."""
+@dataclass(frozen=True, kw_only=True)
+class _Predict(Keywords, SizeKeywords, PpcgReadingKeywords):
+    source: str | PathLike[str] | PythonScop = field(kw_only=False)
+    gpu: str | PathLike[str] | GpuProfile
+    target: TargetName = "ppcg"
+    max_shared_memory: int | None = None
+    unroll_gpu_tile: bool = False
 
 
-class _Codegen(CodeKeywords, SelectKeywords, ReadingKeywords, CachingKeywords, total=False):
-    """Keywords of :func:`codegen`."""
+@dataclass(frozen=True, kw_only=True)
+class _Inspect(Keywords, PpcgReadingKeywords):
+    source: str | PathLike[str] | PythonScop = field(kw_only=False)
+    volume: VolumeName = "footprint"
+    cut: Cut = "ppcg"
 
 
-@keywords_of(_Select, SelectOptions, Reading, Caching)
-def select(
-    source: str | PathLike[str] | PythonScop,
-    *,
-    gpu: str | PathLike[str] | GpuProfile,
-    target: TargetName = "ppcg",
-    **options: Unpack[_Select],
-) -> Selection:
+@dataclass(frozen=True, kw_only=True)
+class _Codegen(Keywords, CodeKeywords, SelectKeywords, ReadingKeywords, Caching):
+    source: str | PathLike[str] | PythonScop = field(kw_only=False)
+    gpu: str | PathLike[str] | GpuProfile
+    output: str | PathLike[str] | None = None
+    force: bool = False
+    selection: Selection | None = None
+    recipe: str | PathLike[str] | Recipe | None = None
+    schedule: str | None = None
+
+
+@spelled_out(_Select, SelectKeywords, PpcgReadingKeywords, Caching)
+def select(asked: _Select) -> Selection:
     """Select tile sizes for every kernel of a C file or of C source text.
 
     Safe to call from several threads at once; equal input gives equal output.
@@ -90,18 +102,18 @@ def select(
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
     found = found_selection(
-        source,
-        load_profile(gpu),
-        reading=taken(Reading, options),
-        wanted=taken(SelectOptions, options, target=target),
-        caching=taken(Caching, options),
+        asked.source,
+        load_profile(asked.gpu),
+        reading=asked.of(Reading),
+        wanted=asked.of(SelectOptions),
+        caching=asked.of(Caching),
     )
     warn_caller(found.warnings)
     return found.selection
 
 
 def found_selection(
-    source: str | PathLike[str] | PythonScop,
+    source: str | PathLike[str] | PythonScop | Source,
     profile: GpuProfile,
     *,
     reading: Reading,
@@ -113,13 +125,14 @@ def found_selection(
     Raises:
         InputError, NoSolutionError: as :func:`select`.
     """
+    source = Source.of(source)
     kept = kept_selection(caching.chosen(), source, reading, profile, wanted)
     return kept.found_or(lambda: _selected(source, reading, profile, wanted))
 
 
 @in_bounds
 def _selected(
-    source: str | PathLike[str] | PythonScop,
+    source: Source,
     reading: Reading,
     profile: GpuProfile,
     wanted: SelectOptions,
@@ -132,16 +145,8 @@ def _selected(
     return FoundSelection.of(selection, session.warnings)
 
 
-@keywords_of(_Predict, CodeRequest, Reading)
-def predict(
-    source: str | PathLike[str] | PythonScop,
-    *,
-    gpu: str | PathLike[str] | GpuProfile,
-    target: TargetName = "ppcg",
-    max_shared_memory: int | None = None,
-    unroll_gpu_tile: bool = False,
-    **options: Unpack[_Predict],
-) -> ProgramExpectation:
+@spelled_out(_Predict, SizeKeywords, PpcgReadingKeywords)
+def predict(asked: _Predict) -> ProgramExpectation:
     """Predict time and energy of the code for a C file at given sizes.
 
     What is not given is PPCG's default, or for the target ``"cuda"`` what :func:`select` selects
@@ -166,25 +171,24 @@ def predict(
             belong to the target.
         NoSolutionError: for the target cuda, no sizes satisfy the limits of the card.
     """
-    wanted, reading = taken(CodeRequest, options), taken(Reading, options)
+    wanted, reading = asked.of(CodeRequest), asked.of(Reading)
+    most = asked.max_shared_memory
     check_target(
-        target,
+        asked.target,
         ppcg={
-            "max_shared_memory": max_shared_memory is not None,
-            "unroll_gpu_tile": unroll_gpu_tile,
+            "max_shared_memory": most is not None,
+            "unroll_gpu_tile": asked.unroll_gpu_tile,
             "ppcg_schedule": reading.ppcg_schedule is not None,
         },
         cuda={"placements": bool(wanted.placements)},
     )
-    if max_shared_memory is not None and not isinstance(max_shared_memory, int):
+    if most is not None and not isinstance(most, int):
         raise input_error(
-            "EATSS-C004",
-            f"max_shared_memory is {max_shared_memory!r}",
-            hint="give a number of bytes",
+            "EATSS-C004", f"max_shared_memory is {most!r}", hint="give a number of bytes"
         )
-    profile = load_profile(gpu)
+    profile, unroll = load_profile(asked.gpu), asked.unroll_gpu_tile
     found, warnings = _predicted(
-        source, reading, profile, target, wanted, max_shared_memory, unroll_gpu_tile
+        Source.of(asked.source), reading, profile, asked.target, wanted, most, unroll
     )
     warn_caller(warnings)
     return found
@@ -192,7 +196,7 @@ def predict(
 
 @in_bounds
 def _predicted(
-    source: str | PathLike[str] | PythonScop,
+    source: Source,
     reading: Reading,
     profile: GpuProfile,
     target: TargetName,
@@ -211,14 +215,8 @@ def _predicted(
     return found, (*session.warnings, *more)
 
 
-@keywords_of(PpcgReadingKeywords, Reading)
-def inspect(
-    source: str | PathLike[str] | PythonScop,
-    *,
-    volume: VolumeName = "footprint",
-    cut: Cut = "ppcg",
-    **reading: Unpack[PpcgReadingKeywords],
-) -> AnalysedProgram:
+@spelled_out(_Inspect, PpcgReadingKeywords)
+def inspect(asked: _Inspect) -> AnalysedProgram:
     """Return domains, accesses, dependences, schedule, kernels and facts of a C file.
 
     The isl objects of the result belong to one isl context: use a result in one thread at a time.
@@ -229,7 +227,7 @@ def inspect(
             made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         volume: How tile volumes are counted, ``"product"`` or ``"footprint"``.
         cut: Whose kernels: PPCG's (``"ppcg"``), or those that :func:`codegen` makes (``"eatss"``).
-        **reading: Those of :class:`Reading`.
+        **options: Those of :class:`Reading`.
 
     Warns:
         EatssWarning: what is hardly meant so, such as a ``-D`` that changes nothing.
@@ -240,25 +238,16 @@ def inspect(
     from eatss.session.analysis import Cut  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
 
-    one_of("volume", volume, get_args(VolumeName))
-    one_of("cut", cut, get_args(Cut))
-    analysed = Session(source, Reading(**reading), cut=cut, volume=volume).analysed
+    one_of("volume", asked.volume, get_args(VolumeName))
+    one_of("cut", asked.cut, get_args(Cut))
+    reading = asked.of(Reading)
+    analysed = Session(asked.source, reading, cut=asked.cut, volume=asked.volume).analysed
     warn_caller(analysed.warnings)
     return analysed
 
 
-@keywords_of(_Codegen, CodeRequest, SelectOptions, Reading, Caching)
-def codegen(
-    source: str | PathLike[str] | PythonScop,
-    *,
-    gpu: str | PathLike[str] | GpuProfile,
-    output: str | PathLike[str] | None = None,
-    force: bool = False,
-    selection: Selection | None = None,
-    recipe: str | PathLike[str] | Recipe | None = None,
-    schedule: str | None = None,
-    **options: Unpack[_Codegen],
-) -> Program:
+@spelled_out(_Codegen, CodeKeywords, SelectKeywords, ReadingKeywords, Caching)
+def codegen(asked: _Codegen) -> Program:
     """Generate CUDA for every kernel of a C file or of C source text.
 
     Safe to call from several threads at once; equal input gives equal text. Arguments from
@@ -290,25 +279,25 @@ def codegen(
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
-    profile = load_profile(gpu)
+    selection, recipe = asked.selection, asked.recipe
+    profile = load_profile(asked.gpu)
     decided = read_recipe(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
-    choosing = taken(SelectOptions, options, target="cuda")
-    wanted = taken(CodeRequest, options)
-    reading = taken(Reading, options, schedule=schedule)
+    choosing = asked.of(SelectOptions, target="cuda")
+    wanted, reading = asked.of(CodeRequest), asked.of(Reading)
     check_alone(decided, choices(wanted, choosing, selection, reading))
-    cache = taken(Caching, options).chosen()
+    cache, source = asked.of(Caching).chosen(), Source.of(asked.source)
     given = decided or selection
     kept = kept_program(cache, source, reading, profile, choosing, wanted, given)
     found = kept.found_or(lambda: _generated(source, reading, profile, choosing, wanted, given))
     warn_caller(found.warnings)
-    if output is not None:
-        write_kept(found.program, source, reading, output, force=force)
+    if asked.output is not None:
+        write_kept(found.program, source, reading, asked.output, force=asked.force)
     return found.program
 
 
 @in_bounds
 def _generated(
-    source: str | PathLike[str] | PythonScop,
+    source: Source,
     reading: Reading,
     profile: GpuProfile,
     choosing: SelectOptions,

@@ -10,13 +10,13 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Literal
 
 from eatss.api import found_selection
-from eatss.cache.options import Caching, CachingKeywords
+from eatss.cache.options import Caching
 from eatss.cuda.folder import program_files
 from eatss.cuda.original import OriginalFiles, headers_of
 from eatss.diagnostics import (
@@ -31,10 +31,10 @@ from eatss.forked import in_bounds
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.load import profile_file
-from eatss.keywords import keywords_of, taken
 from eatss.model import Selection
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.model.selection import SELECTION
+from eatss.options import Keywords, spelled_out
 from eatss.ppcg_build.arguments import PpcgArguments, ppcg_arguments
 from eatss.ppcg_build.dependencies import dependency_text
 from eatss.ppcg_build.findings import (
@@ -101,28 +101,25 @@ class PpcgBuild(Shown):
         return f"<PpcgBuild {files}; {sizes}{warned}>"
 
 
-class _Ppcg(SelectKeywords, CachingKeywords, total=False):
-    """Keywords of :func:`ppcg`."""
+@dataclass(frozen=True, kw_only=True)
+class _Ppcg(Keywords, SelectKeywords, Caching):
+    source: str | PathLike[str] = field(kw_only=False)
+    gpu: str | PathLike[str] | GpuProfile
+    output: str | PathLike[str] = "."
+    ppcg: str | PathLike[str] | None = None
+    arguments: Sequence[str] = ()
+    selects: bool = True
+    fallback: Fallback | None = None
+    generated: str | PathLike[str] | None = None
+    depfile: str | PathLike[str] | None = None
+    record: str | PathLike[str] | None = None
+    dry_run: bool = False
+    ppcg_timeout_s: float = TIMEOUT_S
+    told: Told = nobody
 
 
-@keywords_of(_Ppcg, SelectOptions, Caching)
-def ppcg(
-    source: str | PathLike[str],
-    *,
-    gpu: str | PathLike[str] | GpuProfile,
-    output: str | PathLike[str] = ".",
-    ppcg: str | PathLike[str] | None = None,
-    arguments: Sequence[str] = (),
-    selects: bool = True,
-    fallback: Fallback | None = None,
-    generated: str | PathLike[str] | None = None,
-    depfile: str | PathLike[str] | None = None,
-    record: str | PathLike[str] | None = None,
-    dry_run: bool = False,
-    ppcg_timeout_s: float = TIMEOUT_S,
-    told: Told = nobody,
-    **options: Unpack[_Ppcg],
-) -> PpcgBuild:
+@spelled_out(_Ppcg, SelectKeywords, Caching)
+def ppcg(asked: _Ppcg) -> PpcgBuild:
     """Run PPCG on a C file with the sizes that are selected for a card.
 
     Safe to call from several threads and processes at once, also with one output folder.
@@ -155,28 +152,24 @@ def ppcg(
         PpcgError: ``EATSS-R01x`` PPCG fails; ``EATSS-R02x`` it generates something else than it
             was asked for. Then nothing is written.
     """
-    words = [_word(source), *arguments]
-    given = ppcg_arguments(words, selecting=selects and generated is None)
-    folder = folder_named(given.output or output)
+    words = [_word(asked.source), *asked.arguments]
+    given = ppcg_arguments(words, selecting=asked.selects and asked.generated is None)
+    folder = folder_named(given.output or asked.output)
     if not given.source.is_file() or given.source.suffix != ".c":
         raise no_source(given.source)
-    check_timeout(ppcg_timeout_s)
-    profile = load_profile(gpu)
-    for option, named in (("--selection", record), ("--depfile", depfile)):
+    check_timeout(asked.ppcg_timeout_s)
+    profile = load_profile(asked.gpu)
+    for option, named in (("--selection", asked.record), ("--depfile", asked.depfile)):
         if named is not None:
             check_place(option, Path(named), folder)
-    run = _Run(given, profile, options, ppcg_timeout_s, told)
+    run = _Run(given, profile, asked)
     with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:
-        if generated is not None:
-            before = Path(generated)
+        if asked.generated is not None:
+            before = Path(asked.generated)
             found = generated_files(before, given.source.stem, "")
-            if dry_run:
-                return run.checked(found)
-            return run.finished(found, folder, depfile, record, gpu, generated=before)
-        run.start(find_ppcg(ppcg), Path(work), selects=selects, fallback=fallback)
-        if dry_run:
-            return run.build((), None)
-        return run.finished(run.generate(), folder, depfile, record, gpu)
+            return run.checked(found) if asked.dry_run else run.finished(found, folder, before)
+        run.start(find_ppcg(asked.ppcg), Path(work))
+        return run.build((), None) if asked.dry_run else run.finished(run.generate(), folder)
 
 
 def _word(source: str | PathLike[str]) -> str:
@@ -189,19 +182,11 @@ def _word(source: str | PathLike[str]) -> str:
 class _Run:
     """One build: what was run, and what is known so far."""
 
-    def __init__(
-        self,
-        given: PpcgArguments,
-        profile: GpuProfile,
-        options: _Ppcg,
-        timeout_s: float,
-        told: Told,
-    ) -> None:
-        self._told = told
+    def __init__(self, given: PpcgArguments, profile: GpuProfile, asked: _Ppcg) -> None:
+        self._told = asked.told
         self._given = given
         self._profile = profile
-        self._options = options
-        self._timeout_s = timeout_s
+        self._asked = asked
         self._stem = given.source.stem
         self._schedule: Path | None = None
         self._selection: Selection | None = None
@@ -212,14 +197,14 @@ class _Run:
 
     # -- running PPCG -------------------------------------------------------------------------
 
-    def start(self, program: str, work: Path, *, selects: bool, fallback: Fallback | None) -> None:
+    def start(self, program: str, work: Path) -> None:
         """Find the sizes, and what PPCG is run with at last."""
         self._work = work
         schedule = f"{self._stem}.schedule"
         common = (program, "--target=cuda", *self._given.options)
         source = str(self._given.source.absolute())
         saving = (*common, f"--save-schedule={schedule}", source)
-        if not selects:
+        if not self._asked.selects:
             self._commands.append((*saving[:-1], "--dump-sizes", source))
             return
         said = self._ran(saving)
@@ -231,7 +216,7 @@ class _Run:
         try:
             self._selection, kept = self._selected()
         except (InputError, NoSolutionError) as error:
-            if fallback is None:
+            if self._asked.fallback is None:
                 raise
             self._warnings.append(falls_back(error))
             kept = False
@@ -257,7 +242,7 @@ class _Run:
     def _ran(self, command: tuple[str, ...]) -> str:
         self._commands.append(command)
         self._told(f"running PPCG on {self._given.source}")
-        return run_ppcg(command, self._work, self._timeout_s)
+        return run_ppcg(command, self._work, self._asked.ppcg_timeout_s)
 
     def _selected(self) -> tuple[Selection, bool]:
         """Return sizes, and whether they are for the schedule that PPCG saved.
@@ -278,8 +263,8 @@ class _Run:
             self._given.source,
             self._profile,
             reading=replace(self._reading(), ppcg_schedule=schedule),
-            wanted=taken(SelectOptions, self._options, target="ppcg"),
-            caching=taken(Caching, self._options),
+            wanted=self._asked.of(SelectOptions, target="ppcg"),
+            caching=self._asked.of(Caching),
         )
         self._source_warnings = found.warnings
         return found.selection
@@ -298,16 +283,7 @@ class _Run:
         self._checked(found)
         return self.build((), None)
 
-    def finished(
-        self,
-        found: Generated,
-        folder: Path,
-        depfile: str | PathLike[str] | None,
-        record: str | PathLike[str] | None,
-        gpu: object,
-        *,
-        generated: Path | None = None,
-    ) -> PpcgBuild:
+    def finished(self, found: Generated, folder: Path, generated: Path | None = None) -> PpcgBuild:
         """Check what PPCG generated, and write it, all or nothing.
 
         Files that were in the folder ``generated`` before are not written again.
@@ -326,12 +302,12 @@ class _Run:
         own = [name for name, _ in found.files] if generated is None else []
         target, last = Path(os.path.realpath(folder)), own[-1] if own else ""
         targets = [str(folder / name) for name in reversed(own or [f"{home}/{PLAN_FILE}"])]
-        needed = self._needed(gpu, found, generated)
+        needed = self._needed(found, generated)
         try:
             with placed_files(target, written, folders=folders, last=last), ExitStack() as undo:
                 if checked is None:  # what may be there is of a build before
                     replaced(target / home / PLAN_FILE, None, undo)
-                for option, path, text in self._beside(targets, needed, depfile, record):
+                for option, path, text in self._beside(targets, needed):
                     try:
                         replaced(Path(path), text, undo)
                     except OSError as error:
@@ -343,13 +319,10 @@ class _Run:
         return self.build(files, folder / home if checked is not None else None, found.said)
 
     def _beside(
-        self,
-        targets: Sequence[str],
-        needed: Sequence[str],
-        depfile: str | PathLike[str] | None,
-        record: str | PathLike[str] | None,
+        self, targets: Sequence[str], needed: Sequence[str]
     ) -> Iterator[tuple[str, str | PathLike[str], bytes | None]]:
         """Yield options, the files they name and what these hold; ``None`` where one goes."""
+        record, depfile = self._asked.record, self._asked.depfile
         if record is not None:
             chosen = self._selection
             text = None if chosen is None else SELECTION.to_text(chosen).encode()
@@ -434,11 +407,11 @@ class _Run:
         except InputError as error:
             return error.diagnostics[0].message
 
-    def _needed(self, gpu: object, found: Generated, generated: Path | None) -> list[str]:
+    def _needed(self, found: Generated, generated: Path | None) -> list[str]:
         """Return what the output depends on, spelled from where the source is spelled."""
         source = self._given.source
         headers = headers_of(source, self._given.include_dirs)
-        profile = profile_file(gpu)
+        profile = profile_file(self._asked.gpu)
         spelled = [str(h) if source.is_absolute() else os.path.relpath(h) for h in headers]
         before = () if generated is None else (str(generated / name) for name, _ in found.files)
         return [str(source), *spelled, *before, *(() if profile is None else (str(profile),))]

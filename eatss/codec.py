@@ -40,7 +40,8 @@ class JsonForm:
     that goes on with what the last of them, a tuple, holds. ``tag``, a name and a word, tells a
     noun from the others of a union. ``also`` are properties, or functions of the noun, that are
     written with the fields and not read; ``apart`` are fields that are kept elsewhere. In a
-    ``closed`` noun, and all that it holds, other names are refused.
+    ``closed`` noun, and all that it holds, other names are refused. Fields are in ``order``, those
+    that it leaves out last.
     """
 
     shape: Literal["object", "value", "list"] = "object"
@@ -48,6 +49,7 @@ class JsonForm:
     also: tuple[str | Callable[[Any], Any], ...] = ()
     apart: tuple[str, ...] = ()
     closed: bool = False
+    order: tuple[str, ...] = ()
 
 
 class ByName:
@@ -153,10 +155,12 @@ def _entries(kind: type) -> tuple[_Entry, ...]:
     for field in fields(kind):
         hint, mark = hints[field.name], None
         if get_origin(hint) is Annotated:
-            hint, mark = get_args(hint)
+            hint, *marks = get_args(hint)
+            mark = next((one for one in marks if isinstance(one, ByName)), None)
         required = field.default is MISSING and field.default_factory is MISSING
         found.append(_Entry(field.name, hint, mark, required))
-    return tuple(sorted(found, key=lambda entry: entry.name != VERSION))
+    order = (VERSION, *layout_of(kind).order)
+    return tuple(sorted(found, key=lambda one: order.index(one.name) if one.name in order else 99))
 
 
 def _encode_noun(noun: Any) -> Any:

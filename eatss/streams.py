@@ -12,6 +12,18 @@ from typing import Any, NoReturn, TextIO
 from eatss.diagnostics import ExitCode, input_error
 
 
+def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text, or bytes, at once."""
+    stream = sys.stderr if err else sys.stdout
+    if isinstance(text, bytes):
+        stream.flush()
+        stream = stream.buffer
+    else:
+        text = f"{text}\n" if nl else str(text)
+    stream.write(text)  # type: ignore[arg-type]
+    stream.flush()
+
+
 @contextmanager
 def standard_streams() -> Iterator[None]:
     """Say in words in the block that standard output cannot be written.

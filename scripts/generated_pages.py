@@ -18,7 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from eatss.cli.commands import app
+from eatss.cli.typer_app import app
 from eatss.gpu import list_profiles
 from eatss.schemas import PUBLISHED, schema
 

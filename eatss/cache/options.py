@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Annotated
 
 from eatss.cache.default import default_cache
 from eatss.cache.store import Cache
 from eatss.diagnostics import input_error
+from eatss.options import option
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Caching:
     """Where results are kept, in the words of the user.
 
@@ -23,7 +24,17 @@ class Caching:
         InputError: ``EATSS-C004``, it is none of these.
     """
 
-    cache: Cache | bool | None = None
+    cache: Annotated[
+        Cache | bool | None,
+        option(
+            "--no-cache",
+            kind=bool,
+            default=False,
+            made=lambda off: False if off else None,
+            panel="Output",
+            help="Compute anew: neither take nor keep results of before.",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.cache, Cache | bool | None):
@@ -40,9 +51,3 @@ class Caching:
         if isinstance(self.cache, Cache):
             return self.cache
         return None if self.cache is False else default_cache()
-
-
-class CachingKeywords(TypedDict, total=False):
-    """The keyword of functions that keep what they find: the field of :class:`Caching`."""
-
-    cache: Cache | bool | None

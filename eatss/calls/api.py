@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from threading import Lock
-from typing import Any, Unpack
+from typing import Any
 
 from eatss.cache import Cache
-from eatss.cache.options import Caching, CachingKeywords
+from eatss.cache.options import Caching
 from eatss.calls.callable import JitFunction, ProfileOf
 from eatss.calls.options import CallOptions
 from eatss.calls.programs import ProgramMaker, SourceMaker
@@ -17,31 +18,28 @@ from eatss.files import is_c_text
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.this_machine import AUTO, is_auto, profile_of_cuda_device
-from eatss.keywords import keywords_of, taken
 from eatss.model.options import SelectKeywords, SelectOptions
+from eatss.options import Keywords, spelled_out
 from eatss.program import Program
-from eatss.python_source.python_scop import python_scop
-from eatss.recipe.requests import CodeKeywords, CodeRequest
+from eatss.recipe.options import CodeKeywords, CodeRequest
+from eatss.session.source import Source
 from eatss.shipped_kernels import located
 
 CARD_WITHOUT_CARD = "h200"
 """The card that ``"auto"`` stands for where there is none: arrays of NumPy run on the CPU."""
 
 
-class _Jit(CodeKeywords, SelectKeywords, ReadingKeywords, CachingKeywords, total=False):
-    """Keywords of :func:`jit`."""
+@dataclass(frozen=True, kw_only=True)
+class _Jit(Keywords, CodeKeywords, SelectKeywords, ReadingKeywords, Caching):
+    source: str | PathLike[str] | Any = field(kw_only=False)
+    gpu: str | PathLike[str] | GpuProfile = AUTO
+    specialize: bool = True
+    exact_sizes: bool = False
+    tune: str | float | None = None
 
 
-@keywords_of(_Jit, CodeRequest, SelectOptions, Reading, Caching)
-def jit(
-    source: str | PathLike[str] | Any,
-    *,
-    gpu: str | PathLike[str] | GpuProfile = AUTO,
-    specialize: bool = True,
-    exact_sizes: bool = False,
-    tune: str | float | None = None,
-    **options: Unpack[_Jit],
-) -> JitFunction:
+@spelled_out(_Jit, CodeKeywords, SelectKeywords, ReadingKeywords, Caching)
+def jit(asked: _Jit) -> JitFunction:
     """Make a function of C, or of loops in Python: it is selected for and compiled when called.
 
         gemm = eatss.jit("gemm.c")
@@ -75,19 +73,19 @@ def jit(
     Raises:
         InputError: an option is wrong. What is wrong with the source, the first call says.
     """
-    call_options = CallOptions(specialize=specialize, exact_sizes=exact_sizes, tune=tune)
-    place, title = _placed(source)
-    kept = taken(Caching, options).chosen()
+    options = asked.of(CallOptions)
+    place, title = _placed(asked.source)
+    kept = asked.of(Caching).chosen()
     maker = SourceMaker(
         source=place,
         title=title,
-        reading=taken(Reading, options),
-        choosing=taken(SelectOptions, options, target="cuda"),
-        wanted=taken(CodeRequest, options),
+        reading=asked.of(Reading),
+        choosing=asked.of(SelectOptions, target="cuda"),
+        wanted=asked.of(CodeRequest),
         cache=kept,
-        exact_sizes=exact_sizes,
+        exact_sizes=asked.exact_sizes,
     )
-    return JitFunction(maker, _profiles(gpu), call_options, kept)
+    return JitFunction(maker, _profiles(asked.gpu), options, kept)
 
 
 def compiled(
@@ -110,7 +108,7 @@ def _placed(source: object) -> tuple[Any, str]:
     if isinstance(source, str | PathLike):
         title = source if isinstance(source, str) else Path(fspath(source)).name
         return str(Path(fspath(located(source))).absolute()), title
-    loops = python_scop(source)  # type: ignore[arg-type] # it says what is wrong
+    loops = Source.of(source).python  # type: ignore[arg-type] # it says what is wrong
     assert loops is not None
     return loops, loops.name
 

@@ -17,8 +17,8 @@ from eatss.gpu import GpuProfile
 from eatss.model.options import SelectOptions
 from eatss.notices import warn_caller
 from eatss.program import Interface, Program
+from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import Recipe
-from eatss.recipe.requests import CodeRequest
 from eatss.session.kept import (
     FoundInterface,
     FoundProgram,
@@ -28,6 +28,7 @@ from eatss.session.kept import (
 )
 from eatss.session.read_files import UnknownFilesError, read_files
 from eatss.session.sizes import at_sizes
+from eatss.session.source import Source
 
 if TYPE_CHECKING:
     from eatss.model.selection import Selection
@@ -112,8 +113,9 @@ class SourceMaker:
             InputError: the source is refused.
         """
         reading = self._reading(dtype)
-        kept = kept_interface(self.cache, self.source, reading)
-        return kept.found_or(lambda: _interface(self.source, reading)).interface
+        source = Source.of(self.source)
+        kept = kept_interface(self.cache, source, reading)
+        return kept.found_or(lambda: _interface(source, reading)).interface
 
     def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
         """Return the least sizes of the class, or the sizes themselves."""
@@ -234,7 +236,7 @@ class CodeJob:
         """Return the place of the program in a cache."""
         return kept_program(
             cache,
-            self.source,
+            Source.of(self.source),
             self.reading,
             self.profile,
             self.choosing,
@@ -245,7 +247,7 @@ class CodeJob:
 
 
 @in_bounds
-def _interface(source: str | PathLike[str], reading: Reading) -> FoundInterface:
+def _interface(source: Source, reading: Reading) -> FoundInterface:
     from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
 
     return FoundInterface(interface=Session(source, reading, code=True).interface)

@@ -49,9 +49,7 @@ def _bounded_command() -> int:
         with ended_as_interrupted():
             return bounded(command, watched=False)  # it may wait for nvcc
     except InputError as error:  # it took too long: other errors are told where they occur
-        from eatss.cli.messages import report_error  # noqa: PLC0415
-        from eatss.cli.progress import cleared  # noqa: PLC0415
-        from eatss.cli.talk import talk_of_words  # noqa: PLC0415
+        from eatss.cli.talk import cleared, report_error, talk_of_words  # noqa: PLC0415
 
         cleared()
         report_error(error, talk_of_words(sys.argv[1:]))
@@ -67,9 +65,13 @@ def command() -> int:
         from eatss.cli.completion import rejoin  # noqa: PLC0415
 
         rejoin(os.environ)
-    from eatss.cli.commands import app  # noqa: PLC0415
-    from eatss.cli.messages import internal_fault, of_the_system, report_error  # noqa: PLC0415
-    from eatss.cli.talk import current, talk_of_words  # noqa: PLC0415
+    from eatss.cli.talk import (  # noqa: PLC0415
+        current,
+        internal_fault,
+        of_the_system,
+        report_error,
+        talk_of_words,
+    )
     from eatss.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
     from eatss.missing_packages import missing_packages_named  # noqa: PLC0415
@@ -80,7 +82,7 @@ def command() -> int:
         with standard_streams():
             try:
                 with ended_as_interrupted(), missing_packages_named():
-                    app(prog_name="eatss")
+                    _run(sys.argv[1:])
             except EatssError as error:
                 report_error(error, current.get())
                 return error.exit_code
@@ -100,3 +102,25 @@ def command() -> int:
     finally:
         current.reset(before)
     return ExitCode.OK
+
+
+def _run(words: list[str]) -> None:
+    """Run a command: what is plainly right at once, all else through Typer, which loads slowly."""
+    if "_EATSS_COMPLETE" not in os.environ:
+        if words == ["--version"]:
+            from eatss.streams import echo  # noqa: PLC0415
+            from eatss.version import __version__  # noqa: PLC0415
+
+            echo(f"eatss {__version__}")
+            return
+        from eatss.cli.settings_file import has_settings  # noqa: PLC0415
+        from eatss.cli.words import understood  # noqa: PLC0415
+
+        found = understood(words)
+        if found is not None and not has_settings():
+            asked, given = found
+            asked.run(given)
+            return
+    from eatss.cli.typer_app import app  # noqa: PLC0415
+
+    app(words, prog_name="eatss")

@@ -1,33 +1,142 @@
-"""The card that a command is for, and a word on which one ``auto`` is."""
+"""``eatss profiles`` and ``eatss roofline``: figures of cards, and where they bind programs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
 
-from eatss.cli.messages import report_warnings
-from eatss.cli.progress import working
+from eatss.cli.options import (
+    CARD_HELP,
+    CARD_METAVAR,
+    Debug,
+    Diagnostics,
+    Format,
+    card_argument,
+    of_output,
+)
+from eatss.cli.talk import given_card
+from eatss.diagnostics import input_error
+from eatss.options import option
+from eatss.streams import echo
 
-if TYPE_CHECKING:
-    from eatss.cli.options import FindingsFormat
-    from eatss.gpu import GpuProfile
+EXAMPLES = {
+    "profiles": """
+Examples:
+
+    eatss profiles
+
+    eatss profiles h200
+
+    eatss profiles auto
+
+    eatss profiles a100 --format toml > mycard.toml
+
+    eatss profiles ./mycard.toml --format json
+""",
+    "roofline": """
+Examples:
+
+    eatss roofline h200
+
+    eatss roofline h200 --dtype double --program build/gemm --plot gemm.png
+
+    eatss measure build/gemm --format json > gemm.json
+
+    eatss roofline h200 --program gemm.json
+
+    eatss roofline ./mycard.toml --record mycard.jsonl --plot mycard.svg
+""",
+}
+
+DataType: TypeAlias = Literal["float", "double"]
 
 
-def given_card(gpu: str, diagnostics: FindingsFormat = "text", device: int | str = 0) -> GpuProfile:
-    """Return the profile of a card that a command names; say on stderr which one ``auto`` is.
+def profiles(
+    name: Annotated[
+        str | None,
+        card_argument(metavar=CARD_METAVAR, help=f"{CARD_HELP} Default: all known cards."),
+    ] = None,
+    output: Annotated[
+        Literal["table", "json", "toml"],
+        of_output(
+            "--format", "-f", help="What to print; toml: one card's profile, to edit and give back."
+        ),
+    ] = "table",
+    diagnostics: Diagnostics = "text",
+    debug: Debug = False,
+) -> None:
+    """List the known cards, or one card's figures with their sources."""
+    from eatss.gpu import list_profiles  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.profiles import render_profile, render_profiles  # noqa: PLC0415
 
-    Args:
-        gpu: a name, a path, or ``auto``.
-        diagnostics: how it is said.
-        device: of ``auto``: number in CUDA's order, or UUID.
+    if name is not None:
+        echo(render_profile(given_card(name, diagnostics), output), nl=False)
+        return
+    if output == "toml":
+        raise input_error(
+            "EATSS-C012",
+            "a TOML file is of one card",
+            hint="name it: eatss profiles a100 --format toml",
+        )
+    echo(render_profiles(list_profiles(), output), nl=False)
 
-    Raises:
-        InputError: as ``eatss.load_profile``.
+
+def roofline(
+    profile: Annotated[str, card_argument(metavar=CARD_METAVAR, help=CARD_HELP)],
+    record: Annotated[
+        Path | None,
+        option(metavar="RECORD.jsonl", help="Set measured intensities beside the model's lines."),
+    ] = None,
+    program: Annotated[
+        list[Path] | None,
+        option(
+            metavar="DIR|FILE.json",
+            help="Place a program of eatss codegen at its intensity; or what eatss measure "
+            "--format json wrote, with the share of the roofs that it reached.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        DataType | None, option(help="Only the roofs of this type; default: both.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        option(
+            metavar="FILE",
+            help="Draw roofline, arch line and power line into a PNG, SVG or PDF.",
+            panel="Output",
+        ),
+    ] = None,
+    output: Format = "table",
+    diagnostics: Diagnostics = "text",
+    debug: Debug = False,
+) -> None:
+    """Show where a card is bound by memory or arithmetic, in time and in energy. Needs no GPU.
+
+    A program that stands left of a balance saves most by moving fewer bytes, right of it by doing
+    fewer operations.
     """
-    from eatss.gpu.this_machine import card_here, is_auto, load_profile  # noqa: PLC0415 - slow
+    from eatss.characterize.power_limited_roofline import WIDTHS  # noqa: PLC0415 - keeps --help fast
+    from eatss.characterize.profile import same_kind  # noqa: PLC0415
+    from eatss.characterize.result import read_record  # noqa: PLC0415
+    from eatss.characterize.roofline_points import WIDTH_OF_DTYPE, roofline_points_of  # noqa: PLC0415
+    from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
+    from eatss.report.roofline import CardRoofline, render_roofline  # noqa: PLC0415
 
-    if not is_auto(gpu):
-        return load_profile(gpu)
-    with working("asking the driver for its card"):
-        found = card_here(device)
-    report_warnings((found.note,), diagnostics)
-    return found.profile
+    if plot is not None:
+        check_plot_file(plot)
+    found = given_card(profile, diagnostics)
+    measured = None if record is None else read_record(record)
+    if measured is not None:
+        same_kind(found, measured.subject)
+    card = CardRoofline(
+        profile=found,
+        widths=WIDTHS if dtype is None else (WIDTH_OF_DTYPE[dtype],),
+        programs=tuple(one for path in program or () for one in roofline_points_of(path, found)),
+        record=measured,
+    )
+    echo(render_roofline(card, output), nl=False)
+    if plot is not None:
+        from eatss.report.card_plots import roofline_figure  # noqa: PLC0415
+        from eatss.report.plot_file import save_figure  # noqa: PLC0415
+
+        save_figure(roofline_figure(card.roofs(), card.title), plot)

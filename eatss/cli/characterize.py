@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from eatss.cli.messages import report_warnings, say
 from eatss.cli.options import (
     CARD_HELP,
     Debug,
@@ -20,13 +17,16 @@ from eatss.cli.options import (
     TableOrJson,
     card_option,
 )
-from eatss.cli.progress import working
+from eatss.cli.talk import report_warnings, say, working
+from eatss.options import option
+from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.characterize.result import Record
     from eatss.gpu.profile import GpuProfile
 
-EXAMPLES = """
+EXAMPLES = {
+    "characterize": """
 Examples:
 
     eatss characterize -o h200.toml
@@ -37,6 +37,7 @@ Examples:
 
     eatss select gemm.c --gpu h200.toml
 """
+}
 
 _LOST = 1
 
@@ -48,7 +49,7 @@ def characterize(
     ] = "auto",
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--output",
             "-o",
             metavar="FILE",
@@ -57,7 +58,7 @@ def characterize(
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option(
+        option(
             metavar="FILE",
             help="Keep every result here as soon as it is there, and go on from it; "
             "by default beside -o.",
@@ -65,22 +66,22 @@ def characterize(
     ] = None,
     replay: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
             metavar="RECORD",
             help="Fit again what was recorded; needs no card. Several: of runs or cards of a kind.",
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="GROUP", help="Run only benchmarks of this group; repeatable."),
+        option(metavar="GROUP", help="Run only benchmarks of this group; repeatable."),
     ] = None,
     device: Annotated[
         str,
-        typer.Option(metavar="CARD", help="Number as CUDA counts the cards, or UUID."),
+        option(metavar="CARD", help="Number as CUDA counts the cards, or UUID."),
     ] = "0",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin the record anew.")] = False,
+    fresh: Annotated[bool, option("--fresh", help="Begin the record anew.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Run although other programs use the card.")
+        bool, option("--force", help="Run although other programs use the card.")
     ] = False,
     format_: Format = "table",
     diagnostics: Diagnostics = "text",
@@ -101,7 +102,7 @@ def characterize(
         from eatss.report.characterisation import render_results  # noqa: PLC0415
 
         wanted = [one for one in records[0].results if one.group in only]
-        typer.echo(render_results(records[0], wanted), nl=False)
+        echo(render_results(records[0], wanted), nl=False)
         return
     _report(records, gpu, output, format_)
 
@@ -158,8 +159,8 @@ def _measured(
         say(f"interrupted; what was finished is in {path}: call again to go on")
         raise
     except LaunchError as error:
-        typer.echo(f"error: the card is lost: {error} [EATSS-B013]", err=True)
-        typer.echo(f"hint: what was finished is in {path}: call again to go on", err=True)
+        echo(f"error: the card is lost: {error} [EATSS-B013]", err=True)
+        echo(f"hint: what was finished is in {path}: call again to go on", err=True)
         sys.stdout.flush()
         os._exit(_LOST)  # modules of a lost card cannot be unloaded, each would say so
     report_warnings(done.warnings, diagnostics)
@@ -177,7 +178,7 @@ def _report(
     with working("fitting"):
         fits = tuple(calibrated(one) for one in records)
         calibration = joined([found for found, _ in fits])
-    typer.echo(render_characterisation(records[-1], fits[-1][1], calibration, format_), nl=False)
+    echo(render_characterisation(records[-1], fits[-1][1], calibration, format_), nl=False)
     if output is not None:
         from eatss.gpu.write import write_profile  # noqa: PLC0415
 

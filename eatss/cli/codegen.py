@@ -6,12 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from eatss.cli.cards import given_card
-from eatss.cli.messages import read, report_warnings, say
-from eatss.cli.option_groups import takes
-from eatss.cli.option_values import read_selection, read_text, write_text
+from eatss.cache.options import Caching
+from eatss.cli.declared import Given
+from eatss.cli.named_files import read_selection, read_text, write_text
 from eatss.cli.options import (
     Card,
     Debug,
@@ -20,32 +17,30 @@ from eatss.cli.options import (
     Force,
     SourceFile,
     TableOrJson,
-    cache_options,
-    code_options,
     nvcc_option,
     of_code,
     of_output,
-    reading_options,
-    select_options,
 )
-from eatss.cli.progress import working
-from eatss.cli.talk import is_typed
+from eatss.cli.talk import given_card, read, report_warnings, say, working
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
+from eatss.frontend.options import Reading, ReadingKeywords
+from eatss.model.options import SelectKeywords, SelectOptions
+from eatss.options import Asked, option
+from eatss.recipe.options import CodeKeywords, CodeRequest
+from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.cache.options import CachingKeywords
-    from eatss.frontend.options import Reading, ReadingKeywords
     from eatss.gpu import GpuProfile
-    from eatss.model.options import SelectKeywords, SelectOptions
     from eatss.model.selection import Selection
     from eatss.program import Program
     from eatss.recipe.recipe import Recipe
-    from eatss.recipe.requests import CodeRequest
     from eatss.session.kept import FoundProgram
+    from eatss.session.source import Source
     from eatss.verify.ptxas import KernelResources
 
-EXAMPLES = """
+EXAMPLES = {
+    "codegen": """
 Examples:
 
     eatss codegen @gemm --gpu h200 -o build/gemm
@@ -62,17 +57,17 @@ Examples:
 
     eatss codegen @gemm --gpu h200 -o build/gemm --recipe gemm.json
 """
+}
 
 
-@takes(wanted=code_options, choosing=select_options, reading=reading_options, caching=cache_options)
 def codegen(
-    context: typer.Context,
+    given: Given,
     *,
     file: SourceFile,
     gpu: Card,
     directory: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--output",
             "-o",
             metavar="DIR",
@@ -80,7 +75,7 @@ def codegen(
             help="Folder for the program; made if need be.",
         ),
     ] = None,
-    wanted: CodeRequest,
+    code: Asked[CodeKeywords],
     selection: Annotated[
         Path | None,
         of_code(
@@ -118,15 +113,15 @@ def codegen(
             "--compile", help="Compile with nvcc and check that every kernel can be launched."
         ),
     ] = False,
-    nvcc: Annotated[str | None, nvcc_option(rich_help_panel="Output")] = None,
+    nvcc: Annotated[str | None, nvcc_option(panel="Output")] = None,
     force: Force = False,
     output: Annotated[
         TableOrJson,
         of_output("--format", "-f", help="What to print; json: the plan, and what is expected."),
     ] = "table",
-    choosing: SelectKeywords,
-    reading: ReadingKeywords,
-    caching: CachingKeywords,
+    choosing: Asked[SelectKeywords],
+    reading: Asked[ReadingKeywords],
+    caching: Asked[Caching],
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
@@ -141,27 +136,26 @@ def codegen(
             hint="name one with -o, or print the launch plan with --format json",
         )
 
-    from eatss.cache.options import Caching  # noqa: PLC0415 - keeps --help fast
-    from eatss.frontend.options import Reading  # noqa: PLC0415
-    from eatss.model.options import SelectOptions  # noqa: PLC0415
     from eatss.recipe.recipe_json import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
     from eatss.recipe.requests import check_alone, choices  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
     from eatss.session.kept import kept_program, write_kept  # noqa: PLC0415
+    from eatss.session.source import Source  # noqa: PLC0415
 
-    profile = given_card(gpu, diagnostics)
+    profile, source = given_card(gpu, diagnostics), Source.of(file)
     recipe = None if recipe_file is None else read_recipe(recipe_file)
-    options = SelectOptions(target="cuda", **choosing)
-    spelled = {str(one.name): one.opts[0] for one in context.command.params}
-    how, decided = Reading(**reading, schedule=schedule), recipe or sizes
+    wanted = CodeRequest(**code.fields)
+    options = SelectOptions(target="cuda", **choosing.fields)
+    how, decided = Reading(**reading.fields, schedule=schedule), recipe or sizes
     named = choices(wanted, options, sizes, how)
-    chosen_names = [name for name in named if is_typed(context, name)]
-    check_alone(recipe, [spelled[name] for name in chosen_names])
-    chosen = Caching(**caching).chosen() if save_schedule is None else None
-    kept = kept_program(chosen, file, how, profile, options, wanted, decided)
+    check_alone(recipe, [given.spelled(name) for name in named if given.is_typed(name)])
+    chosen = caching.made().chosen() if save_schedule is None else None
+    kept = kept_program(chosen, source, how, profile, options, wanted, decided)
     found = kept.get()
     if found is None:
-        found = _generated(file, how, profile, options, wanted, decided, save_schedule, diagnostics)
+        found = _generated(
+            source, how, profile, options, wanted, decided, save_schedule, diagnostics
+        )
         kept.put(found)
     else:
         report_warnings(found.warnings, diagnostics)
@@ -170,14 +164,14 @@ def codegen(
         assert result.recipe is not None
         write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
     resources = _compiled(result, profile, diagnostics, nvcc) if compiles else None
-    files = () if directory is None else write_kept(result, file, how, directory, force=force)
-    typer.echo(render_program(result, output, resources, found.warnings), nl=False)
+    files = () if directory is None else write_kept(result, source, how, directory, force=force)
+    echo(render_program(result, output, resources, found.warnings), nl=False)
     if directory is not None and output == "table":
         say(files_text(result, files, str(directory)), nl=False)
 
 
 def _generated(
-    file: Path,
+    source: Source,
     reading: Reading,
     profile: GpuProfile,
     options: SelectOptions,
@@ -192,7 +186,7 @@ def _generated(
     from eatss.session.kept import FoundProgram  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
-    session = Session(file, reading, volume=options.volume_name(), code=True)
+    session = Session(source, reading, volume=options.volume_name(), code=True)
     read(session, diagnostics)
     lasting = True
     if decided is None:

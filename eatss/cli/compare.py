@@ -6,20 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from eatss.cli.measure import MEASURED, show, stop_interrupted
+from eatss.cli.measure import (
+    MEASURED,
+    GeneratingOptions,
+    Measuring,
+    MeasuringOptions,
+    Results,
+    show,
+    stop_interrupted,
+)
 from eatss.cli.measure import finish as finish_measured
-from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
 from eatss.cli.options import Debug, of_output, source_argument
 from eatss.diagnostics import EatssError, ExitCode, input_error
+from eatss.options import option
+from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.measurement.measured import Measured
     from eatss.measurement.options import Variant
     from eatss.measurement.requirement import Requirement, Verdict
 
-EXAMPLES = """
+EXAMPLES = {
+    "compare": """
 Examples:
 
     eatss compare @gemm --tiles selected --tiles 32,32,32 --baseline 32,32,32
@@ -30,6 +38,7 @@ Examples:
 
     eatss compare @atax --require 'energy<=1.0' --require 'time<=0.95'
 """
+}
 
 NOT_MET = 3
 """Exit code where a requirement is not met."""
@@ -37,7 +46,6 @@ NOT_MET = 3
 _HARMLESS = (*MEASURED, "rejected by the model")
 
 
-@measuring_command
 def compare(
     *,
     sources: Annotated[
@@ -50,7 +58,7 @@ def compare(
     ],
     tiles: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             metavar="selected|SIZES",
             help="A variant of FILE.c: what eatss selects; sizes in the order of the loops "
             "(32,64,16; a kernel with fewer loops takes the first; 32 is for every loop); or by "
@@ -59,7 +67,7 @@ def compare(
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="VARIANT",
             help="What the others are compared with; default: the first that is not selected, of "
             "folders the last.",
@@ -67,14 +75,14 @@ def compare(
     ] = None,
     require: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             metavar="RATIO<=N",
             help="Exit with 3 unless time, energy, ppw or speedup against the baseline is so, for "
             "selected or else the first other variant.",
         ),
     ] = None,
-    measuring: Measuring,
-    generating: Generating,
+    measuring: MeasuringOptions,
+    generating: GeneratingOptions,
     output: Results = "table",
     plot: Annotated[
         Path | None,
@@ -143,7 +151,7 @@ def finish(
         show(measurements, output)  # what was measured is not lost
         raise
     verdicts = judge(comparison, requirements)
-    typer.echo(render_comparison(comparison, output, verdicts), nl=False)
+    echo(render_comparison(comparison, output, verdicts), nl=False)
     if plot is not None:
         from eatss.report.comparison_plot import plot_comparisons  # noqa: PLC0415 - matplotlib
 
@@ -154,15 +162,15 @@ def finish(
     statuses = [measurement.status for measurement in measurements]
     nothing = not any(status in MEASURED for status in statuses)
     if nothing or any(status not in _HARMLESS for status in statuses):
-        raise typer.Exit(ExitCode.NO_SOLUTION)
+        raise SystemExit(ExitCode.NO_SOLUTION)
 
 
 def _stop_if_not_met(verdicts: Sequence[Verdict]) -> None:
     failed = [verdict for verdict in verdicts if not verdict.met]
     for verdict in failed:
-        typer.echo(f"requirement {verdict.requirement} not met: {verdict.message}", err=True)
+        echo(f"requirement {verdict.requirement} not met: {verdict.message}", err=True)
     if failed:
-        raise typer.Exit(NOT_MET)
+        raise SystemExit(NOT_MET)
 
 
 def _measured(variants: Sequence[Variant], measuring: Measuring) -> Measured:

@@ -1,25 +1,53 @@
-"""``eatss measure``: generated programs or C files in, time and energy out."""
+"""``eatss measure``: generated programs or C files in, time and energy out.
+
+Options of ``eatss measure`` and ``eatss compare``, and what they mean.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-import typer
-
-from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
-from eatss.cli.messages import say
-from eatss.cli.options import Debug, source_argument
-from eatss.diagnostics import ExitCode, NoSolutionError
+from eatss.cli.declared import Group
+from eatss.cli.options import (
+    CARD_HELP,
+    DEVICE_HELP,
+    CompilerChoice,
+    Debug,
+    Diagnostics,
+    FindingsFormat,
+    Force,
+    card_option,
+    compiler_option,
+    meter_option,
+    named_nvcc,
+    nvcc_option,
+    of_output,
+    parse_device,
+    source_argument,
+)
+from eatss.cli.talk import given_card, report_warnings, say, working
+from eatss.diagnostics import ExitCode, NoSolutionError, input_error
+from eatss.files import folder_named
+from eatss.frontend.options import ReadingKeywords
+from eatss.options import Asked, option
+from eatss.streams import echo
 
 if TYPE_CHECKING:
+    from eatss.gpu import GpuProfile
     from eatss.measurement.measured import Measured
     from eatss.measurement.measurement import Measurement
-    from eatss.measurement.options import Variant
+    from eatss.measurement.options import MeasureOptions, Variant
+    from eatss.measurement.progress import Progress
+    from eatss.measurement.tile_choice import TileChoice
+    from eatss.session.variants import SourceOptions
 
-EXAMPLES = """
+EXAMPLES = {
+    "measure": """
 Examples:
 
     eatss measure build/gemm
@@ -30,6 +58,7 @@ Examples:
 
     eatss measure @gemm kernels/atax.c -o build --counters
 """
+}
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of a shell."""
@@ -37,8 +66,237 @@ INTERRUPTED = 130
 MEASURED = ("ok", "unstable")
 """Statuses of programs that are right and were measured."""
 
+_PANEL = "Measuring"
+_of_measuring = partial(option, panel=_PANEL)
 
-@measuring_command
+Results = Annotated[
+    Literal["table", "json", "csv"], of_output("--format", "-f", help="What to print.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """How to measure, and what stands in for the card, if anything."""
+
+    options: MeasureOptions
+    card: str | None
+
+    def measured(self, variants: Sequence[Variant]) -> Measured:
+        """Measure variants of one program, and show on a terminal how far it is.
+
+        Raises:
+            InputError: they cannot be measured.
+            KeyboardInterrupt: the user interrupted before anything was measured.
+        """
+        from eatss.measurement.measured import (  # noqa: PLC0415 - keeps --help fast
+            measured,
+            stack_warnings_of,
+        )
+
+        with showing() as progress:
+            found = measured(variants, self.options, progress=progress, card=self.card)
+        report_warnings(stack_warnings_of(found.measurements), "text")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generating:
+    """How programs are generated from C files: for which card, how C is read, and where to.
+
+    ``force`` replaces files in ``directory`` that eatss did not write.
+    """
+
+    gpu: str | GpuProfile
+    directory: Path | None
+    force: bool
+    reading: Mapping[str, Any]
+    diagnostics: FindingsFormat
+
+    def for_card(self, device: int | str) -> Generating:
+        """Return this for the card of the profile; which one ``auto`` is, is said once.
+
+        Raises:
+            InputError: there is no such profile, or no card in this machine.
+        """
+        if not isinstance(self.gpu, str):
+            return self
+        return replace(self, gpu=given_card(self.gpu, self.diagnostics, device))
+
+    def one(self, source: Path, folder: Path, device: int | str) -> Variant:
+        """Generate the program of a C file, and print the warnings of reading it.
+
+        Raises:
+            InputError: the source, the profile or the folder is wrong.
+            NoSolutionError: no tile sizes satisfy the limits of the card.
+        """
+        from eatss.session.variants import generate_one  # noqa: PLC0415 - folders need none
+
+        with working(f"generating a program from {source}"):
+            variant, warnings = generate_one(source, self._options(), folder, device=device)
+        report_warnings(warnings, self.diagnostics)
+        return variant
+
+    def several(
+        self, source: Path, choices: Sequence[TileChoice], folder: Path, device: int | str
+    ) -> Sequence[Variant]:
+        """Generate a program for every choice of tile sizes; warnings are printed once.
+
+        Raises:
+            InputError: the source, the profile or the words of a choice are wrong.
+        """
+        from eatss.session.variants import generate_variants  # noqa: PLC0415 - folders need none
+
+        with working(f"generating {len(choices)} programs from {source}") as step:
+            made = generate_variants(
+                source, choices, self._options(), folder, device=device, told=step.at
+            )
+        report_warnings(made.warnings, self.diagnostics)
+        return made.variants
+
+    def _options(self) -> SourceOptions:
+        from eatss.session.variants import SourceOptions  # noqa: PLC0415 - folders need none
+
+        return SourceOptions(gpu=self.gpu, force=self.force, **self.reading)
+
+
+def generating_options(
+    *,
+    gpu: Annotated[
+        str,
+        card_option(help=f"What FILE.c is compiled for. {CARD_HELP}", panel="Source"),
+    ] = "auto",
+    directory: Annotated[
+        Path | None,
+        of_output(
+            "--output",
+            "-o",
+            metavar="DIR",
+            parser=folder_named,
+            help="Keep what is generated from FILE.c in this folder.",
+        ),
+    ] = None,
+    force: Force = False,
+    diagnostics: Diagnostics = "text",
+    reading: Asked[ReadingKeywords],
+) -> Generating:
+    """Return how programs are generated."""
+    return Generating(
+        gpu=gpu, directory=directory, force=force, reading=reading.fields, diagnostics=diagnostics
+    )
+
+
+def measuring_options(
+    *,
+    size: Annotated[
+        list[str] | None,
+        _of_measuring(
+            "--size", metavar="NAME=VALUE,...", help="Problem sizes instead of the program's own."
+        ),
+    ] = None,
+    seed: Annotated[int, _of_measuring(metavar="N", min=0, help="Seed of the random data.")] = 0,
+    meter: Annotated[str, meter_option(panel=_PANEL)] = "auto",
+    compiler: Annotated[CompilerChoice, compiler_option(panel=_PANEL)] = "auto",
+    nvcc: Annotated[str | None, nvcc_option(panel=_PANEL)] = None,
+    device: Annotated[str, _of_measuring(metavar="N|UUID", help=DEVICE_HELP)] = "0",
+    window: Annotated[
+        float,
+        _of_measuring(
+            metavar="SECONDS",
+            min=0.001,
+            help="Shortest stretch of repeated runs that energy is read over.",
+        ),
+    ] = 2.0,
+    updates: Annotated[
+        int, _of_measuring(metavar="N", min=2, help="Fewest values of the sensor in a window.")
+    ] = 20,
+    windows: Annotated[int, _of_measuring(metavar="N", min=1, help="Fewest windows.")] = 3,
+    target: Annotated[
+        str,
+        _of_measuring(
+            metavar="PERCENT",
+            help="Measure until the 95 % interval is this narrow (half of it over the mean), ...",
+        ),
+    ] = "1%",
+    budget: Annotated[
+        float,
+        _of_measuring(
+            metavar="SECONDS", min=0.0, help="... or until so much time went into a variant."
+        ),
+    ] = 60.0,
+    timeout: Annotated[
+        float, _of_measuring(metavar="SECONDS", min=0.01, help="Limit of one run.")
+    ] = 60.0,
+    no_check: Annotated[
+        bool,
+        _of_measuring("--no-check", help="Do not compare results with the original C first."),
+    ] = False,
+    counters: Annotated[
+        bool,
+        _of_measuring(
+            "--counters",
+            help="Add DRAM bytes, L2 sectors, occupancy and instructions (needs Nsight Compute).",
+        ),
+    ] = False,
+    card: Annotated[
+        str | None,
+        option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
+    ] = None,
+) -> Measuring:
+    """Return how to measure.
+
+    Raises:
+        InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target, ``EATSS-E049`` a card or
+            ``EATSS-X005`` a meter that are none.
+    """
+    from eatss.measurement.meters import METERS  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415
+    from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415
+
+    METERS.get(meter)
+    sizes = {name: value for part in parse_sizes(size or ()) or () for name, value in part.items()}
+    options = MeasureOptions(
+        sizes=sizes,
+        seed=seed,
+        meter=meter,
+        compiler=compiler,
+        nvcc=named_nvcc(nvcc),
+        device=parse_device(device),
+        least_window_s=window,
+        least_updates=updates,
+        least_windows=windows,
+        target=parse_target(target),
+        budget_s=budget,
+        timeout_s=timeout,
+        check=not no_check,
+        counters=counters,
+    )
+    return Measuring(options=options, card=card)
+
+
+def parse_target(text: str) -> float:
+    """Read ``1%`` or ``0.01``; a fraction.
+
+    Raises:
+        InputError: ``EATSS-E048``.
+    """
+    number = text.strip()
+    try:
+        share = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        share = 0.0
+    if 0 < share < 1:
+        return share
+    raise input_error(
+        "EATSS-E048",
+        f"--target is '{text}'",
+        hint="write a percentage like 1%, or the same as a fraction: 0.01",
+    )
+
+
+MeasuringOptions = Annotated[Measuring, Group(make=measuring_options)]
+GeneratingOptions = Annotated[Generating, Group(make=generating_options)]
+
+
 def measure(
     *,
     sources: Annotated[
@@ -49,8 +307,8 @@ def measure(
             "eatss).",
         ),
     ],
-    measuring: Measuring,
-    generating: Generating,
+    measuring: MeasuringOptions,
+    generating: GeneratingOptions,
     output: Results = "table",
     debug: Debug = False,
 ) -> None:
@@ -101,21 +359,21 @@ def finish(found: Measured, output: Results) -> None:
     if found.interrupted:
         stop_interrupted(anything=bool(found.measurements))
     if not all(measurement.status in MEASURED for measurement in found.measurements):
-        raise typer.Exit(ExitCode.NO_SOLUTION)
+        raise SystemExit(ExitCode.NO_SOLUTION)
 
 
 def show(measurements: Sequence[Measurement], output: Results) -> None:
     """Print measurements."""
     from eatss.report.measurement import render_measurements  # noqa: PLC0415 - keeps --help fast
 
-    typer.echo(render_measurements(measurements, output), nl=False)
+    echo(render_measurements(measurements, output), nl=False)
 
 
 def stop_interrupted(*, anything: bool) -> NoReturn:
     """Say what Ctrl-C left, and end as a shell expects after it."""
     kept = "what was measured until then is kept" if anything else "nothing was measured yet"
     say(f"interrupted: {kept}")
-    raise typer.Exit(INTERRUPTED)
+    raise SystemExit(INTERRUPTED)
 
 
 def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Results) -> Measured:
@@ -142,3 +400,43 @@ def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Res
         if found.interrupted:
             return Measured(measurements=tuple(done), interrupted=True)
     return Measured(measurements=tuple(done), interrupted=False)
+
+
+_DOING = {
+    "start": "starting",
+    "compile": "compiling",
+    "check": "comparing with the original",
+    "first run": "running once",
+    "compare": "comparing results",
+    "try repeating": "seeing whether repeating drifts",
+    "idle power": "reading idle power",
+    "warm-up": "warming up",
+    "restoring": "timing the restoring of inputs",
+    "window": "window",
+}
+
+
+@contextmanager
+def showing() -> Iterator[Callable[[Progress], None]]:
+    """Yield what is to be told of progress."""
+    with working("measuring") as step:
+
+        def tell(progress: Progress) -> None:
+            step.at(doing(progress), progress.variants_done, progress.variants, note=left(progress))
+
+        yield tell
+
+
+def doing(progress: Progress) -> str:
+    """Return what runs now, ``selected: window 3``."""
+    now = _DOING.get(progress.stage, progress.stage)
+    if progress.window:
+        now = f"{now} {progress.window}"
+    return f"{progress.variant}: {now}" if progress.variant else now
+
+
+def left(progress: Progress) -> str:
+    """Return how long it takes at most."""
+    from eatss.report.figures import seconds  # noqa: PLC0415 - keeps --help fast
+
+    return f"at most {seconds(progress.left_s)} left" if progress.left_s > 0 else ""

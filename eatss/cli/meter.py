@@ -7,18 +7,19 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from eatss.cli.measure_options import parse_device
-from eatss.cli.option_values import check_writable, write_text
-from eatss.cli.options import Debug, Diagnostics, TableOrJson, meter_option, of_output
+from eatss.cli.named_files import check_writable, write_text
+from eatss.cli.options import Debug, Diagnostics, TableOrJson, meter_option, of_output, parse_device
+from eatss.cli.talk import current, report_error
 from eatss.diagnostics import InputError, input_error
+from eatss.options import argument, option
+from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.foreign.meter import MeterOptions
     from eatss.foreign.program_energy import ProgramEnergy
 
-EXAMPLES = """
+EXAMPLES = {
+    "meter": """
 Examples:
 
     eatss meter -- ./gemm 4000
@@ -31,16 +32,17 @@ Examples:
 
     eatss meter --format json -o gemm.json -- ./gemm 4000
 """
+}
 
 
 def meter(
     command: Annotated[
         list[str],
-        typer.Argument(metavar="-- PROGRAM [ARGUMENTS]", help="What to run.", show_default=False),
+        argument(metavar="-- PROGRAM [ARGUMENTS]", help="What to run.", show_default=False),
     ],
     gpus: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--gpus",
             "--device",
             metavar="N,…|UUID|all|none",
@@ -49,20 +51,20 @@ def meter(
         ),
     ] = None,
     cpu: Annotated[
-        bool, typer.Option("--cpu", help="Meter the CPU packages too, where RAPL may be read.")
+        bool, option("--cpu", help="Meter the CPU packages too, where RAPL may be read.")
     ] = False,
     repeat: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Run it N times; energy is of all runs together."),
+        option(metavar="N", min=1, help="Run it N times; energy is of all runs together."),
     ] = 1,
     sensor: Annotated[str, meter_option()] = "auto",
     interval: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0.001, help="Time between two looks at the power."),
+        option(metavar="SECONDS", min=0.001, help="Time between two looks at the power."),
     ] = 0.005,
     idle: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0.0, help="Time recorded before the program begins."),
+        option(metavar="SECONDS", min=0.0, help="Time recorded before the program begins."),
     ] = 1.0,
     trace: Annotated[
         Path | None, of_output(metavar="FILE", help="Write the power over time as CSV.")
@@ -78,7 +80,7 @@ def meter(
     output: Annotated[TableOrJson, of_output("--format", "-f", help="What to write.")] = "table",
     nvml: Annotated[
         str | None,
-        typer.Option("--nvml", metavar="MODULE:NAME", hidden=True, help="Stands in for NVML."),
+        option("--nvml", metavar="MODULE:NAME", hidden=True, help="Stands in for NVML."),
     ] = None,
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
@@ -107,15 +109,13 @@ def meter(
     text = render_program_energy(without_trace(found), output)
     written = _written(found, text, trace=trace, plot=plot, file=file)
     if file is None or not written:
-        typer.echo(text, err=True, nl=False)
+        echo(text, err=True, nl=False)
     if found.exit_code or not written:
-        raise typer.Exit(found.exit_code or InputError.exit_code)
+        raise SystemExit(found.exit_code or InputError.exit_code)
 
 
 def _metered(command: Sequence[str], options: MeterOptions, nvml: str | None) -> ProgramEnergy:
     """Run the program; one that cannot be started ends the command as a shell would."""
-    from eatss.cli.messages import report_error  # noqa: PLC0415 - keeps --help fast
-    from eatss.cli.talk import current  # noqa: PLC0415
     from eatss.foreign.child import NotStartedError  # noqa: PLC0415
     from eatss.foreign.meter import meter_program  # noqa: PLC0415
 
@@ -124,15 +124,13 @@ def _metered(command: Sequence[str], options: MeterOptions, nvml: str | None) ->
         return meter_program(command, options, module=module)
     except NotStartedError as error:
         report_error(error, current.get())
-        raise typer.Exit(error.status) from None
+        raise SystemExit(error.status) from None
 
 
 def _written(
     found: ProgramEnergy, text: str, *, trace: Path | None, plot: Path | None, file: Path | None
 ) -> bool:
     """Write the files that are asked for, and tell whether all could be: each is tried."""
-    from eatss.cli.messages import report_error  # noqa: PLC0415 - keeps --help fast
-    from eatss.cli.talk import current  # noqa: PLC0415
     from eatss.report.power_plot import plot_program  # noqa: PLC0415
     from eatss.report.program_energy import power_csv  # noqa: PLC0415
 
@@ -165,14 +163,14 @@ def _devices(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:
 def _check_files(named: Sequence[tuple[str, Path | None]]) -> None:
     """Refuse files that cannot be written before a program runs, maybe for hours."""
     known: dict[Path, str] = {}
-    for option, path in named:
+    for word, path in named:
         if path is None:
             continue
-        first = known.setdefault(path.resolve(), option)
-        if first != option:
+        first = known.setdefault(path.resolve(), word)
+        if first != word:
             raise input_error(
-                "EATSS-C010", f"{first} and {option} both name '{path}'", hint="name two files"
+                "EATSS-C010", f"{first} and {word} both name '{path}'", hint="name two files"
             )
-    for option, path in reversed(named):
+    for word, path in reversed(named):
         if path is not None:
-            check_writable(option, path)
+            check_writable(word, path)

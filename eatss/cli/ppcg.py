@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-import typer
-
-from eatss.cli.cards import given_card
-from eatss.cli.messages import report_warnings, say
-from eatss.cli.option_groups import takes
+from eatss.cache.options import Caching
 from eatss.cli.options import (
     Card,
     Debug,
     Diagnostics,
-    cache_options,
     of_output,
     of_source,
-    select_options,
 )
-from eatss.cli.progress import working
-from eatss.cli.talk import current
+from eatss.cli.talk import current, given_card, report_warnings, say, working
+from eatss.model.options import SelectKeywords
+from eatss.options import Asked, argument
+from eatss.streams import echo
 
-if TYPE_CHECKING:
-    from eatss.cache.options import CachingKeywords
-    from eatss.model.options import SelectKeywords
-
-EXAMPLES = """
+EXAMPLES = {
+    "ppcg": """
 Examples:
 
     eatss ppcg --gpu h200 -- gemm.c -o build -DNI=2000
@@ -37,14 +30,14 @@ Examples:
 
     eatss ppcg --gpu h200 --dry-run -- gemm.c
 """
+}
 
 
-@takes(choosing=select_options, caching=cache_options)
 def ppcg(
     *,
     words: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="-- FILE.c|@KERNEL [-o DIR] [PPCG OPTIONS]",
             help="PPCG's command line: a C file or kernel of eatss, the folder to write to, -D, "
             "-I, other options.",
@@ -81,8 +74,8 @@ def ppcg(
             help="Take what PPCG wrote to DIR before, and only make it measurable.",
         ),
     ] = None,
-    choosing: SelectKeywords,
-    caching: CachingKeywords,
+    choosing: Asked[SelectKeywords],
+    caching: Asked[Caching],
     depfile: Annotated[
         Path | None,
         of_output(metavar="FILE", help="Write what the output depends on, as make reads it."),
@@ -121,12 +114,12 @@ def ppcg(
             dry_run=dry_run,
             ppcg_timeout_s=ppcg_timeout,
             told=step.at,
-            **choosing,
-            **caching,
+            **choosing.fields,
+            **caching.fields,
         )
     for command in made.commands:
         if dry_run:
-            typer.echo(command_text(command))
+            echo(command_text(command))
         elif current.get().verbose:
             say(command_text(command))
     say(made.said, nl=False)

@@ -1,32 +1,29 @@
-"""``eatss predict``: what the model expects of sizes of one's own."""
+"""``eatss predict`` and ``eatss inspect``: what is expected of sizes, and what is seen in C."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
-from eatss.cli.cards import given_card
-from eatss.cli.messages import read, report_warnings
-from eatss.cli.option_groups import takes
 from eatss.cli.options import (
     Card,
     Debug,
     Diagnostics,
+    Format,
     SourceFile,
     TableOrJson,
     TargetChoice,
-    ppcg_reading_options,
-    size_options,
+    VolumeChoice,
 )
-from eatss.cli.progress import working
+from eatss.cli.talk import given_card, read, report_warnings, working
+from eatss.frontend.options import PpcgReadingKeywords, Reading
+from eatss.model.options import check_target
+from eatss.options import Asked, option
+from eatss.recipe.options import CodeRequest, SizeKeywords
+from eatss.streams import echo
 
-if TYPE_CHECKING:
-    from eatss.frontend.options import PpcgReadingKeywords
-    from eatss.recipe.requests import CodeRequest
-
-EXAMPLES = """
+EXAMPLES = {
+    "predict": """
 Examples:
 
     eatss predict @gemm --gpu h200
@@ -36,20 +33,29 @@ Examples:
     eatss predict @gemm -g h200 --target cuda --tile i=64,j=64 --place A=l1
 
     eatss predict @2mm -g h200 --tile k1:i=16 --max-shared-memory 49152
-"""
+""",
+    "inspect": """
+Examples:
 
-_of_ppcg = partial(typer.Option, rich_help_panel="PPCG")
+    eatss inspect @gemm
+
+    eatss inspect @trmm --target cuda
+
+    eatss inspect gemm.c -D NI=4000 --format json
+""",
+}
+
+_of_ppcg = partial(option, panel="PPCG")
 
 
-@takes(sizes=size_options, reading=ppcg_reading_options)
 def predict(
     *,
     file: SourceFile,
     gpu: Card,
     target: Annotated[
-        TargetChoice, typer.Option(help="Whose code: PPCG's, or that of eatss codegen (cuda).")
+        TargetChoice, option(help="Whose code: PPCG's, or that of eatss codegen (cuda).")
     ] = "ppcg",
-    sizes: CodeRequest,
+    sizes: Asked[SizeKeywords],
     max_shared_memory: Annotated[
         int | None,
         _of_ppcg(metavar="BYTES", min=0, help="As PPCG's option of that name; 8192 by default."),
@@ -57,8 +63,8 @@ def predict(
     unroll_gpu_tile: Annotated[
         bool, _of_ppcg("--unroll-gpu-tile", help="As PPCG's option of that name.")
     ] = False,
-    output: Annotated[TableOrJson, typer.Option("--format", "-f", help="What to print.")] = "table",
-    reading: PpcgReadingKeywords,
+    output: Annotated[TableOrJson, option("--format", "-f", help="What to print.")] = "table",
+    reading: Asked[PpcgReadingKeywords],
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
@@ -66,30 +72,56 @@ def predict(
 
     What is not given is PPCG's default, or with --target cuda what is selected for least energy.
     """
-    from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
-    from eatss.model.options import check_target  # noqa: PLC0415
-    from eatss.report.expectation import render_expectation  # noqa: PLC0415
+    from eatss.report.expectation import render_expectation  # noqa: PLC0415 - keeps --help fast
     from eatss.session.analysis import cut_for  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
+    how, wanted = Reading(**reading.fields), CodeRequest(**sizes.fields)
     check_target(
         target,
         ppcg={
             "--max-shared-memory": max_shared_memory is not None,
             "--unroll-gpu-tile": unroll_gpu_tile,
-            "--ppcg-schedule": reading["ppcg_schedule"] is not None,
+            "--ppcg-schedule": how.ppcg_schedule is not None,
         },
-        cuda={
-            "--place": bool(sizes.placements),
-            "--recompute": reading["recompute"] != "auto",
-        },
+        cuda={"--place": bool(wanted.placements), "--recompute": how.recompute != "auto"},
     )
     profile = given_card(gpu, diagnostics)
-    session = Session(file, Reading(**reading), cut=cut_for(target))
+    session = Session(file, how, cut=cut_for(target))
     read(session, diagnostics)
     with working(f"predicting for {profile.title}"):
         found = session.predict(
-            profile, sizes, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
+            profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
         )
     report_warnings(tuple(w for w in found.warnings if w not in session.warnings), diagnostics)
-    typer.echo(render_expectation(found, output), nl=False)
+    echo(render_expectation(found, output), nl=False)
+
+
+def inspect(
+    *,
+    file: SourceFile,
+    output: Format = "table",
+    target: Annotated[
+        TargetChoice, option(help="Whose kernels: PPCG's, or those of eatss codegen (cuda).")
+    ] = "ppcg",
+    volume: Annotated[
+        VolumeChoice, option(help="How a tile's elements are counted.")
+    ] = "footprint",
+    reading: Asked[PpcgReadingKeywords],
+    diagnostics: Diagnostics = "text",
+    debug: Debug = False,
+) -> None:
+    """Show domains, accesses, dependences, schedule, kernels and classes of a C file."""
+    from eatss.report.inspection import render_inspection  # noqa: PLC0415 - keeps --help fast
+    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
+    from eatss.session.session import Session  # noqa: PLC0415
+
+    how = Reading(**reading.fields)
+    check_target(
+        target,
+        ppcg={"--ppcg-schedule": how.ppcg_schedule is not None},
+        cuda={"--recompute": how.recompute != "auto"},
+    )
+    session = Session(file, how, cut=cut_for(target), volume=volume)
+    read(session, diagnostics)
+    echo(render_inspection(session.analysed, output), nl=False)

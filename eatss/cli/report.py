@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-import typer
-
-from eatss.cli.messages import warn_while_working
 from eatss.cli.options import STORE_HELP, Debug, Diagnostics, of_output, store_argument
-from eatss.cli.progress import working
+from eatss.cli.talk import warn_while_working, working
 from eatss.diagnostics import input_error
+from eatss.streams import echo
 
-EXAMPLES = """
+EXAMPLES = {
+    "report": """
 Examples:
 
     eatss report 2mm.db
@@ -27,6 +26,7 @@ Examples:
 
     eatss report 2mm.db --format json | jq '.sweeps[0].trade_off'
 """
+}
 
 _Format: TypeAlias = Literal["html", "text", "json"]
 _Figures: TypeAlias = Literal["png", "svg", "pdf"]
@@ -88,12 +88,12 @@ def report(
     with working("writing the report"):
         text = rendered(found, chosen) if wants_text else ""
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         write_report(output, text)
-        typer.echo(output)
+        echo(output)
     if figures is not None:
         with working("drawing") as step:
             files = write_figures(found, figures, figures_as or "png", step.at)
         names = "\n".join(map(str, files))
-        typer.echo(names, err=output is None and bool(text))
+        echo(names, err=output is None and bool(text))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-import typer
-
-from eatss.cli.messages import say, warn_while_working
 from eatss.cli.options import STORE_HELP, Debug, Format, store_argument
-from eatss.cli.progress import working
+from eatss.cli.talk import say, warn_while_working, working
 from eatss.diagnostics import input_error
+from eatss.options import argument, option
 from eatss.shipped_sweeps import store_of_ones_own
+from eatss.streams import echo
 
-EXAMPLES = """
+EXAMPLES = {
+    "results": """
 Examples:
 
     eatss results ls 2mm.db gemm.db
@@ -28,16 +28,17 @@ Examples:
 
     eatss results merge a.db b.db -o both.db
 """
+}
 
 OrderChoice: TypeAlias = Literal["time", "energy", "edp", "ppw"]
 ExportChoice: TypeAlias = Literal["csv", "parquet", "json", "t4", "kernel-tuner"]
 
 StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
 StoreFiles = Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")]
-By = Annotated[OrderChoice, typer.Option(help="What is best; edp: energy × time, ppw: GFLOP/J.")]
+By = Annotated[OrderChoice, option(help="What is best; edp: energy × time, ppw: GFLOP/J.")]
 NewStore = Annotated[
     Path,
-    typer.Option(
+    option(
         "--output",
         "-o",
         metavar="STORE",
@@ -46,16 +47,10 @@ NewStore = Annotated[
     ),
 ]
 
-app = typer.Typer(
-    help="List, show, merge, export, import and prune what sweeps measured.",
-    epilog=EXAMPLES,
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-)
+HELP = {"results": "List, show, merge, export, import and prune what sweeps measured."}
 
 
-@app.command(epilog=EXAMPLES)
-def ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> None:
+def results_ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
     from eatss.report.results import render_summaries  # noqa: PLC0415 - keeps --help fast
     from eatss.store.summary import summary_of  # noqa: PLC0415
@@ -68,25 +63,24 @@ def ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> No
             found.append(
                 summary_of(path, read_sweep(path, measurements=False, warned=warn_while_working))
             )
-    typer.echo(render_summaries(found, output), nl=False)
+    echo(render_summaries(found, output), nl=False)
 
 
-@app.command(epilog=EXAMPLES)
-def show(
+def results_show(
     store: StoreFile,
     key: Annotated[
         str | None,
-        typer.Argument(metavar="VARIANT", help="Show all of one variant: how its key begins."),
+        argument(metavar="VARIANT", help="Show all of one variant: how its key begins."),
     ] = None,
     by: By = "energy",
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many rows to show.")] = 20,
+    top: Annotated[int, option(metavar="N", min=1, help="How many rows to show.")] = 20,
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="CONDITION", help="Only rows with tile_i>=32, status=ok, role=ours."),
+        option(metavar="CONDITION", help="Only rows with tile_i>=32, status=ok, role=ours."),
     ] = None,
     every: Annotated[
         bool,
-        typer.Option("--every", help="Each measurement: repeated ones and references, too."),
+        option("--every", help="Each measurement: repeated ones and references, too."),
     ] = False,
     output: Format = "table",
     debug: Debug = False,
@@ -115,11 +109,10 @@ def show(
         text = render_rows(sweep, output, by=by, top=top)
     else:
         text = render_variant(sweep, rows_of_variant(sweep, key), output)
-    typer.echo(text, nl=False)
+    echo(text, nl=False)
 
 
-@app.command(epilog=EXAMPLES)
-def merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
+def results_merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
     """Make one store of several of the same program, in the same way, on cards of a kind.
 
     The rows of each card stay apart. The same row in two stores is taken once.
@@ -139,23 +132,22 @@ def merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
     given = sum(len(sweep.rows) for _, sweep in sweeps)
     twice = given - len(found.rows)
     again = f", {twice} were there twice" if twice else ""
-    typer.echo(f"wrote {_rows(len(found.rows))} of {_cards(len(found.cards))} to {output}{again}")
+    echo(f"wrote {_rows(len(found.rows))} of {_cards(len(found.cards))} to {output}{again}")
 
 
-@app.command(epilog=EXAMPLES)
-def export(
+def results_export(
     store: StoreFile,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write; - is standard output."),
+        option("--output", "-o", metavar="FILE", help="File to write; - is standard output."),
     ],
     form: Annotated[
         ExportChoice | None,
-        typer.Option("--format", "-f", help="What to write; default: as the file's name ends."),
+        option("--format", "-f", help="What to write; default: as the file's name ends."),
     ] = None,
     card: Annotated[
         str | None,
-        typer.Option(metavar="UUID", help="Only rows of this card, as ls names it."),
+        option(metavar="UUID", help="Only rows of this card, as ls names it."),
     ] = None,
     debug: Debug = False,
 ) -> None:
@@ -163,7 +155,7 @@ def export(
 
     Tables have a line a measurement. t4 and kernel-tuner have one a variant, the careful one.
     """
-    from eatss.cli.option_values import check_writable, write_bytes  # noqa: PLC0415
+    from eatss.cli.named_files import check_writable, write_bytes  # noqa: PLC0415
     from eatss.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
     from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
@@ -179,17 +171,16 @@ def export(
         sweep = of_card(read, card)
         data = exported(sweep, chosen)
     if to_stdout:
-        typer.echo(data if chosen == "parquet" else data.decode(), nl=False)
+        echo(data if chosen == "parquet" else data.decode(), nl=False)
         return
     write_bytes("-o", output, data)
     say(f"wrote {_rows(len(sweep.rows))} to {output}")
 
 
-@app.command("import", epilog=EXAMPLES)
-def import_(
+def results_import(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="Cache of Kernel Tuner, or what export wrote as JSON."),
+        argument(metavar="FILE", help="Cache of Kernel Tuner, or what export wrote as JSON."),
     ],
     output: NewStore,
     debug: Debug = False,
@@ -204,27 +195,26 @@ def import_(
     with working(f"importing {file}"):
         sweep = imported(file)
         Store.write_new(output, sweep)
-    typer.echo(f"wrote {_rows(len(sweep.rows))} to {output}")
+    echo(f"wrote {_rows(len(sweep.rows))} to {output}")
 
 
-@app.command(epilog=EXAMPLES)
-def prune(
+def results_prune(
     store: Annotated[
         Path,
-        typer.Argument(metavar="STORE", parser=store_of_ones_own, help="File of eatss sweep."),
+        argument(metavar="STORE", parser=store_of_ones_own, help="File of eatss sweep."),
     ],
     failed: Annotated[
-        bool, typer.Option("--failed", help="Rows without a time: refused, wrong, too slow.")
+        bool, option("--failed", help="Rows without a time: refused, wrong, too slow.")
     ] = False,
     keep_best: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Measured variants but the N best, see --by."),
+        option(metavar="N", min=1, help="Measured variants but the N best, see --by."),
     ] = None,
     by: By = "energy",
-    damaged: Annotated[bool, typer.Option("--damaged", help="Rows that cannot be read.")] = False,
+    damaged: Annotated[bool, option("--damaged", help="Rows that cannot be read.")] = False,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE|DATE", help="Rows older than 12h, 30d, 4w, or 2026-11-01."),
+        option(metavar="AGE|DATE", help="Rows older than 12h, 30d, 4w, or 2026-11-01."),
     ] = None,
     debug: Debug = False,
 ) -> None:
@@ -256,7 +246,7 @@ def prune(
     why = [f"{count} {word}" for count, word in zip(counts, words, strict=True) if count]
     removed = _rows(sum(counts)) + (f" ({', '.join(why)})" if why else "")
     sizes = f"{bytes_text(before)} to {bytes_text(store.stat().st_size)}"
-    typer.echo(f"removed {removed}, {left} left; {sizes}")
+    echo(f"removed {removed}, {left} left; {sizes}")
 
 
 def _rows(count: int) -> str:

@@ -7,13 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from eatss.cli import completion
-from eatss.cli.cards import given_card
-from eatss.cli.messages import read, report_warnings
-from eatss.cli.option_groups import takes
-from eatss.cli.option_values import write_text
+from eatss.cache.options import Caching
+from eatss.cli.named_files import write_text
 from eatss.cli.options import (
     Card,
     Debug,
@@ -21,24 +16,23 @@ from eatss.cli.options import (
     FindingsFormat,
     SourceFile,
     TargetChoice,
-    cache_options,
     of_model,
     of_output,
-    ppcg_reading_options,
-    select_options,
 )
-from eatss.cli.progress import working
+from eatss.cli.talk import given_card, read, report_warnings, working
 from eatss.diagnostics import input_error
+from eatss.frontend.options import PpcgReadingKeywords, Reading
+from eatss.model.options import SelectKeywords, SelectOptions, check_target
+from eatss.options import Asked
+from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.cache.options import CachingKeywords
-    from eatss.frontend.options import PpcgReadingKeywords
     from eatss.gpu import GpuProfile
-    from eatss.model.options import SelectKeywords, SelectOptions
     from eatss.session.kept import FoundSelection, Kept
     from eatss.session.session import Session
 
-EXAMPLES = """
+EXAMPLES = {
+    "select": """
 Examples:
 
     eatss select @gemm --gpu a100
@@ -49,9 +43,9 @@ Examples:
 
     ppcg --sizes="$(eatss select gemm.c --gpu a100 --format ppcg)" gemm.c
 """
+}
 
 
-@takes(choosing=select_options, reading=ppcg_reading_options, caching=cache_options)
 def select(
     *,
     file: SourceFile,
@@ -62,7 +56,7 @@ def select(
             "--format",
             "-f",
             metavar="FORMAT",
-            autocompletion=completion.registered("eatss.formats"),
+            complete="eatss.formats",
             help="What to print: table, json, ppcg, ppcg-args, smt2, or a format of a package.",
         ),
     ] = "table",
@@ -77,8 +71,8 @@ def select(
         TargetChoice,
         of_model(help="What makes code from the sizes: PPCG, or eatss codegen (cuda)."),
     ] = "ppcg",
-    choosing: SelectKeywords,
-    reading: PpcgReadingKeywords,
+    choosing: Asked[SelectKeywords],
+    reading: Asked[PpcgReadingKeywords],
     save_ppcg_schedule: Annotated[
         Path | None,
         of_output(
@@ -86,30 +80,29 @@ def select(
             help="Write the schedule of these kernels for ppcg --load-schedule=FILE.",
         ),
     ] = None,
-    caching: CachingKeywords,
+    caching: Asked[Caching],
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
-    from eatss.cache.options import Caching  # noqa: PLC0415 - keeps --help fast
-    from eatss.frontend.options import Reading  # noqa: PLC0415
-    from eatss.model import sizes_alone  # noqa: PLC0415
-    from eatss.model.options import SelectOptions, check_target  # noqa: PLC0415
+    from eatss.model import sizes_alone  # noqa: PLC0415 - keeps --help fast
     from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
     from eatss.session.kept import kept_selection  # noqa: PLC0415
+    from eatss.session.source import Source  # noqa: PLC0415
 
     render = FORMATS.get(output)
+    how = Reading(**reading.fields)
     check_target(
         target,
         ppcg={
             f"--format {output}": output in {"ppcg", "ppcg-args"},
-            "--ppcg-schedule": reading["ppcg_schedule"] is not None,
+            "--ppcg-schedule": how.ppcg_schedule is not None,
             "--save-ppcg-schedule": save_ppcg_schedule is not None,
         },
-        cuda={"--recompute": reading["recompute"] != "auto"},
+        cuda={"--recompute": how.recompute != "auto"},
     )
-    profile = given_card(gpu, diagnostics)
-    options = SelectOptions(target=target, **choosing)
+    profile, source = given_card(gpu, diagnostics), Source.of(file)
+    options = SelectOptions(target=target, **choosing.fields)
 
     @cache
     def session() -> Session:
@@ -117,9 +110,9 @@ def select(
         from eatss.session.session import Session  # noqa: PLC0415
 
         volume = options.volume_name()
-        return Session(file, Reading(**reading), cut=cut_for(target), volume=volume)
+        return Session(source, how, cut=cut_for(target), volume=volume)
 
-    kept = kept_selection(Caching(**caching).chosen(), file, Reading(**reading), profile, options)
+    kept = kept_selection(caching.made().chosen(), source, how, profile, options)
     found = _found(kept, session, profile, options, diagnostics)
     if output == "ppcg":
         report_warnings(sizes_alone(found.selection), diagnostics)
@@ -134,7 +127,7 @@ def select(
         raise input_error("EATSS-X006", f"the format '{output}' returned no text")
     if save_ppcg_schedule is not None:
         _save_schedule(save_ppcg_schedule, session())
-    typer.echo(text, nl=False)
+    echo(text, nl=False)
 
 
 def _found(

@@ -8,16 +8,17 @@ both, ``eatss.toml`` counts. One file is read, none is merged with another. So d
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.files import read_regular
-from eatss.gpu.load import LONG_KEY, SYNTAX_PLACE
 from eatss.gpu.toml_place import Place, find_place, place_at
+
+Value: TypeAlias = bool | str | tuple[str, ...]
+"""A default as Click takes it: what is no flag as one types it."""
 
 NAME = "eatss.toml"
 PROJECT = "pyproject.toml"
@@ -47,6 +48,51 @@ class SettingsFile:
             if begin >= 0 and line.lstrip().startswith("["):
                 return place_at(self.text, number, begin + 1, str(self.path))
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    """A setting in force: ``command`` has ``value`` for ``option``; ``key`` is how it is written.
+
+    ``command`` has the words of the command line, ``("results", "ls")``, ``option`` the name of
+    the parameter.
+    """
+
+    command: tuple[str, ...]
+    option: str
+    key: tuple[str, ...]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InForce:
+    """The file of settings in force, and what it sets."""
+
+    file: SettingsFile
+    defaults: tuple[Default, ...]
+
+
+def has_settings() -> bool:
+    """Tell whether a file is in force in the working folder, or is one and cannot be read."""
+    try:
+        return may_have_settings(Path.cwd()) and find_settings(Path.cwd()) is not None
+    except (InputError, OSError):
+        return True
+
+
+def may_have_settings(folder: Path) -> bool:
+    """Tell whether it is worth looking closer, which takes time to load: most folders have none."""
+    places = (folder, *folder.parents)
+    if any((place / "eatss.toml").is_file() for place in places):
+        return True
+    return any(_names_eatss(place / "pyproject.toml") for place in places)
+
+
+def _names_eatss(file: Path) -> bool:
+    try:
+        return b"eatss" in file.read_bytes() if file.is_file() else False
+    except OSError:  # where it matters, that is told
+        return True
 
 
 def find_settings(folder: Path) -> SettingsFile | None:
@@ -118,6 +164,10 @@ def _text(path: Path) -> str:
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - most folders have no settings
+
+    from eatss.gpu.load import LONG_KEY, SYNTAX_PLACE  # noqa: PLC0415
+
     if LONG_KEY.search(text) is not None:  # tomllib takes minutes for one
         raise _at(None, path, "a key of very many parts is none of eatss")
     try:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from eatss.cli.cards import given_card
-from eatss.cli.messages import read
-from eatss.cli.option_groups import takes
+from eatss.cli.declared import fields_of
 from eatss.cli.options import (
     CARD_HELP,
     Debug,
@@ -17,18 +13,21 @@ from eatss.cli.options import (
     TargetChoice,
     card_option,
     of_output,
-    ppcg_reading_options,
     source_argument,
 )
-from eatss.cli.progress import working
+from eatss.cli.talk import given_card, read, working
 from eatss.diagnostics import input_error
+from eatss.frontend.options import PpcgReadingKeywords, Reading
+from eatss.model.options import check_target
+from eatss.options import Asked, changed, option
+from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.frontend.options import PpcgReadingKeywords
     from eatss.point import Value
     from eatss.space.nouns import Space
 
-EXAMPLES = """
+EXAMPLES = {
+    "space": """
 Examples:
 
     eatss space examples/spaces/beast-dgemm.toml
@@ -37,9 +36,9 @@ Examples:
 
     eatss space @2mm --gpu h200 --target ppcg --format toml > 2mm.toml
 """
+}
 
 
-@takes(reading=ppcg_reading_options)
 def space(
     *,
     file: Annotated[
@@ -56,19 +55,19 @@ def space(
     ] = None,
     target: Annotated[
         TargetChoice,
-        typer.Option(help="Whose code a derived space is of: that of eatss (cuda), or PPCG's."),
+        option(help="Whose code a derived space is of: that of eatss (cuda), or PPCG's."),
     ] = "cuda",
     sample: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Draw N points, each equally likely.")
+        int, option(metavar="N", min=0, help="Draw N points, each equally likely.")
     ] = 0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the drawing.")] = 0,
+    seed: Annotated[int, option(metavar="N", help="Of the drawing.")] = 0,
     output: Annotated[
         Literal["table", "json", "toml"],
         of_output(
             "--format", "-f", help="What to print; toml: the space, as a file to start from."
         ),
     ] = "table",
-    reading: PpcgReadingKeywords,
+    reading: Asked[PpcgReadingKeywords],
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
@@ -76,60 +75,50 @@ def space(
 
     A space is a TOML file, or it is derived from the loops of a C or Python file.
     """
-    from eatss.model.options import check_target  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.space import render_space  # noqa: PLC0415
+    from eatss.report.space import render_space  # noqa: PLC0415 - keeps --help fast
     from eatss.space.bound import bind  # noqa: PLC0415
     from eatss.space.card_constants import card_constants  # noqa: PLC0415
     from eatss.space.document import read_space, space_text  # noqa: PLC0415
 
+    how = Reading(**reading.fields)
     check_target(
         target,
-        ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None},
-        cuda={"--recompute": reading["recompute"] != "auto"},
+        ppcg={"--ppcg-schedule": how.ppcg_schedule is not None},
+        cuda={"--recompute": how.recompute != "auto"},
     )
     profile = None if gpu is None else given_card(gpu, diagnostics)
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
     if file.suffix == ".toml":
         found = read_space(file)
-        _check_reading(found, target, reading)
-        constants.update(reading["parameters"] or {})
+        _check_reading(found, target, how)
+        constants.update(how.parameters or {})
     else:
-        from eatss.frontend.options import Reading  # noqa: PLC0415
         from eatss.session.analysis import cut_for  # noqa: PLC0415
         from eatss.session.session import Session  # noqa: PLC0415
         from eatss.session.spaces import space_of  # noqa: PLC0415
 
-        session = Session(file, Reading(**reading), cut=cut_for(target))
+        session = Session(file, how, cut=cut_for(target))
         read(session, diagnostics)
         with working("deriving the space"):
             found = space_of(session, profile, target)
     if output == "toml":
-        typer.echo(space_text(found), nl=False)
+        echo(space_text(found), nl=False)
         return
     bound = bind(found, constants)
     with working(f"counting {found.name}") as step:
         count = bound.count(step.part)
         points = bound.sample(sample, seed) if sample and count.kept else []
-    typer.echo(render_space(count, points, output), nl=False)
+    echo(render_space(count, points, output), nl=False)
     bound.require_points()
 
 
-def _check_reading(space: Space, target: str, reading: PpcgReadingKeywords) -> None:
+def _check_reading(space: Space, target: str, how: Reading) -> None:
     """Refuse what is of derived spaces only, and parameters that the file has no use for."""
     from eatss.space.parsed import parsed_space  # noqa: PLC0415 - keeps --help fast
 
-    options = {
-        "--target": target != "cuda",
-        "--dtype": reading["dtype"] is not None,
-        "-D": bool(reading["defines"]),
-        "-I": bool(reading["include_dirs"]),
-        "--function": reading["function"] is not None,
-        "--scop": reading["scop"] is not None,
-        "--max-operations": reading["max_operations"] is not None,
-        "--ppcg-schedule": reading["ppcg_schedule"] is not None,
-        "--recompute": reading["recompute"] != "auto",
-    }
-    given = [name for name, is_given in options.items() if is_given]
+    spelled = {one.name: one.words[0] for one in fields_of(PpcgReadingKeywords)}
+    given = [] if target == "cuda" else ["--target"]
+    given += [spelled[name] for name in changed(how, but=("parameters",))]
     if given:
         raise input_error(
             "EATSS-C012",
@@ -140,7 +129,7 @@ def _check_reading(space: Space, target: str, reading: PpcgReadingKeywords) -> N
     expressions = (*parsed.expressions(), *parsed.constants.values())
     named = {name for one in expressions for name in one.names}
     own = {dimension.name for dimension in parsed.dimensions} | set(parsed.constants)
-    for name in reading["parameters"] or {}:
+    for name in how.parameters or {}:
         if name in own or name not in named:
             why = "has its own values of" if name in own else "does not name"
             raise input_error(

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from eatss.cli import completion
-from eatss.cli.messages import say, warn_while_working
-from eatss.cli.option_groups import takes
-from eatss.cli.options import Debug, TableOrJson, of_output, source_argument
-from eatss.cli.progress import working
-from eatss.cli.replay_options import replay_command
-from eatss.cli.sweep_options import Made, Searched, generation_options, search_options
-from eatss.cli.sweep_progress import sweep_progress
-from eatss.cli.talk import typed_options
+from eatss.cli.declared import Given, Group
+from eatss.cli.options import (
+    CARD_HELP,
+    DEVICE_HELP,
+    CompilerChoice,
+    Debug,
+    Nvcc,
+    TableOrJson,
+    card_option,
+    compiler_option,
+    meter_option,
+    named_nvcc,
+    of_output,
+    of_source,
+    parse_device,
+    source_argument,
+)
+from eatss.cli.talk import given_card, say, warn_while_working, working
 from eatss.diagnostics import InputError, input_error
+from eatss.frontend.options import Reading, ReadingKeywords
+from eatss.options import Asked, option
 from eatss.shipped_kernels import MARK
 from eatss.shipped_sweeps import store_of_ones_own
+from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
+    from eatss.explore.nouns import Progress
     from eatss.explore.options import SweepOptions
+    from eatss.replay.nouns import Objective
+    from eatss.store.nouns import Sweep
 
-EXAMPLES = """
+EXAMPLES = {
+    "sweep": """
 Examples:
 
     eatss sweep @gemm --gpu auto --budget 300 -o gemm.db
@@ -42,6 +58,7 @@ Examples:
 
     eatss sweep --replay @gemm --strategy random,local,model --seeds 20
 """
+}
 
 INTERRUPTED = 130
 
@@ -49,9 +66,168 @@ MOST_REASONS = 8
 """So many reasons are told for which variants could not be prepared."""
 
 
-@takes(made=generation_options, searched=search_options)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What variants are made of; ``given`` are the options that were not left as they are."""
+
+    generation: Generation
+    given: tuple[str, ...]
+
+    def for_card(self, device: int | str) -> Generation:
+        """Return how variants are made, for a card that is known; which ``auto`` is, is said.
+
+        Raises:
+            InputError: there is no such profile, or no card in this machine.
+        """
+        gpu = self.generation.gpu
+        if not isinstance(gpu, str):
+            return self.generation
+        return replace(self.generation, gpu=given_card(gpu, device=device))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """How variants are searched and measured; ``budget`` as it was written."""
+
+    options: SweepOptions
+    strategy: str
+    objective: Objective | Literal["pareto"]
+    budget: str | None
+
+
+def generation_options(
+    *,
+    gpu: Annotated[
+        str,
+        card_option(help=f"What variants are for. {CARD_HELP}", panel="Source"),
+    ] = "auto",
+    space: Annotated[
+        Path | None,
+        of_source(
+            metavar="FILE.toml",
+            help="The search space (eatss space FILE.toml counts one); default: derived.",
+        ),
+    ] = None,
+    target: Annotated[
+        Literal["cuda", "ppcg"], of_source(help="Who generates code: eatss itself, or PPCG.")
+    ] = "cuda",
+    ppcg: Annotated[
+        str | None, of_source("--ppcg", metavar="PATH", help="PPCG; default: ppcg on the path.")
+    ] = None,
+    ppcg_options: Annotated[
+        list[str] | None,
+        of_source("--ppcg-option", metavar="OPTION", help="A further option of PPCG."),
+    ] = None,
+    keep: Annotated[
+        Path | None, of_output(metavar="DIR", help="Keep the programs in this folder.")
+    ] = None,
+    reading: Asked[ReadingKeywords],
+) -> Made:
+    """Return what variants are made of."""
+    from eatss.explore.generation import Generation  # noqa: PLC0415 - keeps --help fast
+    from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
+
+    given = {
+        "--gpu": not is_auto(gpu),
+        "--space": space is not None,
+        "--target": target != "cuda",
+        "--ppcg": ppcg is not None,
+        "--ppcg-option": bool(ppcg_options),
+        "--keep": keep is not None,
+    }
+    generation = Generation(
+        gpu=gpu,
+        target=target,
+        space=space,
+        reading=Reading(**reading.fields),
+        ppcg=ppcg,
+        ppcg_arguments=tuple(ppcg_options or ()),
+        keep=keep,
+    )
+    return Made(
+        generation=generation, given=tuple(name for name, is_given in given.items() if is_given)
+    )
+
+
+def search_options(
+    *,
+    strategy: Annotated[
+        str,
+        option(
+            metavar="NAME",
+            complete="eatss.strategies",
+            help="Who proposes variants: model (the model's best first), random, exhaustive, "
+            "local, optuna:NAME, kernel-tuner:NAME; several with commas for --replay.",
+        ),
+    ] = "model",
+    objective: Annotated[
+        Literal["energy", "time", "edp", "pareto"], option(help="What is looked for.")
+    ] = "energy",
+    budget: Annotated[
+        str | None,
+        option(
+            metavar="N|TIME|ENERGY",
+            help="What all sessions may take: 300 (variants), 30m, 20kJ, or several: 300,30m. "
+            "Default: 300 variants.",
+        ),
+    ] = None,
+    seed: Annotated[int, option(metavar="N", min=0, help="Of strategies and data.")] = 0,
+    contenders: Annotated[
+        int,
+        option(metavar="N", min=0, help="Best variants to measure again with care."),
+    ] = 8,
+    counters: Annotated[
+        int,
+        option(
+            metavar="N",
+            min=0,
+            help="Variants, from fast to slow, to read hardware counters of (Nsight Compute).",
+        ),
+    ] = 0,
+    devices: Annotated[
+        str,
+        option(metavar="N,N|UUID", help=f"{DEVICE_HELP} Several with commas: needs eatss[dask]."),
+    ] = "0",
+    makers: Annotated[
+        int | None,
+        option(metavar="N", min=1, help="Processes that generate; default: by the cores."),
+    ] = None,
+    meter: Annotated[str, meter_option()] = "auto",
+    compiler: Annotated[CompilerChoice, compiler_option()] = "auto",
+    nvcc: Nvcc = None,
+    timeout: Annotated[float, option(metavar="SECONDS", min=0.01, help="Limit of one run.")] = 20.0,
+    no_check: Annotated[
+        bool, option("--no-check", help="Do not compare results with the reference's.")
+    ] = False,
+) -> Searched:
+    """Return how variants are searched and measured.
+
+    Raises:
+        InputError: the budget, a device or the CUDA compiler is none.
+    """
+    from eatss.explore.options import SweepOptions  # noqa: PLC0415 - keeps --help fast
+    from eatss.strategies.budget import Budget  # noqa: PLC0415
+
+    options = SweepOptions(
+        strategy=strategy,
+        objective=objective,
+        budget=Budget() if budget is None else Budget.parse(budget),
+        seed=seed,
+        contenders=contenders,
+        counters=counters,
+        makers=makers,
+        devices=tuple(parse_device(one) for one in devices.split(",")),
+        meter=meter,
+        compiler=compiler,
+        nvcc=named_nvcc(nvcc),
+        timeout_s=timeout,
+        compares=not no_check,
+    )
+    return Searched(options=options, strategy=strategy, objective=objective, budget=budget)
+
+
 def sweep(
-    context: typer.Context,
+    given: Given,
     *,
     source: Annotated[
         Path | None,
@@ -71,11 +247,11 @@ def sweep(
             help="The store; gone on with if it is there.",
         ),
     ] = None,
-    made: Made,
-    searched: Searched,
+    made: Annotated[Made, Group(make=generation_options)],
+    searched: Annotated[Searched, Group(make=search_options)],
     scheduler: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="tcp://HOST:PORT",
             help="A Dask scheduler whose workers make and measure the variants.",
         ),
@@ -92,7 +268,7 @@ def sweep(
         str | None,
         of_output(
             metavar="STORE|@KERNEL",
-            autocompletion=completion.recorded_sweeps,
+            complete="recorded_sweeps",
             help="Try strategies on what a store has, without a card, and print what each finds.",
         ),
     ] = None,
@@ -104,7 +280,7 @@ def sweep(
     ] = "table",
     card: Annotated[
         str | None,
-        typer.Option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
+        option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
     ] = None,
     debug: Debug = False,
 ) -> None:
@@ -121,14 +297,14 @@ def sweep(
         ("--scheduler", scheduler),
     )
     prepares = _given(("--prepare", prepare))
-    typed = typed_options(context)  # settings are no reason to refuse
+    typed = given.typed_options  # settings are no reason to refuse
     if replay is not None:
         if source is not None:
             raise _useless("--replay", "a source")
         _refuse("--replay", (*made.given, *measured, *prepares), typed)
         with working(f"replaying {replay}"):
             text = _replayed(replay, searched, seeds, format_)
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     if source is None:
         raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
@@ -186,12 +362,12 @@ def _sweep(
             interrupted = True
     if interrupted and not output.exists():
         say("interrupted before anything was measured")
-        raise typer.Exit(INTERRUPTED)
+        raise SystemExit(INTERRUPTED)
     if interrupted:
         say(f"interrupted: go on with the same command; {output} has all so far")
     _show(output, format_)
     if interrupted:
-        raise typer.Exit(INTERRUPTED)
+        raise SystemExit(INTERRUPTED)
 
 
 def _show(output: Path, format_: TableOrJson) -> None:
@@ -199,7 +375,7 @@ def _show(output: Path, format_: TableOrJson) -> None:
 
     with working(f"evaluating {output}"):
         text = rendered(evaluated([output]), "text" if format_ == "table" else "json")
-    typer.echo(text, nl=False)
+    echo(text, nl=False)
 
 
 def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
@@ -215,7 +391,7 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
             warned=warn_while_working,
         )
     good = sum(one.made.folder is not None for one in made.variants)
-    typer.echo(f"{good} of {len(made.variants)} variants in {folder}")
+    echo(f"{good} of {len(made.variants)} variants in {folder}")
     for reason, count in made.left_out[:MOST_REASONS]:
         say(f"{count} could not be made: {reason or 'no reason is known'}")
     others = sum(count for _, count in made.left_out[MOST_REASONS:])
@@ -236,8 +412,8 @@ def _refuse(what: str, given: Sequence[str], typed: Sequence[str]) -> None:
     Raises:
         InputError: ``EATSS-W007``.
     """
-    for option in (one for one in given if one in typed):
-        raise _useless(what, option)
+    for one in (one for one in given if one in typed):
+        raise _useless(what, one)
 
 
 def _useless(what: str, given: str) -> InputError:
@@ -246,3 +422,59 @@ def _useless(what: str, given: str) -> InputError:
 
 def _missing(what: str, example: str) -> InputError:
     return input_error("EATSS-W008", f"{what} is not given", hint=f"write: {example}")
+
+
+def replay_command(
+    sweep: Sweep,
+    strategies: str,
+    seeds: int,
+    budget: str | None,
+    objective: Objective,
+    output: TableOrJson,
+) -> str:
+    """Return what is to be printed.
+
+    Args:
+        sweep: what was recorded.
+        strategies: names with commas between them.
+        seeds: how many runs each has.
+        budget: as :meth:`eatss.strategies.Budget.parse` reads it; ``None`` for all variants.
+        objective: what is to be small.
+        output: ``table`` or ``json``.
+    """
+    from eatss.replay import replayed  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.replay import render_replay  # noqa: PLC0415
+    from eatss.strategies import Budget  # noqa: PLC0415
+
+    names = [name.strip() for name in strategies.split(",") if name.strip()]
+    limit = None if budget is None else Budget.parse(budget)
+    return render_replay(replayed(sweep, names, seeds, limit, objective), output)
+
+
+@contextmanager
+def sweep_progress() -> Iterator[Callable[[Progress], None]]:
+    """Yield what is to be told of progress."""
+    with working("setting up") as step:
+
+        def tell(progress: Progress) -> None:
+            total, done = _share(progress)
+            step.at(progress.stage, done, total, note=sweep_words(progress))
+
+        yield tell
+
+
+def _share(progress: Progress) -> tuple[float | None, float]:
+    """Return how much of what the budget allows is done."""
+    if progress.wanted is not None:
+        return float(progress.wanted), float(progress.measured + progress.failed)
+    return progress.budget_s, progress.spent_s
+
+
+def sweep_words(progress: Progress) -> str:
+    """Return what was measured, and how good the best is: ``120 measured, 3 failed; best 0.81``."""
+    found = f"{progress.measured} measured"
+    if progress.failed:
+        found += f", {progress.failed} failed"
+    if progress.best is not None and progress.default:
+        found += f"; best {progress.best / progress.default:.2f} of default"
+    return found

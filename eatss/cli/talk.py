@@ -1,25 +1,46 @@
-"""How much a command says on stderr, and in which form: ``--quiet``, ``--verbose`` and their like.
+"""Words on stderr while a command works: what it does and how far it is, warnings, errors.
 
-Every command has these options, and so has ``eatss`` itself: ``eatss --quiet select …`` is
-``eatss select … --quiet``.
+Every command has ``--quiet`` and ``--verbose``, and so has ``eatss`` itself: ``eatss --quiet
+select …`` is ``eatss select … --quiet``.
+
+A step that takes long is one line on a terminal, which comes after two seconds, with the time since
+the step began, and goes when the step ends. Elsewhere, as in a log, nothing is said; with
+``--verbose`` a line for each step that is done, with its time, and every ten seconds one for the
+step that runs. ``--quiet`` says nothing at all.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+import errno
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import typer
-
-from eatss.cli.option_groups import parameters_of
-from eatss.diagnostics import input_error
+from eatss.diagnostics import (
+    Diagnostic,
+    EatssError,
+    ExitCode,
+    InputError,
+    Severity,
+    input_error,
+)
+from eatss.printable import printable
+from eatss.streams import echo
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from eatss.cli.settings_file import SettingsFile
+    from eatss.gpu import GpuProfile
+    from eatss.session.session import Session
+
+FindingsFormat: TypeAlias = Literal["text", "json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,61 +74,20 @@ current: ContextVar[Talk] = ContextVar("talk", default=Talk())  # noqa: B039 - i
 QUIET_HELP = "Say nothing on stderr but errors."
 VERBOSE_HELP = "Say each step and its time on stderr."
 
-_PANEL = "Output"
-_ADDED = {
-    "quiet": Annotated[
-        bool, typer.Option("--quiet", "-q", help=QUIET_HELP, rich_help_panel=_PANEL)
-    ],
-    "verbose": Annotated[
-        bool, typer.Option("--verbose", "-v", help=VERBOSE_HELP, rich_help_panel=_PANEL)
-    ],
-}
 
-
-def talking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command ``--quiet`` and ``--verbose``, and let it talk as its options say."""
-    own = parameters_of(function)
-    context = next((one.name for one in own if one.annotation is typer.Context), None)
-    asked = {**_ADDED} if context else {"context": typer.Context, **_ADDED}
-
-    @wraps(function)
-    def run(**options: Any) -> Any:
-        found: typer.Context = options[context or "context"]
-        quiet, verbose = chosen(found, quiet=options["quiet"], verbose=options["verbose"])
-        current.set(
-            Talk(
-                quiet=quiet,
-                verbose=verbose,
-                as_json=options.get("diagnostics") == "json",
-                debug=bool(options.get("debug")),
-                from_settings=() if found.obj is None else found.obj.of(found),
-            )
-        )
-        return function(**{name: one for name, one in options.items() if name not in asked})
-
-    added = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False if name in _ADDED else inspect.Parameter.empty,
-            annotation=kind,
-        )
-        for name, kind in asked.items()
-    ]
-    run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
-    return run
-
-
-def chosen(context: typer.Context, *, quiet: bool, verbose: bool) -> tuple[bool, bool]:
+def chosen(sources: Mapping[str, str], *, quiet: bool, verbose: bool) -> tuple[bool, bool]:
     """Return what holds of ``--quiet`` and ``--verbose``: what is typed outdoes settings.
+
+    Args:
+        sources: where each of the two is from, ``"settings"`` or anything else.
+        quiet: whether one asks for it.
+        verbose: likewise.
 
     Raises:
         InputError: ``EATSS-C040``, both are asked for.
     """
     if quiet and verbose:
-        quiet = not is_from_settings(context, "quiet")
-        verbose = not is_from_settings(context, "verbose")
+        quiet, verbose = (sources.get(name) != "settings" for name in ("quiet", "verbose"))
         if quiet == verbose:
             raise input_error(
                 "EATSS-C040",
@@ -126,19 +106,317 @@ def talk_of_words(words: Sequence[str]) -> Talk:
     )
 
 
-def is_typed(context: typer.Context, name: str) -> bool:
-    """Return whether an option is on the command line; settings are no reason to refuse."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+SHOWN_AFTER_S = 2.0
+"""A step that takes less is not shown on a terminal."""
+
+TOLD_EVERY_S = 10.0
+"""Time between two lines about the same step where stderr is no terminal."""
+
+_REFRESH_S = 0.2
 
 
-def typed_options(context: typer.Context) -> tuple[str, ...]:
-    """Return the options that are on the command line, in each of their spellings."""
-    typed = (one for one in context.command.params if one.name and is_typed(context, one.name))
-    return tuple(word for one in typed for word in one.opts)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """How far a step is: ``done`` of ``total``, where that is known, and more in ``note``."""
+
+    what: str
+    done: float = 0
+    total: float | None = None
+    note: str = ""
+
+    def __str__(self) -> str:
+        count = "" if self.total is None else f" {self.done:g} of {self.total:g}"
+        return f"{self.what}{count}" + (f", {self.note}" if self.note else "")
 
 
-def is_from_settings(context: typer.Context, name: str) -> bool:
-    """Return whether an option has its value from settings."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "DEFAULT_MAP"
+class Step:
+    """A step under way: whoever works says here how far it is."""
+
+    def __init__(self, what: str) -> None:
+        self.state = State(what=what)
+        self.began = time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the step began."""
+        return time.monotonic() - self.began
+
+    def at(self, what: str, done: float = 0, total: float | None = None, note: str = "") -> None:
+        """Say what is done now; may be called from any thread, and often.
+
+        Args:
+            what: a few words.
+            done: how much of ``total``.
+            total: how much there is, ``None`` if nobody knows.
+            note: what else is known, ``at most 3 s left``.
+        """
+        self.state = State(what=what, done=done, total=total, note=note)
+
+    def part(self, done: float, total: float) -> None:
+        """Say how much of all is done."""
+        state = self.state
+        self.state = State(what=state.what, done=done, total=total, note=state.note)
+
+
+@contextmanager
+def working(what: str) -> Iterator[Step]:
+    """Show what takes time, and tell its time when it is done if ``--verbose`` asks for it.
+
+    Args:
+        what: the step in a few words: ``solving for NVIDIA H200``.
+
+    Yields:
+        Where to say how far it is.
+    """
+    talk, step = current.get(), Step(what)
+    shows = sys.stderr.isatty() and not talk.quiet
+    if not shows and not talk.verbose:
+        yield step
+        return
+    ended = threading.Event()
+    # what draws is loaded here: a process that is forked while a thread loads a module may wait
+    # for that module for good
+    draw = partial(_shown, _bar()) if shows else _told
+    teller = threading.Thread(target=draw, args=(step, ended), name="progress", daemon=True)
+    teller.start()
+    try:
+        yield step
+    finally:
+        ended.set()
+        teller.join()
+    if talk.verbose:
+        _say(f"{what}: {_time(step.elapsed_s)}")
+
+
+def cleared() -> None:
+    """Wipe the line of a process that was killed while it drew, and show the cursor again."""
+    if sys.stderr.isatty():
+        print("\r\x1b[2K\x1b[?25h", end="", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _told(step: Step, ended: threading.Event) -> None:
+    """Say now and then where a step is."""
+    while not ended.wait(TOLD_EVERY_S):
+        _say(f"{step.state}, {_time(step.elapsed_s)} so far")
+
+
+def _shown(bar: Progress, step: Step, ended: threading.Event) -> None:
+    """Draw a step from its third second until it ends."""
+    if ended.wait(SHOWN_AFTER_S):
+        return
+    task = bar.add_task(printable(step.state.what), total=None)
+    bar.tasks[0].start_time = step.began
+
+    def update() -> None:
+        state = step.state
+        bar.update(
+            task,
+            description=printable(state.what),
+            completed=state.done,
+            total=state.total,
+            note=printable(state.note),
+        )
+
+    update()
+    with bar:
+        while not ended.wait(_REFRESH_S):
+            update()
+            bar.refresh()
+        update()
+
+
+def _bar() -> Progress:
+    """Return one line: the step, how far it is, and its time; it goes when it ends."""
+    from rich.console import Console  # noqa: PLC0415 - keeps --help fast
+    from rich.progress import Progress, ProgressColumn, Task  # noqa: PLC0415
+    from rich.progress_bar import ProgressBar  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    class Bar(ProgressColumn):
+        def render(self, task: Task) -> ProgressBar | Text:
+            if task.total is None:
+                return Text("")
+            return ProgressBar(total=max(task.total, 1e-9), completed=task.completed, width=12)
+
+    class Words(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            count = "" if task.total is None else f"{task.completed:g}/{task.total:g}"
+            return Text("  ".join(filter(None, (count, task.fields.get("note", "")))))
+
+    class What(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(task.description, overflow="ellipsis", no_wrap=True)
+
+    class Elapsed(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(_time(task.elapsed or 0.0), style="dim")
+
+    return Progress(
+        What(Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+        Bar(Column(no_wrap=True)),
+        Words(Column(no_wrap=True, overflow="ellipsis")),
+        Elapsed(Column(no_wrap=True)),
+        console=Console(stderr=True),
+        transient=True,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        get_time=time.monotonic,
+        expand=True,
+    )
+
+
+def _say(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _time(seconds: float) -> str:
+    """Return ``0.4 s``, ``12 s`` or ``3:05``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02}"
+
+
+_TALK = ("--quiet", "--verbose", "--diagnostics", "--debug")
+"""Options that are at fault in no error."""
+
+_UNUSED_MACRO = "EATSS-F095"
+
+_NOT_LET = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
+    *(errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE),
+}
+"""Errors of the system that are no fault of eatss."""
+
+
+def read(session: Session, diagnostics: FindingsFormat) -> None:
+    """Analyse what a session is about, and print its warnings."""
+    with working(f"analysing {session.file}") as step:
+        step.at(f"reading {session.file}")
+        assert session.parsed
+        step.at(f"analysing {session.file}")
+        warnings = session.warnings
+    report_warnings(warnings, diagnostics)
+
+
+def report_warnings(warnings: Sequence[Diagnostic], diagnostics: FindingsFormat) -> None:
+    """Print warnings on stderr, if there are any and nobody asked for quiet."""
+    talk = current.get()
+    if not warnings or talk.quiet:
+        return
+    notes: Sequence[Diagnostic] = ()
+    if any(one.code == _UNUSED_MACRO for one in warnings):  # nobody typed it for this file
+        notes = _set_by_a_file([one for one in talk.from_settings if one.option == "-D"])
+    _print_diagnostics([*warnings, *notes], as_json=diagnostics == "json")
+
+
+def warn_while_working(warnings: Sequence[Diagnostic]) -> None:
+    """Print warnings on stderr above the line of the step that goes on."""
+    if warnings:
+        cleared()
+        report_warnings(warnings, "text")
+
+
+def say(text: str, *, nl: bool = True) -> None:
+    """Print on stderr what was done, or what to do next, unless nobody wants to know."""
+    if not current.get().quiet:
+        echo(text, err=True, nl=nl)
+
+
+def report_error(error: EatssError, talk: Talk) -> None:
+    """Print an error's findings on stderr, and how many there are if several."""
+    _print_diagnostics([*error.diagnostics, *_of_settings(error, talk)], as_json=talk.as_json)
+    count = sum(one.severity is Severity.ERROR for one in error.diagnostics)
+    if not talk.as_json and count > 1:
+        print(f"{count} errors.", file=sys.stderr)  # noqa: T201
+
+
+def of_the_system(error: Exception) -> InputError | None:
+    """Return what is said of a file or folder that the system does not let us have, if it is one.
+
+    Commands say it themselves of files that they name; this is of all others.
+    """
+    if not isinstance(error, OSError) or error.errno not in _NOT_LET or error.filename is None:
+        return None
+    return input_error(
+        "EATSS-C041",
+        f"cannot use '{error.filename}': {error.strerror}",
+        hint="check the path, its permissions and the room on its disk",
+    )
+
+
+def internal_fault(error: Exception, talk: Talk) -> None:
+    """Say that eatss itself failed, and what the user can do."""
+    if talk.debug:
+        import traceback  # noqa: PLC0415 - for faults only
+
+        traceback.print_exception(error)
+    detail = " ".join(str(error).split()) or type(error).__name__
+    diagnostic = Diagnostic(
+        code="EATSS-X001",
+        message=f"eatss failed: {type(error).__name__}: {detail[:300]}",
+        hint="this is a fault of eatss; please report it with the output of --debug and of "
+        "eatss --version --verbose",
+    )
+    _print_diagnostics([diagnostic], as_json=talk.as_json)
+
+
+def _of_settings(error: EatssError, talk: Talk) -> Sequence[Diagnostic]:
+    """Return a note of the options that nobody has typed, where the user's input is at fault.
+
+    All are named: which of them an error is about, it does not know.
+    """
+    if error.exit_code is not ExitCode.USER_INPUT:
+        return ()
+    return _set_by_a_file([one for one in talk.from_settings if one.option not in _TALK])
+
+
+def _set_by_a_file(options: Sequence[FromSettings]) -> Sequence[Diagnostic]:
+    """Return a note that says in which lines of a file options are set, nothing if none is."""
+    if not options:
+        return ()
+    places = ((one.option, one.file.place(*one.key)) for one in options)
+    shown = [f"{name} (line {place.span.line})" if place else name for name, place in places]
+    return (
+        Diagnostic(
+            code="EATSS-C034",
+            message=f"{options[0].file.path} sets {', '.join(shown)}",
+            severity=Severity.NOTE,
+            hint="eatss --no-config leaves settings out",
+        ),
+    )
+
+
+def _print_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from eatss.report.diagnostics import diagnostics_json, diagnostics_text  # noqa: PLC0415
+
+    if as_json:
+        print(diagnostics_json(diagnostics), file=sys.stderr)  # noqa: T201
+    else:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console.print(diagnostics_text(diagnostics))
+
+
+def given_card(gpu: str, diagnostics: FindingsFormat = "text", device: int | str = 0) -> GpuProfile:
+    """Return the profile of a card that a command names; say on stderr which one ``auto`` is.
+
+    Args:
+        gpu: a name, a path, or ``auto``.
+        diagnostics: how it is said.
+        device: of ``auto``: number in CUDA's order, or UUID.
+
+    Raises:
+        InputError: as ``eatss.load_profile``.
+    """
+    from eatss.gpu.this_machine import card_here, is_auto, load_profile  # noqa: PLC0415 - slow
+
+    if not is_auto(gpu):
+        return load_profile(gpu)
+    with working("asking the driver for its card"):
+        found = card_here(device)
+    report_warnings((found.note,), diagnostics)
+    return found.profile

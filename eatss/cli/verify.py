@@ -5,19 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from eatss.cli.messages import report_error
 from eatss.cli.options import Debug, Diagnostics, Format, Nvcc, named_gcc, named_nvcc
-from eatss.cli.progress import working
-from eatss.cli.talk import current
+from eatss.cli.talk import current, report_error, working
 from eatss.diagnostics import EatssError
+from eatss.options import argument, option
+from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.verify import Verification
     from eatss.verify.progress import Progress
 
-EXAMPLES = """
+EXAMPLES = {
+    "verify": """
 Examples:
 
     eatss verify build/gemm
@@ -30,6 +29,7 @@ Examples:
 
     eatss verify build/gemm --format json
 """
+}
 
 _DOING = {
     "compile": "compiling",
@@ -41,30 +41,28 @@ _DOING = {
 
 def verify(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Folders that eatss codegen wrote.")
+        list[Path], argument(metavar="DIR", help="Folders that eatss codegen wrote.")
     ],
     device: Annotated[
         Literal["auto", "cpu", "gpu"],
-        typer.Option(help="Where to run; auto: a GPU if there is one."),
+        option(help="Where to run; auto: a GPU if there is one."),
     ] = "auto",
     size: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--size",
             metavar="NAME=VALUE,...",
             help="Run at these sizes only; may be given several times.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random data.")] = 0,
+    seed: Annotated[int, option(metavar="N", min=0, help="Seed of the random data.")] = 0,
     timeout: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0.01, help="Limit of one run at one choice of sizes."),
+        option(metavar="SECONDS", min=0.01, help="Limit of one run at one choice of sizes."),
     ] = 60.0,
-    cc: Annotated[
-        str, typer.Option(metavar="PATH", help="GCC, which compiles the original.")
-    ] = "gcc",
+    cc: Annotated[str, option(metavar="PATH", help="GCC, which compiles the original.")] = "gcc",
     cxx: Annotated[
-        str, typer.Option(metavar="PATH", help="GCC's C++ compiler, for the generated code.")
+        str, option(metavar="PATH", help="GCC's C++ compiler, for the generated code.")
     ] = "g++",
     nvcc: Nvcc = None,
     output: Format = "table",
@@ -105,11 +103,11 @@ def verify(
                 errors.append(error)
                 one = refused(directory, "cpu" if device == "auto" else device, error)
         found.append(one)
-    typer.echo(render_verifications(found, output), nl=False)
+    echo(render_verifications(found, output), nl=False)
     for each in errors:
         report_error(each, current.get())
     if code := exit_code(found, errors):
-        raise typer.Exit(code)
+        raise SystemExit(code)
 
 
 def doing(progress: Progress) -> str:

@@ -23,7 +23,8 @@ from eatss.model.options import SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
 from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point
-from eatss.recipe.requests import CodeRequest, checked_options
+from eatss.recipe.options import CodeRequest
+from eatss.recipe.requests import checked_options
 from eatss.session.recomputing import Arrays
 from eatss.session.session import Session
 from eatss.session.sizes import at_sizes

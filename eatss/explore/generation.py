@@ -15,7 +15,8 @@ from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.gpu.this_machine import AUTO
 from eatss.ppcg_build.run import find_ppcg
-from eatss.python_source.python_scop import PythonScop, c_source
+from eatss.python_source.python_scop import PythonScop
+from eatss.session.source import Source
 from eatss.shipped_kernels import located
 from eatss.space.nouns import Space
 from eatss.store.nouns import Target
@@ -51,7 +52,7 @@ def source_text(source: str | PathLike[str] | PythonScop, reading: Reading) -> S
         text = fspath(located(source))
         known = text if is_c_text(text) else str(Path(text).absolute())
     else:
-        known = fspath(c_source(source))
+        known = fspath(Source.of(source).c)
     return SourceText.of(known, reading)
 
 

@@ -27,7 +27,7 @@ from eatss.model.options import SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
 from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point, Value, variant_key
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.space.bound import BoundSpace, bind
 from eatss.space.card_constants import card_constants

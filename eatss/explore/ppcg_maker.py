@@ -15,7 +15,7 @@ from eatss.gpu.document import profile_from_document
 from eatss.measurement.tile_choice import TileChoice
 from eatss.model.options import SelectOptions
 from eatss.point import Point
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.session.sizes import at_sizes
 from eatss.store.nouns import Metrics, Sizes

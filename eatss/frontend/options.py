@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, TypedDict, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from eatss.diagnostics import Diagnostic, input_error
+from eatss.option_values import parse_parameters
+from eatss.options import Words, option
 
 if TYPE_CHECKING:
     from eatss.scops import Scop
+
+_option = partial(option, panel="Source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +54,8 @@ Recompute = Literal["auto", "all", "none"]
 """Which arrays are computed anew where they are read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+@dataclass(frozen=True, kw_only=True)
+class ReadingKeywords:
     """How C is read, in the words of the user.
 
     Attributes:
@@ -60,38 +66,94 @@ class Reading:
         function: Only regions of this function.
         scop: Only the region with this number, from 0.
         max_operations: Bound on isl's work for one region.
-        ppcg_schedule: Path of a schedule that PPCG saved (``ppcg --save-schedule``): sizes are for
-            the kernels that PPCG makes of it. Without it eatss schedules as PPCG does, and
-            ``warnings`` say where that is not sure.
-        schedule: Text of a saved schedule that replaces the scheduler's.
         recompute: Which arrays code of eatss computes anew where it reads them, instead of storing
             and loading them: ``"auto"`` as the prediction for the card says (none with a
             ``schedule``), ``"all"`` that can be, ``"none"``.
+    """
+
+    dtype: Annotated[
+        DtypeWord | None,
+        _option(
+            kind=Literal["float", "double", "half"] | None,
+            help="Floating-point type to select for; default: as written.",
+        ),
+    ] = None
+    defines: Annotated[
+        Mapping[str, str | int] | Sequence[str],
+        _option("-D", kind=Words, metavar="NAME[=VALUE]", help="Define a macro, as for cc."),
+    ] = ()
+    include_dirs: Annotated[
+        Sequence[str | PathLike[str]],
+        _option("-I", kind=list[Path] | None, metavar="DIR", help="Search DIR for headers."),
+    ] = ()
+    parameters: Annotated[
+        Mapping[str, int] | None,
+        _option(
+            "--param",
+            kind=Words,
+            made=parse_parameters,
+            metavar="NAME=VALUE",
+            help="Fix an integer parameter of the region (a size passed as an argument).",
+        ),
+    ] = None
+    function: Annotated[
+        str | None, _option(metavar="NAME", help="Only regions in this function.")
+    ] = None
+    scop: Annotated[int | None, _option(metavar="N", min=0, help="Only region N, from 0.")] = None
+    max_operations: Annotated[
+        int | None, _option(metavar="N", min=1, help="Bound on the polyhedral work for one region.")
+    ] = None
+    recompute: Annotated[
+        Recompute,
+        _option(
+            help="Arrays that code of eatss computes anew where it reads them: as the prediction "
+            "says, all that can be, or none."
+        ),
+    ] = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PpcgReadingKeywords(ReadingKeywords):
+    """How C is read where PPCG's kernels are known.
+
+    Attributes:
+        ppcg_schedule: Path of a schedule that PPCG saved (``ppcg --save-schedule``): sizes are for
+            the kernels that PPCG makes of it. Without it eatss schedules as PPCG does, and
+            ``warnings`` say where that is not sure.
+    """
+
+    ppcg_schedule: Annotated[
+        str | PathLike[str] | None,
+        _option(
+            kind=Path | None,
+            metavar="FILE",
+            help="Take the kernels of a schedule that PPCG saved (ppcg --save-schedule=FILE).",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(PpcgReadingKeywords):
+    """How C is read.
+
+    Attributes:
+        schedule: Text of a saved schedule that replaces the scheduler's.
 
     Raises:
         InputError: ``EATSS-A001``, the type is none; ``EATSS-C004``, ``recompute``
             is, or something is of another kind than it takes.
     """
 
-    dtype: DtypeWord | None = None
-    defines: Mapping[str, str | int] | Sequence[str] = ()
-    include_dirs: Sequence[str | PathLike[str]] = ()
-    parameters: Mapping[str, int] | None = None
-    function: str | None = None
-    scop: int | None = None
-    max_operations: int | None = None
-    ppcg_schedule: str | PathLike[str] | None = None
     schedule: str | None = None
-    recompute: Recompute = "auto"
 
     def __post_init__(self) -> None:
-        for option, given, kind, example in (
+        for name, given, kind, example in (
             ("parameters", self.parameters or {}, Mapping, "values by name: {'n': 4000}"),
             ("defines", self.defines, Mapping | Sequence, "macros by name: {'N': 4000}"),
             ("include_dirs", self.include_dirs, Sequence, "a list of folders"),
         ):
             if isinstance(given, str) or not isinstance(given, kind):
-                raise input_error("EATSS-C004", f"{option} is {given!r}", hint=f"give {example}")
+                raise input_error("EATSS-C004", f"{name} is {given!r}", hint=f"give {example}")
         if self.recompute not in get_args(Recompute):
             raise input_error(
                 "EATSS-C004", f"recompute is {self.recompute!r}", hint="give auto, all or none"
@@ -121,22 +183,3 @@ class Reading:
             scop=self.scop,
             parameter_values=tuple(sorted((self.parameters or {}).items())),
         )
-
-
-class ReadingKeywords(TypedDict, total=False):
-    """What functions that read C take, as keywords: fields of :class:`Reading`."""
-
-    dtype: DtypeWord | None
-    defines: Mapping[str, str | int] | Sequence[str]
-    include_dirs: Sequence[str | PathLike[str]]
-    parameters: Mapping[str, int] | None
-    function: str | None
-    scop: int | None
-    max_operations: int | None
-    recompute: Recompute
-
-
-class PpcgReadingKeywords(ReadingKeywords, total=False):
-    """Those of functions that know PPCG's kernels besides."""
-
-    ppcg_schedule: str | PathLike[str] | None

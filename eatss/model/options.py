@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypedDict, get_args
+from functools import partial
+from typing import Annotated, Literal, get_args
 
 from eatss.analysis.structure import Tf32
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
+from eatss.option_values import parse_fraction, parse_shared_limit
+from eatss.options import option
+
+_option = partial(option, panel="Model")
 
 ModelName = Literal["prediction", "eatss", "paper"]
 """How an objective is computed: the published one by the paper's rules or with exact footprints
@@ -184,12 +189,11 @@ class Cell:
         return f"split {self.split:g}, warp fraction {self.warp_fraction:g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectOptions:
+@dataclass(frozen=True, kw_only=True)
+class SelectKeywords:
     """What sizes are selected for, in the words of the user.
 
     Attributes:
-        target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
         objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted,
             ``"paper"``, the objective of EATSS, or another name of ``eatss.model.OBJECTIVES``.
         model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
@@ -201,14 +205,95 @@ class SelectOptions:
         warp_fraction: Tile sizes are multiples of this fraction of a warp; ``"auto"``
             tries the grid.
         uniform: One vector of tile sizes for the whole program, as in the paper.
-        timeout_s: Bound on the solving of each kernel, all cells of the grid together (20 s
-            by default); when it ends one, ``optimal`` says ``best found``.
-        tf32: Whether tensor cores may multiply floats in generated code: ``"off"``; ``"on"``,
-            factors are rounded to TF32, 11 significant bits; ``"split"``, each factor is two
-            numbers in TF32, nearly as exact as floats.
         shared_per_block: Shared memory one block may have, in the model and in generated code:
             ``"default"``, the static limit of CUDA; ``"opt-in"``, the maximum of the card; or
             bytes. Not given, the model keeps to the former and code to the latter.
+        tf32: Whether tensor cores may multiply floats in generated code: ``"off"``; ``"on"``,
+            factors are rounded to TF32, 11 significant bits; ``"split"``, each factor is two
+            numbers in TF32, nearly as exact as floats.
+        timeout_s: Bound on the solving of each kernel, all cells of the grid together (20 s
+            by default); when it ends one, ``optimal`` says ``best found``.
+    """
+
+    objective: Annotated[
+        ObjectiveName | None,
+        _option(
+            metavar="NAME",
+            complete="eatss.objectives",
+            help="What is to be least in a run as predicted: energy (the default), time, edp "
+            "(energy × time); or paper, the objective of the EATSS paper, or one that a "
+            "package adds.",
+        ),
+    ] = None
+    model: Annotated[
+        ModelName | None,
+        _option(
+            kind=Literal["eatss", "paper"] | None,
+            help="For --objective paper: as published, or with exact footprints (eatss).",
+        ),
+    ] = None
+    volume: Annotated[
+        VolumeName | None,
+        _option(
+            help="Count a tile's elements as products of sizes or as exact footprints; "
+            "default: product for --model paper, else footprint."
+        ),
+    ] = None
+    split: Annotated[
+        float | Auto,
+        _option(
+            kind=str,
+            made=partial(parse_fraction, "--split"),
+            metavar="auto|0..1",
+            help="Share of L1 + shared memory that is shared.",
+            complete=("auto",),
+        ),
+    ] = "auto"
+    warp_fraction: Annotated[
+        float | Auto,
+        _option(
+            kind=str,
+            made=partial(parse_fraction, "--warp-fraction"),
+            metavar="auto|0..1",
+            help="Sizes are multiples of this fraction of a warp.",
+            complete=("auto",),
+        ),
+    ] = "auto"
+    uniform: Annotated[bool, _option("--uniform", help="One vector of sizes for all kernels.")] = (
+        False
+    )
+    shared_per_block: Annotated[
+        int | SharedLimit | None,
+        _option(
+            kind=str | None,
+            made=parse_shared_limit,
+            metavar="default|opt-in|BYTES",
+            complete=("default", "opt-in"),
+            help="Shared memory a block may have; default: default in the model, opt-in in code "
+            "of eatss.",
+        ),
+    ] = None
+    tf32: Annotated[
+        Tf32,
+        _option(
+            help="Whether tensor cores may multiply floats in code of eatss: rounded to 11 bits "
+            "(on), or as two such numbers each (split), nearly as exact as floats."
+        ),
+    ] = "off"
+    timeout_s: Annotated[
+        float | None,
+        _option(
+            "--timeout", metavar="SECONDS", min=0.0, help="Bound on the solving of each kernel."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectOptions(SelectKeywords):
+    """What sizes are selected for.
+
+    Attributes:
+        target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
 
     Raises:
         InputError: ``EATSS-C004`` a word is none of these, ``EATSS-C012`` options do not go
@@ -216,15 +301,6 @@ class SelectOptions:
     """
 
     target: TargetName = "ppcg"
-    objective: ObjectiveName | None = None
-    model: ModelName | None = None
-    volume: VolumeName | None = None
-    split: float | Auto = "auto"
-    warp_fraction: float | Auto = "auto"
-    uniform: bool = False
-    timeout_s: float | None = None
-    shared_per_block: int | SharedLimit | None = None
-    tf32: Tf32 = "off"
 
     def __post_init__(self) -> None:
         self.resolved()
@@ -280,20 +356,6 @@ class SelectOptions:
             shared_per_block_bytes=shared,
             tf32=self.tf32,
         )
-
-
-class SelectKeywords(TypedDict, total=False):
-    """What functions that select take, as keywords: fields of :class:`SelectOptions`."""
-
-    objective: ObjectiveName | None
-    model: ModelName | None
-    volume: VolumeName | None
-    split: float | Auto
-    warp_fraction: float | Auto
-    uniform: bool
-    timeout_s: float | None
-    shared_per_block: int | SharedLimit | None
-    tf32: Tf32
 
 
 def resolve_model(
@@ -359,11 +421,11 @@ def check_target(target: str, *, ppcg: Mapping[str, bool], cuda: Mapping[str, bo
     """
     one_of("target", target, get_args(TargetName))
     others, other = (ppcg, "ppcg") if target == "cuda" else (cuda, "cuda")
-    for option, is_given in others.items():
+    for name, is_given in others.items():
         if is_given:
             raise input_error(
                 "EATSS-C013",
-                f"{option} has no meaning for the target {target}",
+                f"{name} has no meaning for the target {target}",
                 hint=f"leave it out, or take the target {other}",
             )
 

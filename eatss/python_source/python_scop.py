@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-import re
 import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +13,12 @@ from types import FunctionType
 from typing import Any, NoReturn
 
 from eatss.diagnostics import Diagnostic, InputError, SourceSpan, input_error
-from eatss.frontend.options import Reading
 from eatss.python_source.c_text import CLine, python_span
 from eatss.python_source.codes import Code
 from eatss.python_source.function import c_function
 from eatss.python_source.names import Resolve, by_values, functions_of
 from eatss.python_source.scope import Argument
 from eatss.python_source.text import PythonText
-from eatss.shipped_kernels import located
-
-_FILE = re.compile(r"(?P<path>.*\.py)(?::(?P<name>[^:/\\]+))?", re.DOTALL)
 
 
 class CalledError(InputError, TypeError):
@@ -161,61 +156,6 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
         )
     node, resolve = functions[name]
     return _scop_of(node, text, resolve, None)
-
-
-def python_scop(source: str | os.PathLike[str] | PythonScop) -> PythonScop | None:
-    """Return the loops of a source that is Python; ``None`` where it is C.
-
-    Raises:
-        InputError: ``EATSS-Y0xx``, as :func:`read_python`.
-    """
-    if not isinstance(source, str | os.PathLike | PythonScop):
-        raise input_error(
-            "EATSS-C004",
-            f"source is {type(source).__name__}, which is no source",
-            hint="put @eatss.scop before the function"
-            if callable(source)
-            else "give the path of a C file, C text, or what eatss.scop made",
-        )
-    if isinstance(source, PythonScop):
-        return source
-    named = _python_file(source)
-    return None if named is None else read_python(*named)
-
-
-def c_source(source: str | os.PathLike[str] | PythonScop) -> str | os.PathLike[str]:
-    """Return what is read as C: a path or a text, for Python the C text of its loops.
-
-    A kernel of eatss (``@gemm``) is the path of its file.
-
-    Raises:
-        InputError: ``EATSS-Y0xx``, as :func:`read_python`; ``EATSS-C017``, no such kernel.
-    """
-    if isinstance(source, PythonScop):
-        return source.c_source
-    python = python_scop(source)
-    return located(source) if python is None else python.c_source
-
-
-def check_reading(source: PythonScop, reading: Reading) -> None:
-    """Refuse options that are for C.
-
-    Raises:
-        InputError: ``EATSS-Y031``.
-    """
-    if reading.defines or reading.include_dirs:
-        raise input_error(
-            Code.MACROS.value,
-            f"'{source.name}' is Python, which has no macros and no headers",
-            hint="give parameters values: --param n=4000, or parameters={'n': 4000}",
-        )
-
-
-def _python_file(source: str | os.PathLike[str]) -> tuple[str, str | None] | None:
-    """Return path and function of ``FILE.py`` or ``FILE.py:NAME``; ``None`` for anything else."""
-    name = os.fspath(source)
-    match = _FILE.fullmatch(name) if "\n" not in name else None
-    return None if match is None else (match["path"], match["name"])
 
 
 def _scop_of(

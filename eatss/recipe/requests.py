@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from dataclasses import fields
+from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis.mapping import MAX_BLOCKS_YZ
 from eatss.analysis.structure import MAX_STAGES, SharedSum, WarpUse
@@ -12,9 +12,16 @@ from eatss.diagnostics import InputError, input_error
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
-from eatss.keywords import changed
 from eatss.model.options import SelectOptions
-from eatss.recipe.options import CodegenOptions, NamedThreads
+from eatss.options import changed
+from eatss.recipe.options import (
+    Block,
+    CodegenOptions,
+    CodeOptions,
+    CodeRequest,
+    NamedThreads,
+    Tiles,
+)
 from eatss.recipe.recipe import KernelRecipe, Recipe
 
 if TYPE_CHECKING:
@@ -31,126 +38,6 @@ _LANES = (1, 2, 4, 8, 16, 32)
 """Threads that shuffles add up over."""
 
 _AXES = 3
-
-Tiles: TypeAlias = Mapping[str, int | Mapping[str, int]]
-"""Sizes by loop, for every kernel, or by kernel and loop."""
-
-Block: TypeAlias = Sequence[int] | Mapping[str, int | Sequence[int] | Mapping[str, int]]
-"""Threads in the order of the loops, the last along ``x``, or by loop; for every kernel, or by
-kernel."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeRequest:
-    """What the user wants of generated code instead of what is selected.
-
-    Attributes:
-        tiles: Tile sizes instead of the selected ones, by loop (``{"i": 32}``) or by kernel and
-            loop (``{"kernel0": {"i": 32}}``).
-        block: Threads of a block in the order of the loops (``(8, 32)``), the last one along
-            ``x``, or by loop (``{"i": 8, "j": 32}``); also by kernel, in a mapping.
-        placements: ``"l1"`` or ``"shared"`` for arrays (``"A"``) and references (``"A[i][k]"``) in
-            code of eatss.
-        share: Blocks that share the sum over a loop, by loop (``{"k": 32}``); 1 for none. By
-            default as selected.
-        stream: Blocks that take equal shares of the turns of a loop, of all tiles, by loop
-            (``{"k": 132}``), so that few tiles keep all of the card busy; 1 for none. By default
-            as selected.
-        strict_fp: Keep the order of every floating-point operation.
-        index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
-        line_info: Let compilers, debuggers and profilers name lines of the C source.
-        transformations: Changes of the generated code by name, in their order; there is
-            ``"swizzle"``, and what packages add (``eatss.transform.TRANSFORMATIONS``).
-        instructions: Instructions that take the place of statements whose value they compute,
-            ``"fma"`` or another name of ``eatss.instructions.INSTRUCTIONS``.
-        stages: Boxes of shared memory that are in use at once, so that all but one are filled
-            ahead; by default as selected.
-        fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
-            blocks or places of your own they stay apart.
-        shared_limit_bytes: Bound on the shared memory of a block; by default the card's.
-    """
-
-    tiles: Tiles | None = None
-    block: Block = ()
-    placements: Mapping[str, str] | None = None
-    share: Mapping[str, int] | None = None
-    stream: Mapping[str, int] | None = None
-    strict_fp: bool = False
-    index_bits: Literal[32, 64] | None = None
-    line_info: bool = False
-    transformations: Sequence[str] = ()
-    instructions: Sequence[str] = ()
-    stages: int | None = None
-    fuse_rows: bool = True
-    shared_limit_bytes: int | None = None
-
-    @property
-    def keeps_apart(self) -> bool:
-        """Whether no kernels become one: the user says so, or how each of them is laid out."""
-        own = self.tiles or self.block or self.placements or self.share or self.stream
-        return bool(own) or not self.fuse_rows
-
-    def __post_init__(self) -> None:
-        """Refuse names that nothing has.
-
-        Raises:
-            InputError: ``EATSS-C004``, something of another kind than it takes, such as one string
-                instead of several; ``EATSS-X005``.
-        """
-        for option, given, example in (
-            ("tiles", self.tiles, "{'i': 32, 'j': 32}, of one kernel {'k0': {'i': 32}}"),
-            ("placements", self.placements, "{'A': 'shared'}"),
-            ("share", self.share, "{'k': 4}"),
-            ("stream", self.stream, "{'k': 132}"),
-        ):
-            if not isinstance(given, Mapping | None):
-                raise input_error(
-                    "EATSS-C004", f"{option} is {given!r}", hint=f"say what is which: {example}"
-                )
-        if not isinstance(self.block, Mapping | Sequence) or isinstance(self.block, str | bytes):
-            raise input_error(
-                "EATSS-C004",
-                f"block is {self.block!r}",
-                hint="give threads in the order of loops, (32, 8), or by loop, {'i': 8, 'j': 32}",
-            )
-        for option, names in (
-            ("transformations", self.transformations),
-            ("instructions", self.instructions),
-        ):
-            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-                raise input_error(
-                    "EATSS-C004", f"{option} is {names!r}", hint="give a list of names"
-                )
-        if self.transformations or self.instructions:
-            from eatss.instructions import INSTRUCTIONS  # noqa: PLC0415 - most requests name none
-            from eatss.transform import TRANSFORMATIONS  # noqa: PLC0415
-
-            for name in self.transformations:
-                TRANSFORMATIONS.get(name)
-            for name in self.instructions:
-                INSTRUCTIONS.get(name)
-
-
-class SizeKeywords(TypedDict, total=False):
-    """Sizes as keywords of functions: fields of :class:`CodeRequest`."""
-
-    tiles: Tiles | None
-    block: Block
-    placements: Mapping[str, str] | None
-    share: Mapping[str, int] | None
-    stream: Mapping[str, int] | None
-
-
-class CodeKeywords(SizeKeywords, total=False):
-    """Those of functions that generate code besides."""
-
-    strict_fp: bool
-    index_bits: Literal[32, 64] | None
-    line_info: bool
-    transformations: Sequence[str]
-    instructions: Sequence[str]
-    stages: int | None
-    fuse_rows: bool
 
 
 def checked_options(
@@ -177,19 +64,15 @@ def checked_options(
             f"stages is {wanted.stages!r}",
             hint=f"give a number from 1 to {MAX_STAGES}, or None",
         )
+    plain = {one.name: getattr(wanted, one.name) for one in fields(CodeOptions)}
     return CodegenOptions(
+        **plain
+        | {name: tuple(plain[name]) for name in ("transformations", "instructions")}
+        | {"shared_limit_bytes": wanted.shared_limit_bytes},
         tile_sizes=tuple(_tile_sizes(wanted.tiles or {}, facts, names)),
         block=tuple(_blocks(wanted.block, facts, names)),
         placements=tuple(_placements(wanted.placements or {}, scops)),
-        strict_fp=wanted.strict_fp,
-        index_bits=wanted.index_bits,
-        line_info=wanted.line_info,
-        shared_limit_bytes=wanted.shared_limit_bytes,
-        transformations=tuple(wanted.transformations),
-        instructions=tuple(wanted.instructions),
-        stages=wanted.stages,
         shared_sums=tuple(_shared_sums(wanted, facts)),
-        fuse_rows=wanted.fuse_rows,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -19,18 +19,17 @@ from eatss.cache import Cache, key_of, versions
 from eatss.codec import decode, encode
 from eatss.diagnostics import Diagnostic, EatssError, InputError
 from eatss.extensions import Registry
-from eatss.files import folder_named, is_c_text, read_regular
+from eatss.files import folder_named, read_regular
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
-from eatss.keywords import changed
 from eatss.model.options import SelectOptions
 from eatss.model.selection import Selection
+from eatss.options import changed
 from eatss.program import Interface, Program
-from eatss.python_source.python_scop import PythonScop, c_source, python_scop
-from eatss.recipe.options import CodegenOptions
+from eatss.recipe.options import CodegenOptions, CodeRequest
 from eatss.recipe.recipe import Recipe
-from eatss.recipe.requests import CodeRequest
-from eatss.session.read_files import MAX_BYTES, UnknownFilesError, read_files
+from eatss.session.read_files import MAX_BYTES, UnknownFilesError
+from eatss.session.source import Source
 
 if TYPE_CHECKING:
     from eatss.model.expectation import ProgramExpectation
@@ -134,7 +133,7 @@ class Kept(Generic[Found]):
 
 def kept_selection(
     cache: Cache | None,
-    source: str | os.PathLike[str] | PythonScop,
+    source: Source,
     reading: Reading,
     profile: GpuProfile,
     options: SelectOptions,
@@ -150,7 +149,7 @@ def kept_selection(
 
 def kept_program(
     cache: Cache | None,
-    source: str | os.PathLike[str] | PythonScop,
+    source: Source,
     reading: Reading,
     profile: GpuProfile,
     options: SelectOptions,
@@ -172,9 +171,7 @@ def kept_program(
     return _kept(cache, FoundProgram, "codegen", key, _about(source, profile))
 
 
-def kept_interface(
-    cache: Cache | None, source: str | os.PathLike[str] | PythonScop, reading: Reading
-) -> Kept[FoundInterface]:
+def kept_interface(cache: Cache | None, source: Source, reading: Reading) -> Kept[FoundInterface]:
     """Return the place of what callers of a program pass."""
 
     def key() -> str:
@@ -185,7 +182,7 @@ def kept_interface(
 
 def write_kept(
     program: Program,
-    source: str | os.PathLike[str] | PythonScop,
+    source: Source,
     reading: Reading,
     folder: str | os.PathLike[str],
     *,
@@ -196,7 +193,7 @@ def write_kept(
     from eatss.cuda.original import original_files  # noqa: PLC0415
 
     originals = original_files(
-        c_source(source),
+        source.c,
         program.name,
         defines=program.original.defines,
         include_dirs=reading.frontend().include_dirs,
@@ -219,7 +216,7 @@ def _kept(
 
 def _key(
     kind: str,
-    source: str | os.PathLike[str] | PythonScop,
+    source: Source,
     reading: Reading,
     profile: GpuProfile | None,
     *asked: object,
@@ -233,11 +230,11 @@ def _key(
         TypeError: something is of a type that no key is made of.
     """
     frontend = reading.frontend()
-    files = _files(source, frontend.include_dirs)
+    files = source.files(frontend.include_dirs)
     schedule = reading.ppcg_schedule
     read = None if schedule is None else (schedule, read_regular(schedule, MAX_BYTES))
     folders = tuple(Path(folder).is_dir() for folder in frontend.include_dirs)
-    apart = python_scop(source) is None and (len(files) > 1 or folders)
+    apart = source.python is None and (len(files) > 1 or folders)
     return key_of(
         kind,
         versions(),
@@ -249,20 +246,6 @@ def _key(
         ),
         profile,
         asked,
-    )
-
-
-def _files(
-    source: str | os.PathLike[str] | PythonScop, include_dirs: Sequence[str]
-) -> tuple[tuple[str, bytes], ...]:
-    """Return what is read of a source; of Python also the C it is read as, and where it stands."""
-    python = python_scop(source)
-    if python is None:
-        return read_files(c_source(source), include_dirs)
-    place = f"{python.file}:{python.lines[0].span.line}"
-    return (
-        (place, "".join(python.text.lines).encode("utf-8", "surrogatepass")),
-        (f"{python.name}.c", python.c_source.encode("ascii")),
     )
 
 
@@ -319,14 +302,8 @@ def _in_order(value: object) -> object:
     return value
 
 
-def _about(source: str | os.PathLike[str] | PythonScop, profile: GpuProfile | None) -> str:
-    if isinstance(source, PythonScop):
-        name = source.file
-    elif not isinstance(source, str | os.PathLike):
-        name = type(source).__name__  # who reads it says that it is no source
-    else:
-        name = "<source>" if is_c_text(source) else os.fspath(source)
-    return name if profile is None else f"{name} for {profile.name}"
+def _about(source: Source, profile: GpuProfile | None) -> str:
+    return source.called if profile is None else f"{source.called} for {profile.name}"
 
 
 def _written(found: FoundSelection | FoundProgram | FoundInterface) -> bytes:

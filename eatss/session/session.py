@@ -10,8 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import islpy as isl
@@ -21,7 +20,7 @@ from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.structure import SharedSum
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
-from eatss.files import folder_named, is_c_text
+from eatss.files import folder_named
 from eatss.forked import anew, room_for, taken_s
 from eatss.frontend import (
     FrontendOptions,
@@ -43,7 +42,7 @@ from eatss.polyhedral.source_lines import with_source_line
 from eatss.program import Interface, Program
 from eatss.progress import Told, nobody
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
-from eatss.python_source.python_scop import PythonScop, c_source, check_reading, python_scop
+from eatss.python_source.python_scop import PythonScop
 from eatss.scops import Scop
 from eatss.session.analysis import (
     AnalysisOptions,
@@ -55,6 +54,7 @@ from eatss.session.analysis import (
     saved_regions,
 )
 from eatss.session.recomputing import Arrays, best_recomputed, recomputable, regions_with
+from eatss.session.source import Source
 from eatss.session.steps import (
     expect_code,
     expect_ppcg,
@@ -66,8 +66,8 @@ from eatss.session.steps import (
 if TYPE_CHECKING:
     from eatss.cuda.original import OriginalFiles
     from eatss.model.expectation import ProgramExpectation
+    from eatss.recipe.options import CodeRequest
     from eatss.recipe.recipe import Recipe
-    from eatss.recipe.requests import CodeRequest
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
@@ -89,8 +89,7 @@ class Session:
     The isl objects of a session belong to one isl context: use it in one thread at a time.
 
     Args:
-        source: path of a C file, C source text (:func:`~eatss.files.is_c_text`), or loops in
-            Python: what ``eatss.scop`` made, ``FILE.py`` or ``FILE.py:NAME``.
+        source: what :meth:`Source.of` takes.
         reading: how it is read.
         cut: whose kernels are wanted: PPCG's, or those that eatss generates code for.
         volume: how the elements of tiles are counted.
@@ -106,7 +105,7 @@ class Session:
 
     def __init__(
         self,
-        source: str | PathLike[str] | PythonScop,
+        source: str | PathLike[str] | PythonScop | Source,
         reading: Reading = _DEFAULT,
         *,
         cut: Cut = "eatss",
@@ -115,10 +114,9 @@ class Session:
         recomputed: Arrays | None = None,
         like: Session | None = None,
     ) -> None:
-        self.python = python_scop(source)
-        self.c_source = c_source(self.python or source)
-        if self.python is not None:
-            check_reading(self.python, reading)
+        self.source = Source.of(source)
+        self.python, self.c_source = self.source.python, self.source.c
+        self.source.check(reading)
         if cut == "ppcg":
             check_target("ppcg", ppcg={}, cuda={"recompute": reading.recompute != "auto"})
         self.reading = reading
@@ -129,12 +127,10 @@ class Session:
         self._like = like
         self._others: dict[Arrays, Session] = {}
 
-    @cached_property
+    @property
     def file(self) -> str:
         """What the source is called in messages."""
-        if self.python is not None:
-            return self.python.file
-        return "<source>" if self._is_text else str(Path(fspath(self.c_source)))
+        return self.source.file
 
     @cached_property
     def frontend(self) -> FrontendOptions:
@@ -211,7 +207,7 @@ class Session:
         if self.cut != "ppcg" or not self.reading.parameters:
             return self
         session = Session(
-            self.c_source if self.python is None else self.python,
+            self.source,
             replace(self.reading, parameters=None),
             cut=self.cut,
             volume=self.volume,
@@ -230,7 +226,7 @@ class Session:
             return self
         if arrays not in self._others:
             other = Session(
-                self.c_source if self.python is None else self.python,
+                self.source,
                 self.reading,
                 cut=self.cut,
                 volume=self.volume,
@@ -516,10 +512,6 @@ class Session:
         predicts = options.target == "cuda" and options.model == "prediction"
         return free and predicts and self.reading.schedule is None and bool(self.recomputable)
 
-    @property
-    def _is_text(self) -> bool:
-        return is_c_text(self.c_source)
-
     @cached_property
     def _written(self) -> FrontendResult:
         """The regions of the source as it has them."""
@@ -542,7 +534,7 @@ class Session:
     @cached_property
     def _parsed_c(self) -> FrontendResult:
         """The regions of the C, with its places."""
-        if isinstance(self.c_source, str) and self._is_text:
+        if isinstance(self.c_source, str) and self.source.is_text:
             if self.python is None:
                 return parse_source(self.c_source, options=self.frontend)
             with findings_in_python(self.python):

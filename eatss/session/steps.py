@@ -37,7 +37,7 @@ from eatss.session.analysis import SymbolicProgram, require_one_region
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation
     from eatss.plan.phases import RowRun
-    from eatss.recipe.requests import CodeRequest
+    from eatss.recipe.options import CodeRequest
 
 
 CodeSchedules: TypeAlias = Callable[[], Sequence[ScheduledScop]]

@@ -22,7 +22,7 @@ from eatss.model import Selection
 from eatss.model.options import SelectOptions, check_target
 from eatss.progress import Told, nobody
 from eatss.python_source.python_scop import PythonScop
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 
 _MISTAKES = frozenset({"EATSS-C008", "EATSS-E041", "EATSS-K001", "EATSS-K002", "EATSS-K013"})

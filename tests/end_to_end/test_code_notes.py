@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import eatss
-from eatss.cli.commands import app
+from eatss.cli.typer_app import app
 from eatss.diagnostics import Severity
 from eatss.frontend.options import Reading
 from eatss.session.session import Session

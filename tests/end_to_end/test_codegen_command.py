@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
 import eatss
-from eatss.cli.commands import app
+from eatss.cli.typer_app import app
 from eatss.diagnostics import EatssError
 from eatss.gpu import load_profile
 from eatss.program import Program, load_program

@@ -14,8 +14,8 @@ from eatss.gpu import GpuProfile
 from eatss.measurement.measurement_json import comparison_from_dict
 from eatss.measurement.tile_choice import parse_tile_choices
 from eatss.model import Selection
+from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import Recipe
-from eatss.recipe.requests import CodeRequest
 from eatss.session.session import Session
 from eatss.session.variants import SourceOptions, generate_variants
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python

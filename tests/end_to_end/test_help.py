@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from eatss.cli.commands import app
+from eatss.cli.typer_app import app
 
 WIDTH = 80
 

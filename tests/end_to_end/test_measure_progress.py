@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import eatss as package
-from eatss.cli.measure_progress import doing, left, showing
+from eatss.cli.measure import doing, left, showing
 from eatss.measurement.progress import Progress
 from tests.end_to_end.measuring import KERNELS, REPOSITORY
 from tests.end_to_end.scripted_for_any import PATH
@@ -29,8 +29,8 @@ NOW = Progress(
 
 
 AT_ONCE = """
-import eatss.cli.progress
-eatss.cli.progress.SHOWN_AFTER_S = 0.0
+import eatss.cli.talk
+eatss.cli.talk.SHOWN_AFTER_S = 0.0
 from eatss.cli import main
 main()
 """

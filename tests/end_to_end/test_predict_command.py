@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.resources import data_directory
 from eatss.session.session import Session
 from eatss.session.steps import ppcg_schedule_of

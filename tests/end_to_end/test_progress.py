@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-import eatss.cli.progress as shown
-from eatss.cli.progress import State, working
-from eatss.cli.talk import Talk, current
+import eatss.cli.talk as shown
+from eatss.cli.talk import State, Talk, current, working
 from tests.end_to_end.in_process import eatss
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +23,7 @@ GEMM = ROOT / "kernels" / "gemm.c"
 
 STEP = """
 import sys, time
-from eatss.cli.progress import working
+from eatss.cli.talk import working
 from eatss.cli.talk import Talk, current
 current.set(Talk(**eval(sys.argv[2])))
 with working("solving for a card") as step:
@@ -35,9 +34,9 @@ print("data")
 """
 FORKED = """
 import sys, time
-import eatss.cli.progress
+import eatss.cli.talk
 from eatss.session.session import Session
-eatss.cli.progress.SHOWN_AFTER_S = 0.1
+eatss.cli.talk.SHOWN_AFTER_S = 0.1
 parsed = Session.parsed.func
 def slow(self):
     time.sleep(0.5)

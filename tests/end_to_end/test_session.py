@@ -9,7 +9,7 @@ import pytest
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.resources import data_directory
 from eatss.session import analysis
 from eatss.session.session import Session

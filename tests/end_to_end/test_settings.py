@@ -13,9 +13,9 @@ import pytest
 from typer.main import get_command
 
 from eatss import schema
-from eatss.cli.commands import app
-from eatss.cli.default_options import OF_ONE_COMMAND
+from eatss.cli.settings import OF_ONE_COMMAND
 from eatss.cli.settings_file import find_settings
+from eatss.cli.typer_app import app
 from tests.end_to_end.in_process import eatss
 
 KERNELS = Path(__file__).parents[2] / "kernels"

@@ -103,7 +103,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    "module", ["gc", "typer", "eatss.cli.commands", "eatss.diagnostics", "eatss.streams"]
+    "module", ["gc", "typer", "eatss.cli.typer_app", "eatss.diagnostics", "eatss.streams"]
 )
 def test_ctrl_c_while_commands_are_loaded_leaves_no_traceback(module: str) -> None:
     done = subprocess.run(

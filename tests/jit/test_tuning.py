@@ -19,8 +19,8 @@ from eatss.codec import decode
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
+from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import Recipe
-from eatss.recipe.requests import CodeRequest
 from tests.jit.fake_cupy import FakeCupy
 from tests.jit.sources import KERNELS, random
 

@@ -11,7 +11,7 @@ from eatss.gpu import load_profile
 from eatss.kernel.nodes import Kernel
 from eatss.model.options import SelectOptions
 from eatss.program import Program
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.resources import data_directory
 from eatss.session.session import Session
 

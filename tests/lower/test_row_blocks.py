@@ -16,8 +16,8 @@ from eatss.gpu import load_profile
 from eatss.lower.row_runs import row_runs_for
 from eatss.model.options import SelectOptions
 from eatss.program import Program
+from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe_json import recipe_from_dict
-from eatss.recipe.requests import CodeRequest
 from eatss.resources import data_directory
 from eatss.session.session import Session
 from eatss.verify import Verification, verify

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from eatss.analysis.mapping import grid_axes, thread_axes
 from eatss.api import codegen, select
-from eatss.cli.option_values import parse_blocks
 from eatss.diagnostics import InputError, InternalError, SourceSpan
 from eatss.lower import digits as digits_module
 from eatss.lower.assumptions import within
 from eatss.lower.digits import digits
+from eatss.option_values import parse_blocks
 from eatss.polyhedral.program_schedule_file import save_schedules
 from eatss.program import (
     Constant,
@@ -34,7 +34,7 @@ from eatss.program import (
     evaluate,
     save_program,
 )
-from eatss.recipe.requests import Block
+from eatss.recipe.options import Block
 from eatss.session.session import Session
 from eatss.verify import Verification, verify
 from tests.examples import examples

@@ -13,7 +13,7 @@ from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
 from eatss.python_source.python_scop import PythonScop
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.verify import verify
 from tests.examples import examples

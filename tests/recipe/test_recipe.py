@@ -19,7 +19,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
 from eatss.program import load_program, save_program
-from eatss.recipe.options import CodegenOptions, NamedThreads
+from eatss.recipe.options import CodegenOptions, CodeRequest, NamedThreads
 from eatss.recipe.recipe import KernelRecipe, PlacedReference, Recipe
 from eatss.recipe.recipe_json import (
     PLAN,
@@ -28,7 +28,7 @@ from eatss.recipe.recipe_json import (
     recipe_text,
     recipe_to_dict,
 )
-from eatss.recipe.requests import CodeRequest, check_alone, choices
+from eatss.recipe.requests import check_alone, choices
 from eatss.resources import data_directory
 from eatss.session.session import Session
 

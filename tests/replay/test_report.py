@@ -8,7 +8,7 @@ from dataclasses import replace
 from jsonschema import Draft202012Validator
 
 import eatss
-from eatss.cli.replay_options import replay_command
+from eatss.cli.sweep import replay_command
 from tests.replay.sweeps import random_sweep, row, sweep
 
 ROWS = [

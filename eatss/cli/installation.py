@@ -1,0 +1,220 @@
+"""What is here: ``eatss kernels``, ``doctor``, ``schema``, ``cache`` and ``--version``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from eatss.cli.options import (
+    DEVICE_HELP,
+    Debug,
+    Diagnostics,
+    Format,
+    Nvcc,
+    TableOrJson,
+    of_output,
+    parse_device,
+)
+from eatss.cli.talk import working
+from eatss.diagnostics import ExitCode, input_error
+from eatss.options import argument, option
+from eatss.streams import echo
+
+if TYPE_CHECKING:
+    from eatss.machine.environment import Check
+
+EXAMPLES = {
+    "kernels": """
+Examples:
+
+    eatss kernels
+
+    eatss kernels gemm > gemm.c
+
+    eatss select @gemm --gpu a100 -D NI=2000
+""",
+    "doctor": """
+Examples:
+
+    eatss doctor
+
+    eatss doctor --format json
+
+    eatss doctor --sensors    # makes the card work for some seconds
+
+    eatss doctor --nvcc /opt/cuda-12.8/bin/nvcc
+""",
+    "schema": """
+Examples:
+
+    eatss schema
+
+    eatss schema select > select.schema.json
+
+    eatss schema recipe | jq '.properties | keys'
+""",
+    "cache": """
+Examples:
+
+    eatss cache ls
+
+    eatss cache clear
+
+    eatss cache clear --kind cubin
+
+    du -sh "$(eatss cache path)"
+""",
+}
+
+HELP = {"cache": "Show or clear what select, codegen and measure keep for the next time."}
+
+
+def print_version(*, in_full: bool) -> None:
+    """Print the version on the first line, and below it, if wanted, all that it runs with."""
+    from eatss.version import __version__  # noqa: PLC0415 - keeps --help fast
+
+    echo(f"eatss {__version__}")
+    if not in_full:
+        return
+    from eatss.machine.installed_versions import installed_versions  # noqa: PLC0415
+
+    with working("asking cards and compilers"):
+        facts = installed_versions()
+    width = max(len(one.name) for one in facts)
+    for one in facts:
+        echo(f"{one.name:{width}}  {one.found}")
+
+
+def kernels(
+    name: Annotated[
+        str | None,
+        argument(
+            metavar="NAME",
+            help="Print this one's C; default: list all.",
+            complete="kernels",
+        ),
+    ] = None,
+    output: Annotated[
+        TableOrJson | None,
+        of_output("--format", "-f", help="What to print; default: the table, of one its C."),
+    ] = None,
+    diagnostics: Diagnostics = "text",
+    debug: Debug = False,
+) -> None:
+    """List the C kernels that come with eatss, or print one. Each goes as @NAME where a file goes.
+
+    -D sets its sizes, -D SMALL_DATASET all of them (MINI, SMALL, STANDARD, LARGE, EXTRALARGE), and
+    -D DATA_TYPE=float single precision.
+    """
+    from eatss.report.kernels import render_kernels  # noqa: PLC0415 - keeps --help fast
+    from eatss.shipped_kernels import (  # noqa: PLC0415
+        ShippedKernels,
+        shipped_kernel,
+        shipped_kernels,
+    )
+
+    if name is None:
+        echo(render_kernels(shipped_kernels(), output or "table"), nl=False)
+        return
+    found = shipped_kernel(name)
+    if output is None:
+        echo(Path(found.file).read_text(encoding="utf-8"), nl=False)
+    else:
+        echo(render_kernels(ShippedKernels(kernels=(found,)), output), nl=False)
+
+
+def doctor(
+    output: Format = "table",
+    sensors: Annotated[
+        bool,
+        option(
+            "--sensors", help="Make the card work for some seconds to compare its energy sensors."
+        ),
+    ] = False,
+    device: Annotated[
+        str, option(metavar="N|UUID", help=f"{DEVICE_HELP} Its energy sensors are looked at.")
+    ] = "0",
+    nvcc: Nvcc = None,
+    debug: Debug = False,
+) -> None:
+    """Check what works on this machine and say what to do.
+
+    Exits with 1 if something is missing that this install is for: selecting, or without the
+    solver (eatss-measure) verifying and measuring.
+    """
+    from eatss.machine.environment import examine  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.environment import render_checks  # noqa: PLC0415
+
+    with working("looking at packages, compilers and cards") as step:
+        checks = examine(nvcc=nvcc)
+        step.at("looking at energy sensors")
+        checks = (*checks, *_sensor_checks(parse_device(device), with_load=sensors))
+    echo(render_checks(checks, output), nl=False)
+    if any(check.ok is False for check in checks):
+        raise SystemExit(ExitCode.NO_SOLUTION)
+
+
+def _sensor_checks(device: int | str, *, with_load: bool) -> tuple[Check, ...]:
+    """Look at the energy sensors, unless NumPy is missing, which is said elsewhere."""
+    try:
+        from eatss.measurement.sensors import examine_sensors  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "numpy":
+            raise
+        return ()
+    return examine_sensors(device, with_load=with_load)
+
+
+def schema(
+    document: Annotated[
+        str | None, argument(metavar="NAME", help="A document; default: list them.")
+    ] = None,
+    diagnostics: Diagnostics = "text",
+    debug: Debug = False,
+) -> None:
+    """List the JSON documents of eatss, or print the JSON Schema of one."""
+    from eatss.documents import json_text  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.schemas import schemas_table  # noqa: PLC0415
+    from eatss.schemas import schema as schema_of  # noqa: PLC0415
+
+    text = schemas_table() if document is None else json_text(schema_of(document))
+    echo(text, nl=False)
+
+
+def cache_ls(output: Format = "table", debug: Debug = False) -> None:
+    """List what is kept, what was used last first."""
+    from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
+    from eatss.cache.contents import Contents  # noqa: PLC0415
+    from eatss.report.cache import render_contents  # noqa: PLC0415
+
+    echo(render_contents(Contents.of(default_cache()), output), nl=False)
+
+
+def cache_clear(
+    kind: Annotated[
+        str | None,
+        option(metavar="KIND", help="Only entries of this kind, as ls shows it."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Remove what is kept; it is computed anew when it is needed."""
+    from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.cache import count_text  # noqa: PLC0415
+
+    cache = default_cache()
+    kinds = sorted({entry.kind for entry in cache.entries()})
+    if kind is not None and kind not in kinds:
+        raise input_error(
+            "EATSS-C004",
+            f"nothing of the kind '{kind}' is kept",
+            hint=f"there are: {', '.join(kinds)}" if kinds else "the cache is empty",
+        )
+    count, size_bytes = cache.clear(kind)
+    echo(f"removed {count_text(count, size_bytes)} from {cache.folder}")
+
+
+def cache_path(debug: Debug = False) -> None:
+    """Print the folder of the cache."""
+    from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
+
+    echo(str(default_cache().folder))

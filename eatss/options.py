@@ -1,0 +1,191 @@
+"""Options of the user, each declared once: a field of a noun, or a parameter of a command.
+
+What the annotation says beside the type is how the command line has it::
+
+    @dataclass(frozen=True, kw_only=True)
+    class CodeRequest:
+        stages: Annotated[int | None, option(metavar="N", min=1, help="...")] = None
+
+A command with a parameter ``wanted: Asked[CodeRequest]`` has the options of all such fields. A
+function of :func:`spelled_out` has all fields as keywords, for types too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import wraps
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+S = TypeVar("S")
+
+Words: TypeAlias = list[str] | None
+"""The kind of an option that may be given several times."""
+
+_OPTION = re.compile(r"Annotated\[(.+?), *_?option\(.*\)\]", re.DOTALL)
+"""An annotation with an option: the type, and what the command line has."""
+
+
+OF_FIELD = object()
+"""Stands for the default of a field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """How the command line has a value.
+
+    Attributes:
+        words: How it is spelled (``-g``, ``--gpu``); by default like the field.
+        help: What it is, in a sentence.
+        metavar: How a value is written in the help.
+        panel: The part of the help that it stands in.
+        kind: The type of what is typed, where that is not the type of the field.
+        default: What is typed where nothing is, where that is not the default of the field.
+        made: Makes the value of the field of the value of the option.
+        parser: Makes each value of the word that is typed.
+        min: The least number.
+        max: The largest.
+        complete: Names of what a shell offers: ``"cards"``, a registry, or words.
+        hidden: Whether the help leaves it out.
+        is_argument: Whether it is told by its place.
+        show_default: Whether the help shows the default.
+    """
+
+    words: tuple[str, ...] = ()
+    help: str = ""
+    metavar: str | None = None
+    panel: str | None = None
+    kind: Any = None
+    default: Any = OF_FIELD
+    made: Callable[[Any], Any] | None = None
+    parser: Callable[[str], Any] | None = None
+    min: float | None = None
+    max: float | None = None
+    complete: str | tuple[str, ...] = ()
+    hidden: bool = False
+    is_argument: bool = False
+    show_default: bool = True
+
+
+def option(*words: str, **how: Any) -> Option:
+    """Return an :class:`Option` that is spelled so."""
+    return Option(words=words, **how)
+
+
+def argument(**how: Any) -> Option:
+    """Return an :class:`Option` that is told by its place."""
+    return Option(is_argument=True, **how)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What a command line asks of a noun: the fields that are given."""
+
+    noun: Callable[..., T]
+    fields: Mapping[str, Any]
+
+    def made(self, **others: Any) -> T:
+        """Return the noun, with what else is known of it."""
+        return self.noun(**self.fields, **others)
+
+
+def taken(noun: type[T], keywords: Mapping[str, Any], **others: Any) -> T:
+    """Return a noun made of those keywords that are fields of it, and of others."""
+    names = {field.name for field in fields(noun)}  # type: ignore[arg-type]
+    return noun(**{name: keywords[name] for name in keywords if name in names}, **others)
+
+
+def changed(noun: object, *, but: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the names of those fields of a noun that say more than by default.
+
+    Args:
+        noun: a dataclass.
+        but: fields to leave out.
+    """
+    values = {field: getattr(noun, field.name) for field in fields(noun)}  # type: ignore[arg-type]
+    return tuple(
+        field.name
+        for field, value in values.items()
+        if field.name not in but and value not in (field.default, (), [], {})
+    )
+
+
+class Keywords:
+    """Base of a dataclass with all arguments of a function, which inherits the nouns of most."""
+
+    def __post_init__(self) -> None:
+        """Check nothing: each noun does, when it is made."""
+
+    def of(self, noun: type[T], **others: Any) -> T:
+        """Return a noun made of the keywords that are fields of it, and of others."""
+        return taken(noun, vars(self), **others)
+
+
+def spelled_out(
+    arguments: Callable[P, T], *nouns: type
+) -> Callable[[Callable[[T], S]], Callable[P, S]]:
+    """Give a function the fields of a dataclass as arguments: for types, ``help()`` and IDEs.
+
+    Args:
+        arguments: the dataclass, which the function gets. What it has of nouns comes last.
+        nouns: dataclasses that describe their fields under ``Attributes:``; the documentation of
+            the function has that in the place of ``**options``.
+    """
+    own = [one for one in fields(arguments) if one.name in vars(arguments)["__annotations__"]]  # type: ignore[arg-type]
+    known = {one.name for one in own}
+    shared = {
+        one.name: (one, noun) for noun in nouns for one in fields(noun) if one.name not in known
+    }
+    parameters = [*map(_parameter, own), *(_parameter(one) for one, _ in shared.values())]
+
+    def with_arguments(function: Callable[[T], S]) -> Callable[P, S]:
+        signature = inspect.signature(function).replace(parameters=parameters)
+
+        @wraps(function)
+        def checked(*given: P.args, **named: P.kwargs) -> S:
+            try:
+                signature.bind(*given, **named)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            return function(arguments(*given, **named))
+
+        lines = [_description(noun, name) for name, (_, noun) in shared.items()]
+        before, mark, after = (inspect.getdoc(function) or "").partition("    **options: ")
+        assert mark
+        checked.__doc__ = before + "".join(lines) + after.partition("\n")[2]
+        checked.__signature__ = signature  # type: ignore[attr-defined]
+        checked.__annotations__ = {one.name: one.annotation for one in parameters}
+        return checked
+
+    return with_arguments
+
+
+def _parameter(field: Field[Any]) -> inspect.Parameter:
+    kind = (
+        inspect.Parameter.KEYWORD_ONLY if field.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    )
+    default = inspect.Parameter.empty if field.default is MISSING else field.default
+    written = _OPTION.sub(r"\1", field.type) if isinstance(field.type, str) else field.type
+    return inspect.Parameter(field.name, kind, default=default, annotation=written)
+
+
+def _description(noun: type, name: str) -> str:
+    """Return what the documentation of a noun says of a field, with its name."""
+    for home in noun.__mro__:
+        lines = (
+            (inspect.getdoc(home) or "").splitlines()
+            if name in vars(home).get("__annotations__", ())
+            else []
+        )
+        starts = [at for at, line in enumerate(lines) if line.startswith(f"    {name}: ")]
+        for start in starts:
+            end = next(
+                at for at in range(start + 1, len(lines) + 1)
+                if at == len(lines) or not lines[at].startswith(" " * 8)
+            )  # fmt: skip
+            return "".join(f"{line}\n" for line in lines[start:end])
+    raise LookupError(f"{noun.__name__} does not describe {name}")
