@@ -34,6 +34,7 @@ import eatss
 from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION, UNLIMITED_W
 from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, SplitK
 from eatss.analysis.mapping import AXES, thread_axes, threads_along
 from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.gpu import load_profile
@@ -41,7 +42,6 @@ from eatss.gpu.profile import GpuProfile
 from eatss.lower.structures import structures_for
 from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.resources import data_directory
 
 ROWS = ("cuda-tuning.jsonl", "unseen-cuda.jsonl")
@@ -61,7 +61,7 @@ class Launched:
     facts: KernelFacts
     structure: Structure
     launch: LaunchFacts
-    candidates: CudaCandidates
+    layout: Candidates
 
 
 def rows_of(paths: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
@@ -142,7 +142,7 @@ def _candidates(
     kernel: Mapping[str, Any],
     notes: str,
     asked: Mapping[str, int],
-) -> CudaCandidates | None:
+) -> Candidates | None:
     """Return what a plan says of a kernel; ``None`` where it does not say enough."""
     tiles = {name: float(size) for name, size in kernel["tile_sizes"]}
     spread = _SPREAD.search(notes)
@@ -167,16 +167,14 @@ def _candidates(
         tiles.setdefault(loop.name, 1.0)
     if structure.host_loop is not None:
         tiles.pop(structure.host_loop, None)
-    return CudaCandidates(
-        tiles={name: np.array([size]) for name, size in tiles.items()},
-        threads={name: np.array([size]) for name, size in threads.items()},
-        staged={group: np.array([on]) for group, on in staged.items()},
-        lanes=np.array([lanes]),
-        sum_tile=np.array([sum_tile]),
-        stages=np.ones(1),
-        chunks=np.array([chunks]),
-        streams=np.zeros(1),
-    )
+    spread_as = SplitK(lanes=lanes, tile=sum_tile, chunks=chunks)
+    return Candidates(
+        structure=structure,
+        tile_sizes=tuple(tiles.items()),
+        block=tuple(threads.items()),
+        staged=staged,
+        spread=None if spread is None else spread_as,
+    ).map(lambda one: np.array([one]))
 
 
 def _threads(
@@ -226,7 +224,7 @@ def spent(kernels: Sequence[Launched], time_s: float, profile: GpuProfile) -> fl
     for one in kernels:
         model = CudaModel.of(one.facts, profile)
         free = replace(model, card=replace(model.card, power_limit_w=UNLIMITED_W))
-        total = free.columns(one.structure, one.candidates).total
+        total = free.columns(one.layout).total
         energy_j += float(total.energy_j[0] - total.terms_j["constant power"][0])
     card = card_of(profile)
     return min(energy_j + card.prices.constant_w * time_s, card.power_limit_w * time_s)
@@ -240,8 +238,7 @@ def pairs_of(
     for row in rows:
         kernels = launched(program, row, profile)
         totals = [
-            CudaModel.of(one.facts, profile).columns(one.structure, one.candidates).total
-            for one in kernels or ()
+            CudaModel.of(one.facts, profile).columns(one.layout).total for one in kernels or ()
         ]
         time_s = sum(float(total.time_s[0]) for total in totals)
         if not totals or not math.isfinite(time_s):

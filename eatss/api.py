@@ -26,8 +26,7 @@ from eatss.options import Keywords, spelled_out
 from eatss.program import Program
 from eatss.python_source.python_scop import PythonScop
 from eatss.recipe.options import CodeKeywords, CodeRequest, SizeKeywords
-from eatss.recipe.recipe import Recipe
-from eatss.recipe.recipe_json import read_recipe
+from eatss.recipe.recipe import Recipe, read_recipe
 from eatss.recipe.requests import check_alone, choices
 from eatss.session.kept import (
     FoundProgram,

@@ -40,8 +40,8 @@ class JsonForm:
     that goes on with what the last of them, a tuple, holds. ``tag``, a name and a word, tells a
     noun from the others of a union. ``also`` are properties, or functions of the noun, that are
     written with the fields and not read; ``apart`` are fields that are kept elsewhere. In a
-    ``closed`` noun, and all that it holds, other names are refused. Fields are in ``order``, those
-    that it leaves out last.
+    ``closed`` noun, and all that it holds, other names are refused. Fields that a noun has from
+    another stand first, or, from the one that a pair of ``after`` names on, behind its second.
     """
 
     shape: Literal["object", "value", "list"] = "object"
@@ -49,7 +49,7 @@ class JsonForm:
     also: tuple[str | Callable[[Any], Any], ...] = ()
     apart: tuple[str, ...] = ()
     closed: bool = False
-    order: tuple[str, ...] = ()
+    after: tuple[tuple[str, str], ...] = ()
 
 
 class ByName:
@@ -159,8 +159,21 @@ def _entries(kind: type) -> tuple[_Entry, ...]:
             mark = next((one for one in marks if isinstance(one, ByName)), None)
         required = field.default is MISSING and field.default_factory is MISSING
         found.append(_Entry(field.name, hint, mark, required))
-    order = (VERSION, *layout_of(kind).order)
-    return tuple(sorted(found, key=lambda one: order.index(one.name) if one.name in order else 99))
+    order = in_order(kind)
+    return tuple(sorted(found, key=lambda entry: (entry.name != VERSION, order.index(entry.name))))
+
+
+def in_order(kind: Any) -> list[str]:
+    """Return the names of a noun's fields in the order of JSON."""
+    names, places = [field.name for field in fields(kind)], dict(layout_of(kind).after)
+    if not places:
+        return names
+    order, last = [name for name in kind.__annotations__ if name in names], ""
+    for name in names:
+        if name not in kind.__annotations__:
+            order.insert(order.index(places.get(name, last)) + 1, name)
+            last = name
+    return order
 
 
 def _encode_noun(noun: Any) -> Any:

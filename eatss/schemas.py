@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from eatss.codec import VERSION, getters, layout_of
+from eatss.codec import VERSION, getters, in_order, layout_of
 from eatss.diagnostics import input_error
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -135,7 +135,9 @@ class _Generator(GenerateJsonSchema):
         kind = schema["cls"]
         layout, plain = layout_of(kind), super().dataclass_schema(schema)
         about, fields = _described(kind)
-        entries = plain["properties"]
+        order = in_order(kind)
+        entries = {name: plain["properties"][name] for name in order}
+        plain["required"] = [name for name in order if name in plain.get("required", ())]
         if layout.shape == "value":
             return {"title": kind.__name__, "description": about, **next(iter(entries.values()))}
         if layout.shape == "list":
@@ -159,7 +161,7 @@ class _Generator(GenerateJsonSchema):
             entries[derived] = {**found, "description": _plain_text(getter.__doc__)}
         for apart in layout.apart:
             del entries[apart]
-        required = [one for one in plain.get("required", ()) if one not in layout.apart]
+        required = [one for one in plain["required"] if one not in layout.apart]
         return {
             "title": kind.__name__,
             "description": about,
@@ -186,6 +188,8 @@ def _described(kind: type) -> tuple[str, dict[str, str]]:
     names = kind.__dataclass_fields__
     own: list[str] = []
     of_fields: dict[str, list[str]] = {}
+    others = (_described(base)[1] for base in kind.__bases__ if is_dataclass(base))
+    inherited = {name: text for base in others for name, text in base.items()}
     for sentence in _SENTENCE_END.split(" ".join(doc.split())):
         named = [name for name in names if f"``{name}``" in sentence]
         for name in named:
@@ -194,7 +198,7 @@ def _described(kind: type) -> tuple[str, dict[str, str]]:
             own.append(_plain_text(sentence))
     for name, text in _ATTRIBUTE.findall(listed):
         of_fields.setdefault(name, []).append(_plain_text(text))
-    return " ".join(own), {name: " ".join(said) for name, said in of_fields.items()}
+    return " ".join(own), inherited | {name: " ".join(said) for name, said in of_fields.items()}
 
 
 def _plain_text(doc: str | None) -> str:

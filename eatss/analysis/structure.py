@@ -7,7 +7,7 @@ in registers and may stage; the model chooses among them and chooses the sizes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 Numbers = TypeVar("Numbers", bound=Any)
 """A whole number, or a column of them: the generator asks for one, the model for thousands."""
@@ -35,57 +35,8 @@ MATRIX_ROWS = 8
 """Rows of a matrix of halves that a warp loads as a whole, each a vector."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitK:
-    """How a sum is spread over threads and blocks.
-
-    ``lanes`` threads of a warp add up one sum together, ``tile`` steps of it at a time;
-    ``chunks`` blocks share it.
-    """
-
-    lanes: int
-    tile: int
-    chunks: int
-
-
 ROWS_TOGETHER = 8
 """Rows of tiles that blocks take column by column, where copies run ahead."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedSum:
-    """How blocks share a sum: so many ``blocks`` take turns at the tiles of a ``loop`` of it.
-
-    Threads, points, places and instructions are as without: each block adds what it has to memory.
-    Where it is ``streamed``, these are all blocks that there are, and they take equal shares of
-    the loop's turns of all tiles, one tile after another: of a tile that several blocks have parts
-    of, the last of them puts it together [``eatss.transform.streamed_steps``].
-    """
-
-    loop: str
-    blocks: int
-    streamed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowBlock:
-    """How kernels that follow each other become one, whose blocks take rows through all of them.
-
-    A block has ``rows`` rows, one a thread along ``y``, and ``lanes`` threads along ``x`` for each
-    of them, which take ``tile`` elements of the row at a time. ``kernels`` are the names of all,
-    of which so many outer ``loops`` are over rows.
-    """
-
-    kernels: tuple[str, ...]
-    loops: int
-    rows: int
-    lanes: int
-    tile: int
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.rows * self.lanes
 
 
 MAX_STAGES = 8
@@ -157,19 +108,6 @@ class WarpInstruction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WarpUse:
-    """How a launch uses an instruction of warps.
-
-    ``stages`` are the boxes of shared memory in use at once: all but one are filled ahead.
-    ``resident`` blocks of an SM are to run at a time, which bounds the registers of a thread.
-    """
-
-    instruction: str
-    stages: int
-    resident: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecomputedArray:
     """An array whose readers compute its elements anew; ``region`` is the number of its region."""
 
@@ -203,71 +141,6 @@ def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
     while turns > 1 and points % (of_a_matrix * turns):
         turns //= 2
     return max(1, turns)
-
-
-class LayoutSizes(Protocol):
-    """The sizes and cuts that the generator carries out for one kernel.
-
-    ``tile_sizes`` by loop of the band, ``block`` threads by mapped loop, the one along ``x`` last.
-    ``spread`` is how its sums are spread, if they are; ``shared_sum`` how blocks share them beside
-    that; ``host_loop`` a loop of the band that runs on the host. ``stages`` are the boxes of shared
-    memory in use at once where threads compute alone; all but one are filled ahead. A ``row_block``
-    is of the first of the kernels that become one by it.
-    """
-
-    @property
-    def tile_sizes(self) -> tuple[tuple[str, int], ...]:
-        """Tile sizes by loop of the band."""
-        ...
-
-    @property
-    def block(self) -> tuple[tuple[str, int], ...]:
-        """Threads by mapped loop, the one along ``x`` last."""
-        ...
-
-    @property
-    def spread(self) -> SplitK | None:
-        """How sums are spread."""
-        ...
-
-    @property
-    def shared_sum(self) -> SharedSum | None:
-        """How blocks share sums that are not spread."""
-        ...
-
-    @property
-    def host_loop(self) -> str | None:
-        """A loop of the band that runs on the host."""
-        ...
-
-    @property
-    def warps(self) -> WarpUse | None:
-        """The instruction that warps compute products by."""
-        ...
-
-    @property
-    def stages(self) -> int:
-        """Boxes of shared memory in use at once where threads compute alone."""
-        ...
-
-    @property
-    def row_block(self) -> RowBlock | None:
-        """How the kernel and those behind it become one."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainSizes:
-    """Sizes and cuts, nothing else: a :class:`LayoutSizes`."""
-
-    tile_sizes: tuple[tuple[str, int], ...] = ()
-    block: tuple[tuple[str, int], ...] = ()
-    spread: SplitK | None = None
-    shared_sum: SharedSum | None = None
-    host_loop: str | None = None
-    warps: WarpUse | None = None
-    stages: int = 1
-    row_block: RowBlock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,6 +252,12 @@ class Structure:
     shared_loop: str | None = None
     instruction: WarpInstruction | None = None
     in_order: bool = False
+
+    @property
+    def cut(self) -> tuple[bool, str | None, str | None, str | None]:
+        """What tells it from the others: whether it spreads, its loops, its instruction."""
+        name = None if self.instruction is None else self.instruction.name
+        return self.spreads, self.shared_loop, self.host_loop, name
 
     @property
     def stream_loop(self) -> str | None:

@@ -136,7 +136,7 @@ def codegen(
             hint="name one with -o, or print the launch plan with --format json",
         )
 
-    from eatss.recipe.recipe_json import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
+    from eatss.recipe.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
     from eatss.recipe.requests import check_alone, choices  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
     from eatss.session.kept import kept_program, write_kept  # noqa: PLC0415

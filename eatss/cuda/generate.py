@@ -30,8 +30,7 @@ from eatss.program import (
     Original,
     Program,
 )
-from eatss.recipe.recipe import Recipe
-from eatss.recipe.recipe_json import recipe_to_dict
+from eatss.recipe.recipe import Recipe, recipe_to_dict
 from eatss.schedule.errors import input_error_at
 from eatss.work.least_work import work_of
 

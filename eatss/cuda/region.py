@@ -11,9 +11,10 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.layout import RowBlock, SharedSum, WarpUse
 from eatss.analysis.mapping import AXES
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.analysis.structure import COPIES_AHEAD, RowBlock, SharedSum, WarpUse
+from eatss.analysis.structure import COPIES_AHEAD
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import (
     entry_arguments,

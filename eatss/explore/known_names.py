@@ -14,8 +14,8 @@ from eatss.explore.layouts import short_name
 from eatss.gpu import GpuProfile
 from eatss.space.bound import BoundSpace
 from eatss.space.decision_names import OF_PPCG, SELECTING, is_decision
+from eatss.space.derived import kernel_spaces
 from eatss.space.parsed import parsed_space
-from eatss.tile_space.derived import cuda_variables
 
 _PLACED = re.compile(r"(tile|threads)_\d+")
 
@@ -51,7 +51,7 @@ def cuda_names(
 ) -> set[str]:
     """Return what variants of generated code can decide."""
     found = {*SELECTING, *parameters}
-    variables = cuda_variables(facts, structures, profile)
+    spaces = kernel_spaces(facts, structures, profile)
     for kernel in facts:
         own = {"lanes", "steps", "chunks", "host", "warps", "stages", "share", "stream"}
         own |= {f"tile_{loop.name}" for loop in kernel.loops}
@@ -59,7 +59,7 @@ def cuda_names(
             own |= {f"threads_{loop.name}", f"points_{loop.name}"}
         own |= {f"staged_{reference.array}" for reference in kernel.references}
         prefix = f"{short_name(kernel.name)}."
-        own |= {name.removeprefix(prefix) for name in variables[kernel.name].staged.values()}
+        own |= {name.removeprefix(prefix) for name in spaces[kernel.name].staged.values()}
         found |= own | {f"{prefix}{name}" for name in own}
     return found
 

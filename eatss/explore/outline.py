@@ -31,10 +31,10 @@ from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.space.bound import BoundSpace, bind
 from eatss.space.card_constants import card_constants
+from eatss.space.derived import derived_space, point_of
 from eatss.space.known_values import check_known_values
 from eatss.space.nouns import Space
 from eatss.store.nouns import Role, Sizes
-from eatss.tile_space.derived import derived_space, point_of
 
 RANKING_S = 120.0
 """Seconds of the processor that ranking layouts may take beside analysis."""

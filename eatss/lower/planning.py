@@ -9,7 +9,7 @@ from math import prod
 
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
-from eatss.analysis.structure import LayoutSizes, SharedSum, SplitK
+from eatss.analysis.layout import Layout, SharedSum, SplitK
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.checks import check_launches, crosses_threads
@@ -74,7 +74,7 @@ class UnitPlanner:
         self,
         scheduled: ScheduledScop,
         facts: tuple[KernelFacts, ...],
-        sizes: Callable[[str], LayoutSizes],
+        sizes: Callable[[str], Layout],
         profile: GpuProfile,
         options: CodegenOptions,
         plans: StoragePlans | None = None,
@@ -125,7 +125,7 @@ class UnitPlanner:
             for split in self._spread_units(unit, facts, selection.spread, names)
         ]
 
-    def shared_sum(self, name: str, selection: LayoutSizes) -> SharedSum | None:
+    def shared_sum(self, name: str, selection: Layout) -> SharedSum | None:
         """Return how blocks share sums of a kernel: as the user wants it, else as is selected.
 
         Selected streams go with selected sizes.
@@ -137,9 +137,7 @@ class UnitPlanner:
         selected = selection.shared_sum
         return None if selected is not None and selected.streamed and sized else selected
 
-    def _whole(
-        self, piece: Piece, facts: KernelFacts, selection: LayoutSizes, names: NameTable
-    ) -> Unit:
+    def _whole(self, piece: Piece, facts: KernelFacts, selection: Layout, names: NameTable) -> Unit:
         """Return the unit of all of a piece.
 
         Raises:
@@ -210,7 +208,7 @@ class UnitPlanner:
         self,
         whole: Unit,
         facts: KernelFacts,
-        selection: LayoutSizes,
+        selection: Layout,
         host_loop: str,
         names: NameTable,
     ) -> list[Unit]:
@@ -424,7 +422,7 @@ class UnitPlanner:
         statements = tuple(s.name for s in piece.statements)
         return next((facts for facts in self._facts if facts.statements == statements), None)
 
-    def _chosen(self, piece: Piece) -> tuple[KernelFacts, LayoutSizes] | None:
+    def _chosen(self, piece: Piece) -> tuple[KernelFacts, Layout] | None:
         """Return facts and selected sizes of a piece that has any."""
         facts = self._facts_of(piece)
         if not piece.selected or facts is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import RowBlock
+from eatss.analysis.layout import RowBlock
 from eatss.isl_names import coalesced
 from eatss.kernel.barriers import passed_on
 from eatss.kernel.nodes import Argument, Buffer, Declare, If, Scope

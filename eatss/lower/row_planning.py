@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eatss.analysis import KernelFacts
-from eatss.analysis.structure import RowBlock
+from eatss.analysis.layout import RowBlock
 from eatss.gpu import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.planning import Unit, share_scalars, sums_in_registers, what_is_summed

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.layout import RowBlock
 from eatss.analysis.program import AnalysedProgram
-from eatss.analysis.structure import RowBlock
 from eatss.gpu import GpuProfile
 from eatss.lower.row_planning import RowPlanner
 from eatss.lower.row_storage import lane_loop, span_of

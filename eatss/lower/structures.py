@@ -6,17 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.layout import Layout, SharedSum, SplitK
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.structure import (
     LaunchFacts,
-    LayoutSizes,
     PartFacts,
-    PlainSizes,
     ProductFacts,
     RegisterTileFacts,
-    SharedSum,
-    SplitK,
     Structure,
     Tf32,
     WarpInstruction,
@@ -164,7 +161,7 @@ class Describing:
         host_loop: str | None = None,
         shared_sum: SharedSum | None = None,
     ) -> list[Unit]:
-        sizes = PlainSizes(
+        sizes = Layout(
             tile_sizes=tuple((loop.name, 1) for loop in self._kernel.loops),
             block=tuple((loop.name, 1) for loop in mapped_loops(self._kernel)),
             spread=spread,
@@ -172,7 +169,7 @@ class Describing:
             host_loop=host_loop,
         )
 
-        def sizes_of(_name: str) -> LayoutSizes:
+        def sizes_of(_name: str) -> Layout:
             return sizes
 
         planner = UnitPlanner(

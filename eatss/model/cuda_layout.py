@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, Layout
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Structure
 from eatss.gpu.profile import GpuProfile
 from eatss.model.selection import KernelSelection
 from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_shape import CudaCandidates
-from eatss.prediction.demand import Column
 from eatss.prediction.expected import Prediction
 
 ONE_THREAD = "it runs in one thread, for which nothing is predicted"
@@ -23,21 +22,11 @@ TOO_LARGE = "a block of it does not fit the card"
 FAR_FACTORS = "its warps load factors of products from memory, and what that does is not predicted"
 
 
-def structure_of(structures: Sequence[Structure], kernel: KernelSelection) -> Structure | None:
+def structure_of(structures: Sequence[Structure], kernel: Layout) -> Structure | None:
     """Return how a selected kernel is cut; ``None`` for one without launches to choose sizes of."""
-    spreads = kernel.spread is not None
-    if not spreads and not kernel.tile_sizes:
+    if kernel.spread is None and not kernel.tile_sizes:
         return None
-    own = kernel.shared_sum
-    shared = None if own is None or own.streamed else own.loop
-    cut = (spreads, shared, kernel.host_loop)
-    found = (s for s in structures if (s.spreads, s.shared_loop, s.host_loop) == cut)
-    instruction = None if kernel.warps is None else kernel.warps.instruction
-    return next((s for s in found if _instruction(s) == instruction), None)
-
-
-def _instruction(structure: Structure) -> str | None:
-    return None if structure.instruction is None else structure.instruction.name
+    return next((one for one in structures if one.cut == kernel.cut), None)
 
 
 def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[str, int]) -> bool:
@@ -67,23 +56,17 @@ def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[st
     )
 
 
-def candidate_of(
-    facts: KernelFacts, structure: Structure, kernel: KernelSelection
-) -> CudaCandidates:
+def candidate_of(facts: KernelFacts, structure: Structure, kernel: KernelSelection) -> Candidates:
     """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
     shared = {at for at, r in enumerate(kernel.references) if r.placement == "shared"}
     groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
-    sizes, block, spread = dict(kernel.tile_sizes), dict(kernel.block), kernel.spread
-    return CudaCandidates(
-        tiles={n: _one(size) for n, size in sizes.items() if n != structure.host_loop},
-        threads={loop.name: _one(block.get(loop.name, 1)) for loop in mapped_loops(facts)},
-        staged={group: _one(set(group) <= shared) for group in groups},
-        lanes=_one(1 if spread is None else spread.lanes),
-        sum_tile=_one(1 if spread is None else spread.tile),
-        chunks=_one(_chunks(kernel)),
-        stages=_one(kernel.stages if kernel.warps is None else kernel.warps.stages),
-        streams=_one(streams_of(kernel)),
-    )
+    block = kernel.threads
+    own = kernel.chosen() | {
+        "block": tuple((loop.name, block.get(loop.name, 1)) for loop in mapped_loops(facts)),
+        "row_block": None,
+    }
+    staged = {group: int(set(group) <= shared) for group in groups}
+    return Candidates(**own, structure=structure, staged=staged).map(lambda one: np.array([one]))
 
 
 def expected_of(
@@ -103,7 +86,7 @@ def expected_of(
         return None, STAGED_SUMS
     if not _factors(structure) <= shared:
         return None, FAR_FACTORS
-    found = CudaModel.of(facts, profile).columns(structure, candidate_of(facts, structure, kernel))
+    found = CudaModel.of(facts, profile).columns(candidate_of(facts, structure, kernel))
     if not found.fits[0]:
         return None, NO_REGISTERS
     prediction = found.at(0)
@@ -114,20 +97,3 @@ def _factors(structure: Structure) -> set[int]:
     """Return the references of a structure's products that its layouts stage."""
     stageable = {at for own in structure.launches for group in own.stageable for at in group}
     return {at for one in structure.products for at in one.references} & stageable
-
-
-def streams_of(kernel: KernelSelection) -> int:
-    """Return how many blocks take equal shares of all steps, 0 where they do not."""
-    own = kernel.shared_sum
-    return own.blocks if own is not None and own.streamed else 0
-
-
-def _chunks(kernel: KernelSelection) -> int:
-    """Return how many blocks add to an element."""
-    if kernel.shared_sum is not None and not kernel.shared_sum.streamed:
-        return kernel.shared_sum.blocks
-    return 1 if kernel.spread is None else kernel.spread.chunks
-
-
-def _one(size: int) -> Column:
-    return np.array([float(size)])

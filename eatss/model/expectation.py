@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import RowBlock, SharedSum, SplitK, Structure, WarpUse
+from eatss.analysis.layout import Layout, Sizes
+from eatss.analysis.structure import Structure
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.expected_run import ExpectedRun, OfRun, run_of, why_unknown
@@ -16,7 +17,7 @@ from eatss.model.cuda_layout import expected_of
 from eatss.model.options import TargetName
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import candidates, default_vector
-from eatss.model.selection import PpcgOptions, Selection, Sizes
+from eatss.model.selection import PpcgOptions, Selection
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel
 from eatss.program_sizes import ProgramSize, sizes_text
@@ -27,7 +28,7 @@ Threads: TypeAlias = Sequence[int] | Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelExpectation:
+class KernelExpectation(Layout):
     """Sizes of one kernel and what is expected of them; ``None`` where they cannot launch.
 
     ``default`` is what is expected of the sizes and options that the target takes by itself:
@@ -40,22 +41,19 @@ class KernelExpectation:
     ``row_block`` says how it and those behind it become one kernel: nothing is left for those.
     """
 
+    json_layout = JsonForm(
+        apart=("resident",),
+        after=(("tile_sizes", "statements"), ("spread", "shared"), ("shared_sum", "sum_kinds")),
+    )
+
     name: str
     statements: tuple[str, ...]
-    tile_sizes: Sizes
-    block: Sizes
     predicted: Prediction | None
     default: Prediction | None
     note: str | None = None
     shared: tuple[str, ...] = ()
-    spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
     sum_kinds: tuple[str, ...] = ()
-    shared_sum: SharedSum | None = None
-    host_loop: str | None = None
-    warps: WarpUse | None = None
-    stages: int = 1
-    row_block: RowBlock | None = None
 
     def __repr__(self) -> str:
         block = f"; threads {pairs_text(self.block)}" if self.block else ""
@@ -194,22 +192,15 @@ def expect_cuda(
         shared = [r.array for r in kernel.references if r.placement == "shared"]
         found.append(
             KernelExpectation(
+                **kernel.chosen(),
                 name=facts.name,
                 statements=facts.statements,
-                tile_sizes=kernel.tile_sizes,
-                block=kernel.block,
                 predicted=prediction,
                 default=usual.predicted,
                 note=note,
                 shared=tuple(dict.fromkeys(shared)),
-                spread=kernel.spread,
                 sum_loops=kernel.sum_loops,
                 sum_kinds=kernel.sum_kinds,
-                shared_sum=kernel.shared_sum,
-                host_loop=kernel.host_loop,
-                warps=kernel.warps,
-                stages=kernel.stages,
-                row_block=kernel.row_block,
             )
         )
     return tuple(found)

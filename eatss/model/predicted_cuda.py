@@ -8,34 +8,32 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, Layout, Number
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import WORD_BYTES, SharedSum, SplitK, Structure, WarpUse
+from eatss.analysis.structure import WORD_BYTES, Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
-from eatss.model.cuda_lattice import MOST_LAYOUTS, CudaLattice
+from eatss.model.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
 from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection
-from eatss.model.shared_sum_lattice import every_lattice
 from eatss.model.table_proof import solve_table
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.prediction.cuda_resources import ROOM_BESIDE_SUMS
 
 Structures = Mapping[str, tuple[Structure, ...]]
 """The structures of each kernel, by its name."""
-
-_Entries = Callable[[CudaLattice], npt.NDArray[np.int64]]
 
 MOST_ROWS = 8192
 """Rows of the table that Z3 is given: the best ones, all others cost more than each of them."""
@@ -72,11 +70,11 @@ class _Cell:
     ``ahead`` are those that fill boxes ahead and wait for no loads from them.
     """
 
-    lattice: CudaLattice
+    own: Candidates
     times_s: npt.NDArray[np.float64]
     ahead: npt.NDArray[np.bool_]
     launches: bool
-    costs: npt.NDArray[np.int64]
+    costs: Integers
 
 
 def select_cuda(
@@ -107,21 +105,21 @@ def select_cuda(
             raise NoSolutionError(nothing_allowed(facts.name, options.objective))
         raise _no_solution(facts)
     row = int(np.argmin(cells[best].costs))
-    if not variables(facts, cells):  # one thread, nothing to choose
-        described = _described(facts, options, profile, cells[best].lattice, row)
+    if not variables(facts, [cell.own for cell in cells]):  # one thread, nothing to choose
+        described = _described(facts, options, profile, cells[best].own, row)
         return replace(described, objective=least[best], compared=1)
     problem = _problem(facts, cells, options)
     spent_s = time.perf_counter() - began
     solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
-    described = _described(facts, options, profile, cells[best].lattice, row)
+    described = _described(facts, options, profile, cells[best].own, row)
     return replace(
         described,
         objective=solution.objective,
         optimal="proven" if solution.proven else "best found",
         solver_calls=solution.solver_calls,
         solve_time_s=spent_s + solution.solve_time_s,
-        compared=sum(len(cell.lattice) for cell in cells),
-        note=FEWER if any(cell.lattice.fewer for cell in cells) else described.note,
+        compared=sum(len(cell.own) for cell in cells),
+        note=FEWER if any(cell.own.fewer for cell in cells) else described.note,
     )
 
 
@@ -154,7 +152,7 @@ def ranked_cuda(
     found: list[KernelSelection] = []
     alike: Counter[tuple[object, ...]] = Counter()
     for _, number, row in sorted(rows):
-        made = _described(facts, options, profile, cells[number].lattice, row)
+        made = _described(facts, options, profile, cells[number].own, row)
         shape = (made.tile_sizes, made.block, made.host_loop)
         alike[shape] += 1
         if alike[shape] <= ALIKE:
@@ -165,7 +163,7 @@ def ranked_cuda(
 
 
 def cuda_at(
-    facts: KernelFacts, layout: CudaLattice, profile: GpuProfile, options: ModelOptions
+    facts: KernelFacts, layout: Candidates, profile: GpuProfile, options: ModelOptions
 ) -> KernelSelection:
     """Return a kernel with a layout of somebody's own; nothing is chosen or proven.
 
@@ -177,7 +175,7 @@ def cuda_at(
         profile: the card.
         options: what is predicted for.
     """
-    found = CudaModel.of(facts, profile).columns(layout.structure, layout.candidates())
+    found = CudaModel.of(facts, profile).columns(layout)
     made = _described(facts, options, profile, layout, 0)
     return made if found.fits[0] else replace(made, predicted=None)
 
@@ -192,7 +190,7 @@ def cuda_problems(
     problems = []
     for facts in kernels:
         cells = _cells(facts, structures.get(facts.name, ()), profile, options)
-        chosen = variables(facts, cells)
+        chosen = variables(facts, [cell.own for cell in cells])
         problems.append(_problem(facts, cells, options) if chosen else None)
     return tuple(problems)
 
@@ -206,51 +204,39 @@ def _cells(
 ) -> list[_Cell]:
     model = CudaModel.of(facts, profile)
     cells = []
-    for lattice in every_lattice(facts, structures, profile, most):
+    for own in every_candidate(facts, structures, profile, most):
         parts = [
-            _costed(
-                model,
-                lattice.rows(np.arange(first, min(first + AT_ONCE, len(lattice)))),
-                profile,
-                options,
-            )
-            for first in range(0, len(lattice), AT_ONCE)
+            _costed(model, own.map(itemgetter(slice(first, first + AT_ONCE))), profile, options)
+            for first in range(0, len(own), AT_ONCE)
         ]
         times_s, ahead, fits, value = (np.concatenate(one) for one in zip(*parts, strict=True))
-        cells.append(_Cell(lattice, times_s, ahead, bool(fits.any()), value))
+        cells.append(_Cell(own, times_s, ahead, bool(fits.any()), value))
     return _at_full_speed(cells)
 
 
 def _costed(
-    model: CudaModel, lattice: CudaLattice, profile: GpuProfile, options: ModelOptions
-) -> tuple[
-    npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]
-]:
+    model: CudaModel, own: Candidates, profile: GpuProfile, options: ModelOptions
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Integers]:
     """Return the times of layouts, which are ahead, which of them can launch, and costs."""
-    prediction = model.columns(lattice.structure, lattice.candidates())
-    fits = prediction.fits & (prediction.shared_bytes <= _shared_limit(lattice, profile, options))
+    prediction = model.columns(own)
+    fits = prediction.fits & (prediction.shared_bytes <= _shared_limit(own, profile, options))
     fits &= np.isfinite(prediction.total.time_s)
     value = np.where(fits, costs(prediction.total, options.objective), NEVER)
-    streamed = (lattice.streams > 0) & (value < NEVER)
+    streamed = (own.streams > 0) & (value < NEVER)
     value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
-    late = np.maximum.reduce([np.zeros(len(lattice)), *(d.late for d, _ in prediction.launches)])
-    ahead = (lattice.stages > 1) & (late == 0)
-    return prediction.total.time_s, ahead, fits, value
+    late = np.maximum.reduce([np.zeros(len(own)), *(d.late for d, _ in prediction.launches)])
+    return prediction.total.time_s, (own.boxes > 1) & (late == 0), fits, value
 
 
-def _shared_limit(
-    lattice: CudaLattice, profile: GpuProfile, options: ModelOptions
-) -> npt.NDArray[np.int64]:
+def _shared_limit(own: Candidates, profile: GpuProfile, options: ModelOptions) -> Integers:
     """Return the shared memory that a block may have, in bytes, an entry a layout.
 
     Boxes that are filled ahead may have all that the card lets a block ask for.
     """
     asked = options.shared_per_block(profile)
     most = max(asked, profile.shared_per_block_optin_bytes)
-    ahead = np.full(len(lattice), lattice.structure.instruction is not None) | (lattice.stages > 1)
-    if options.shared_per_block_bytes is not None:
-        ahead = np.zeros(len(lattice), dtype=bool)
-    return np.where(ahead, most, asked)
+    ahead = (own.boxes > 1) | (own.warps is not None)
+    return np.where(ahead & (options.shared_per_block_bytes is None), most, asked)
 
 
 def _at_full_speed(cells: Sequence[_Cell]) -> list[_Cell]:
@@ -278,20 +264,17 @@ def _no_solution(facts: KernelFacts) -> NoSolutionError:
 
 def _problem(facts: KernelFacts, cells: Sequence[_Cell], options: ModelOptions) -> TableProblem:
     """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones."""
-    entries = variables(facts, cells)
-    rows: list[tuple[int, ...]] = []
-    values: list[int] = []
-    limit = _limit(cells)
-    for cell in cells:
-        kept = np.flatnonzero(cell.costs <= limit)
-        table = np.stack([of(cell.lattice)[kept] for of in entries.values()], axis=1)
-        rows += map(tuple, table.tolist())
-        values += cell.costs[kept].tolist()
+    entries = variables(facts, [cell.own for cell in cells])
+    kept = np.flatnonzero(np.concatenate([cell.costs for cell in cells]) <= _limit(cells))
+    table = np.stack([column[kept] for column in entries.values()], axis=1)
+    values = np.concatenate([cell.costs for cell in cells])[kept]
     unit = OBJECTIVES.get(options.objective).unit
     return TableProblem(
         kernel=facts.name,
         variables=tuple(entries),
-        cost=Table(rows=tuple(rows), values=tuple(values), unit=unit),
+        cost=Table(
+            rows=tuple(map(tuple, table.tolist())), values=tuple(values.tolist()), unit=unit
+        ),
     )
 
 
@@ -304,8 +287,8 @@ def _limit(cells: Sequence[_Cell]) -> int:
     return int(launching[min(len(launching), MOST_ROWS) - 1])
 
 
-def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]:
-    """Return the variables of a row by name, each with its entries in a lattice.
+def variables(facts: KernelFacts, every: Sequence[Candidates]) -> dict[str, Integers]:
+    """Return the columns of the table by name: those of all candidates, one behind the other.
 
     Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
     ``spread:blocks`` of spread sums, ``share:k`` for blocks that share a sum, ``stream`` for blocks
@@ -313,158 +296,99 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
     where warps compute products by an instruction, and ``stages`` where boxes of shared memory may
     be filled ahead. What a structure does not have is 1 or 0.
     """
-    found: dict[str, _Entries] = {}
+    found: dict[str, list[Number]] = {}
     for loop in facts.loops:
-        found[loop.name] = partial(_tile_of, name=loop.name)
+        found[loop.name] = [own.tiles[loop.name] for own in every]
     for loop in mapped_loops(facts):
-        found[f"threads:{loop.name}"] = partial(_threads_of, name=loop.name)
-    for group in dict.fromkeys(group for cell in cells for group in cell.lattice.staged):
+        found[f"threads:{loop.name}"] = [own.threads[loop.name] for own in every]
+    for group in dict.fromkeys(group for own in every for group in own.staged):
         text = ",".join(dict.fromkeys(facts.references[at].access for at in group))
         name = f"staged:{text}"
         while name in found:
             name += "'"
-        found[name] = partial(_staged_of, group=group)
-    for name in dict.fromkeys(
-        one.name for cell in cells if (one := cell.lattice.structure.instruction) is not None
-    ):
-        found[f"warps:{name}"] = partial(_in_warps, name=name)
-    if any((cell.lattice.stages > 1).any() for cell in cells):
-        found["stages"] = lambda lattice: lattice.stages
-    if any(cell.lattice.streams.any() for cell in cells):
-        found["stream"] = lambda lattice: lattice.streams
-    return found | _of_cuts([cell.lattice.structure for cell in cells])
+        found[name] = [own.staged.get(group, 0) for own in every]
+    for used in dict.fromkeys(own.instruction for own in every if own.warps is not None):
+        found[f"warps:{used}"] = [int(own.instruction == used) for own in every]
+    if any((own.boxes > 1).any() for own in every):
+        found["stages"] = [own.boxes for own in every]
+    if any(np.any(own.streams) for own in every):
+        found["stream"] = [own.streams for own in every]
+    found |= _of_cuts(every)
+    return {
+        name: np.concatenate(
+            [np.broadcast_to(part, len(own)) for part, own in zip(parts, every, strict=True)]
+        )
+        for name, parts in found.items()
+    }
 
 
-def _of_cuts(structures: Sequence[Structure]) -> dict[str, _Entries]:
+def _of_cuts(every: Sequence[Candidates]) -> dict[str, list[Number]]:
     """Return the variables that structures have apart from sizes and instructions."""
-    found: dict[str, _Entries] = {}
-    for shared in dict.fromkeys(one.shared_loop for one in structures):
-        if shared is not None:
-            found[f"share:{shared}"] = partial(_blocks_of, name=shared)
-    if any(one.spreads for one in structures):
-        found["spread:lanes"] = lambda lattice: lattice.lanes
-        found["spread:steps"] = lambda lattice: lattice.sum_tile
-        found["spread:blocks"] = _spread_blocks
-    for host in dict.fromkeys(one.host_loop for one in structures):
-        if host is not None:
-            found[f"host:{host}"] = partial(_on_host, name=host)
+    found: dict[str, list[Number]] = {}
+    cuts = [own.structure for own in every]
+    for shared in dict.fromkeys(cut.shared_loop for cut in cuts if cut.shared_loop is not None):
+        found[f"share:{shared}"] = [
+            own.chunks if own.structure.shared_loop == shared else 1 for own in every
+        ]
+    if any(cut.spreads for cut in cuts):
+        found["spread:lanes"] = [own.lanes for own in every]
+        found["spread:steps"] = [own.sum_tile for own in every]
+        found["spread:blocks"] = [1 if own.spread is None else own.chunks for own in every]
+    for host in dict.fromkeys(cut.host_loop for cut in cuts if cut.host_loop is not None):
+        found[f"host:{host}"] = [int(own.host_loop == host) for own in every]
     return found
-
-
-def _tile_of(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
-    return lattice.tiles.get(name, np.ones(len(lattice), dtype=np.int64))
-
-
-def _threads_of(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
-    return lattice.threads[name]
-
-
-def _staged_of(lattice: CudaLattice, group: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    return lattice.staged.get(group, np.zeros(len(lattice), dtype=np.int64))
-
-
-def _in_warps(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
-    own = lattice.structure.instruction
-    return np.full(len(lattice), int(own is not None and own.name == name), dtype=np.int64)
-
-
-def _blocks_of(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
-    return np.where(lattice.structure.shared_loop == name, lattice.chunks, 1)
-
-
-def _spread_blocks(lattice: CudaLattice) -> npt.NDArray[np.int64]:
-    return np.where(lattice.structure.spreads, lattice.chunks, 1)
-
-
-def _on_host(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
-    return np.full(len(lattice), int(lattice.structure.host_loop == name), dtype=np.int64)
 
 
 def _described(
     facts: KernelFacts,
     options: ModelOptions,
     profile: GpuProfile,
-    lattice: CudaLattice,
+    own: Candidates,
     row: int,
 ) -> KernelSelection:
     """Return the selection of a layout."""
-    structure, alone = lattice.structure, lattice.rows(np.array([row]))
-    expected = CudaModel.of(facts, profile).columns(structure, alone.candidates())
+    structure = own.structure
+    own, chosen = own.map(itemgetter(slice(row, row + 1))), own.at(row)
+    expected = CudaModel.of(facts, profile).columns(own)
+    staged = {at for group, on in chosen.staged.items() if on for at in group}
+    held = (at for cut in structure.launches for one in cut.held for at in one.references)
+    if chosen.spread is None and chosen.warps is None and chosen.stages > 1:
+        chosen = replace(chosen, resident=_resident(facts, profile, own, expected))
     described = predicted_kernel(
         facts,
         profile,
         options.objective,
-        tiles=[
-            (loop.name, int(lattice.tiles[loop.name][row]) if loop.name in lattice.tiles else 1)
-            for loop in facts.loops
-        ],
-        block=[(loop.name, int(lattice.threads[loop.name][row])) for loop in mapped_loops(facts)],
-        places=Places(
-            private={
-                at for launch in structure.launches for own in launch.held for at in own.references
-            }
-            - _staged(lattice, row),
-            shared=_staged(lattice, row),
-        ),
-        shared_limit_bytes=int(_shared_limit(lattice, profile, options)[row]),
+        layout=chosen,
+        places=Places(private=set(held) - staged, shared=staged),
+        shared_limit_bytes=int(_shared_limit(own, profile, options)[0]),
         prediction=expected.at(0),
     )
-    if structure.shared_loop is not None:
-        shared = SharedSum(loop=structure.shared_loop, blocks=int(lattice.chunks[row]))
-        described = replace(described, shared_sum=shared, sum_kinds=structure.sum_kinds)
-    if lattice.streams[row] and structure.stream_loop is not None:
-        blocks = int(lattice.streams[row])
-        shared = SharedSum(loop=structure.stream_loop, blocks=blocks, streamed=True)
-        described = replace(described, shared_sum=shared, sum_kinds=structure.sum_kinds)
-    if structure.instruction is not None:
-        predicted = described.predicted
-        use = WarpUse(
-            instruction=structure.instruction.name,
-            stages=int(lattice.stages[row]),
-            resident=1 if predicted is None else predicted.resident_blocks,
-        )
-        return replace(described, warps=use)
-    if not structure.spreads:
-        return replace(
-            described,
-            host_loop=structure.host_loop,
-            stages=int(lattice.stages[row]),
-            resident=_resident(facts, profile, alone, expected) if lattice.stages[row] > 1 else 1,
-        )
-    sums = dict.fromkeys(one.sum_loop for one in structure.launches if one.sum_loop is not None)
-    return replace(
-        described,
-        spread=SplitK(
-            lanes=int(lattice.lanes[row]),
-            tile=int(lattice.sum_tile[row]),
-            chunks=int(lattice.chunks[row]),
-        ),
-        sum_loops=tuple(sums),
-        sum_kinds=structure.sum_kinds,
-        host_loop=structure.host_loop,
-        note=None,
-    )
+    if chosen.warps is not None and described.predicted is not None:
+        resident = described.predicted.resident_blocks
+        described = replace(described, warps=replace(chosen.warps, resident=resident))
+    if chosen.shared_sum is not None or chosen.spread is not None:
+        described = replace(described, sum_kinds=structure.sum_kinds)
+    if chosen.spread is not None:
+        sums = (one.sum_loop for one in structure.launches if one.sum_loop is not None)
+        described = replace(described, sum_loops=tuple(dict.fromkeys(sums)), note=None)
+    return described
 
 
 def _resident(
-    facts: KernelFacts, profile: GpuProfile, alone: CudaLattice, expected: CudaPrediction
+    facts: KernelFacts, profile: GpuProfile, alone: Candidates, expected: CudaPrediction
 ) -> int:
     """Return the blocks of an SM that registers are to leave room for, of the only layout.
 
     They are those expected where no load is waited for, and sums have ``ROOM_BESIDE_SUMS``.
     """
-    along = [loop.name for loop in mapped_loops(facts)]
-    threads = prod(int(alone.threads[name][0]) for name in along)
-    points = prod(-(-int(alone.tiles[name][0]) // int(alone.threads[name][0])) for name in along)
+    tiles, along = alone.tiles, alone.threads
+    threads = prod(int(count[0]) for count in along.values())
+    points = prod(-(-int(tiles[name][0]) // int(count[0])) for name, count in along.items())
     blocks = max(1, int(expected.total.resident_blocks[0]))
     words = points * max(1, facts.element_bytes // WORD_BYTES)
     room = profile.registers_per_sm // (threads * blocks) - words
     waits = any(demand.late[0] > 0 for demand, _ in expected.launches)
     return 1 if waits or room < ROOM_BESIDE_SUMS else blocks
-
-
-def _staged(lattice: CudaLattice, row: int) -> set[int]:
-    return {at for group, on in lattice.staged.items() if on[row] for at in group}
 
 
 def _nothing_chosen(
@@ -475,8 +399,7 @@ def _nothing_chosen(
         facts,
         profile,
         options.objective,
-        tiles=(),
-        block=(),
+        layout=Layout(tile_sizes=(), block=()),
         places=Places((), ()),
         shared_limit_bytes=options.shared_per_block(profile),
         prediction=None,

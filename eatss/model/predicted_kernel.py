@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Layout
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import OBJECTIVES
 from eatss.model.options import ObjectiveName
 from eatss.model.selection import KernelSelection, ReferenceSelection, Usage
 from eatss.prediction.expected import Prediction
-
-Sizes = Sequence[tuple[str, int]]
 
 NOT_TILED = "no loop of it is parallel: it runs in one thread and has nothing to tile"
 
@@ -30,8 +29,7 @@ def predicted_kernel(
     profile: GpuProfile,
     objective: ObjectiveName,
     *,
-    tiles: Sizes,
-    block: Sizes,
+    layout: Layout,
     places: Places,
     shared_limit_bytes: int,
     prediction: Prediction | None,
@@ -42,22 +40,22 @@ def predicted_kernel(
         facts: the kernel.
         profile: the card.
         objective: what was least.
-        tiles: a size for each loop of the band, none where the kernel runs in one thread.
-        block: threads for each mapped loop.
+        layout: what was chosen; it has no sizes where the kernel runs in one thread.
         places: where references go.
         shared_limit_bytes: shared memory that a block may have.
         prediction: what is expected of the sizes.
     """
+    loops = tuple(loop for loop, _ in layout.tile_sizes)
     return KernelSelection(
+        **layout.chosen(),
         name=facts.name,
         index=facts.index,
         statements=facts.statements,
         host_loops=facts.host_loops,
-        loops=tuple(loop for loop, _ in tiles),
-        parallel=tuple(loop.name for loop in facts.parallel_loops) if tiles else (),
+        loops=loops,
+        parallel=tuple(loop.name for loop in facts.parallel_loops) if loops else (),
         inner_loops=tuple(loop.name for loop in facts.inner_loops),
         cma_loop=facts.cma_loop,
-        tile_sizes=tuple(tiles),
         objective=0,
         objective_formula=OBJECTIVES.get(objective).formula,
         weights=(),
@@ -66,14 +64,13 @@ def predicted_kernel(
         warp_fraction=1.0,
         alignment=1,
         traffic=0.0,
-        block=tuple(block),
         shared_limit_bytes=shared_limit_bytes,
         solver_calls=0,
         solve_time_s=0.0,
         references=_placed(facts, places),
         distinct_references=facts.distinct_references,
         usage=_usage(prediction, profile, shared_limit_bytes),
-        note=None if tiles else NOT_TILED,
+        note=None if loops else NOT_TILED,
         predicted=prediction,
     )
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Layout
 from eatss.diagnostics import NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
@@ -382,8 +383,10 @@ def _described(
         facts,
         profile,
         options.objective,
-        tiles=tuple(zip(kernel.band, vector[:depth], strict=True)) if vector else (),
-        block=tuple(zip(kernel.threads, vector[depth:], strict=True)) if vector else (),
+        layout=Layout(
+            tile_sizes=tuple(zip(kernel.band, vector[:depth], strict=True)) if vector else (),
+            block=tuple(zip(kernel.threads, vector[depth:], strict=True)) if vector else (),
+        ),
         places=_places(space, vector, setting),
         shared_limit_bytes=setting.max_shared_memory,
         prediction=prediction,

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import RowBlock
+from eatss.analysis.layout import RowBlock
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import NEVER, costs
 from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import FULL_SPEED
 from eatss.model.selection import KernelSelection
 from eatss.plan.phases import RowRun
-from eatss.prediction.cuda_rows import RowCandidates, rows_prediction
+from eatss.prediction.cuda_rows import rows_prediction
 from eatss.prediction.cuda_shape import trips_of
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import prediction_at
@@ -128,10 +128,11 @@ def _joined(
     table = _candidates(run, facts, profile)
     if not len(table):
         return None
-    rows, lanes, tile = (table[:, at].astype(np.float64) for at in range(3))
-    found = rows_prediction(
-        facts, run, RowCandidates(rows=rows, lanes=lanes, tile=tile), profile, in_order=in_order
+    rows, lanes, tile = table.T
+    every = RowBlock(
+        kernels=run.kernels, loops=len(run.phases[0].rows), rows=rows, lanes=lanes, tile=tile
     )
+    found = rows_prediction(facts, run, every, profile, in_order=in_order)
     times = np.where(found.fits, found.expected.time_s, np.inf)
     cost = np.where(np.isfinite(times), costs(found.expected, options.objective), NEVER)
     cost = np.where(times <= min(limit_s, FULL_SPEED * float(times.min())), cost, NEVER)
@@ -139,13 +140,7 @@ def _joined(
     predicted = prediction_at(found.demand, found.expected, row)
     if cost[row] == NEVER or predicted is None:
         return None
-    block = RowBlock(
-        kernels=run.kernels,
-        loops=len(run.phases[0].rows),
-        rows=int(table[row, 0]),
-        lanes=int(table[row, 1]),
-        tile=int(table[row, 2]),
-    )
+    block = replace(every, rows=int(rows[row]), lanes=int(lanes[row]), tile=int(tile[row]))
     return _Joined(block, predicted, int(cost[row]))
 
 

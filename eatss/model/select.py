@@ -17,7 +17,7 @@ from eatss.model.build import (
     shared_budget_bytes,
     weights,
 )
-from eatss.model.cuda_lattice import layouts_of_each
+from eatss.model.cuda_candidates import layouts_of_each
 from eatss.model.grid import SolvedCell, SolvedGrid, no_solution, solve_grid, traffic
 from eatss.model.options import Cell, ModelOptions
 from eatss.model.predicted_cuda import Structures, select_cuda

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.structure import RecomputedArray, RowBlock, SharedSum, SplitK, WarpUse
+from eatss.analysis.layout import Layout, Sizes
+from eatss.analysis.structure import RecomputedArray
 from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
@@ -25,8 +27,6 @@ SCHEMA_VERSION = 5
 Placement = Literal["l1", "shared", "private"]
 
 Optimality = Literal["proven", "best found"]
-
-Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class DroppedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSelection(Shown):
+class KernelSelection(Layout, Shown):
     """The tile sizes of one kernel.
 
     With one vector for the program, ``optimal``, ``solver_calls`` and ``solve_time_s`` are those of
@@ -164,7 +164,15 @@ class KernelSelection(Shown):
             all of them. ``predicted`` is of that one, and nothing is left for the others.
     """
 
-    json_layout = JsonForm(also=("threads_per_block",))
+    json_layout = JsonForm(
+        also=("threads_per_block",),
+        after=(
+            ("tile_sizes", "cma_loop"),
+            ("block", "traffic"),
+            ("spread", "keeps_default"),
+            ("shared_sum", "sum_kinds"),
+        ),
+    )
     shown_by = "eatss.report.selection:kernel_parts"
 
     name: str
@@ -175,7 +183,6 @@ class KernelSelection(Shown):
     parallel: tuple[str, ...]
     inner_loops: tuple[str, ...]
     cma_loop: str | None
-    tile_sizes: Sizes
     objective: int
     objective_formula: str
     weights: Sizes
@@ -184,7 +191,6 @@ class KernelSelection(Shown):
     warp_fraction: float
     alignment: int
     traffic: float
-    block: Sizes
     shared_limit_bytes: int
     solver_calls: int
     solve_time_s: float = field(compare=False)
@@ -199,15 +205,8 @@ class KernelSelection(Shown):
     predicted: Prediction | None = None
     default: Prediction | None = None
     keeps_default: bool = False
-    spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
     sum_kinds: tuple[str, ...] = ()
-    shared_sum: SharedSum | None = None
-    host_loop: str | None = None
-    warps: WarpUse | None = None
-    stages: int = 1
-    resident: int = 1
-    row_block: RowBlock | None = None
 
     def __repr__(self) -> str:
         if not self.tile_sizes and self.spread is None:
@@ -225,14 +224,11 @@ class KernelSelection(Shown):
     @property
     def threads_per_block(self) -> int:
         """Threads of one block."""
-        threads = 1
-        for _, size in self.block:
-            threads *= size
-        return threads
+        return prod(size for _, size in self.block)
 
     def tile_size(self, loop: str) -> int:
         """Return the tile size of ``loop``; ``KeyError`` if it is no tile loop."""
-        return dict(self.tile_sizes)[loop]
+        return int(dict(self.tile_sizes)[loop])
 
 
 def ppcg_sizes(selection: Selection) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import Structure
+from eatss.analysis.layout import Candidates
 from eatss.prediction.card import Card
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda_constants import CudaConstants
@@ -23,7 +23,6 @@ from eatss.prediction.cuda_fetch import loops_apart
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_memory import moved_bytes, scatter
 from eatss.prediction.cuda_resources import fits, resources_of
-from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.prediction.cuda_statements import add_statements
 from eatss.prediction.cuda_streams import add_parts, stream_of
 from eatss.prediction.demand import TENSOR_COLUMNS, Demand
@@ -40,25 +39,23 @@ class LaunchDemand:
 
 def cuda_demands(
     facts: KernelFacts,
-    structure: Structure,
-    candidates: CudaCandidates,
+    layout: Candidates,
     card: Card,
     constants: CodeConstants,
     code: CudaConstants,
 ) -> tuple[LaunchDemand, ...]:
-    """Return what each launch of a structure asks of the card, an entry a candidate.
+    """Return what each launch of a structure asks of the card, an entry a layout.
 
     Args:
         facts: the kernel.
-        structure: one of its cuts.
-        candidates: threads, tiles and places.
+        layout: layouts of it under one structure.
         card: what decides how many blocks run at a time and what caches hold.
         constants: latencies of chips.
         code: instructions and cycles of generated code.
     """
     launches = (
-        launch_of(facts, structure, cut, candidates, card, constants, code)
-        for cut in structure.launches
+        launch_of(facts, cut, layout, card, constants, code)
+        for cut in layout.structure.launches
         if cut.statements
     )
     return tuple(LaunchDemand(demand_of(of), fits(of)) for of in launches)

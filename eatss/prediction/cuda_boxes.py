@@ -73,7 +73,7 @@ def shared_bytes(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
 def stages_of(of: CudaLaunch, boxes: Sequence[GroupBox]) -> list[Column]:
     """Return the boxes in use at once of each group: one of what no innermost loop fills anew."""
     innermost = _innermost(of, boxes)
-    ahead = np.where(innermost > 0, of.candidates.stages, 1.0)
+    ahead = np.where(innermost > 0, of.layout.boxes, 1.0)
     return [np.where(box.depth == innermost, ahead, 1.0) for box in boxes]
 
 
@@ -83,7 +83,7 @@ def in_front(of: CudaLaunch, boxes: Sequence[GroupBox]) -> list[Column]:
     Nothing waits for them: they are there when the first of that loop's copies are.
     """
     innermost = _innermost(of, boxes)
-    ahead = of.candidates.stages > 1
+    ahead = of.layout.boxes > 1
     return [
         np.where((box.depth > 0) & (box.depth == innermost - 1) & ahead, 1.0, 0.0) for box in boxes
     ]

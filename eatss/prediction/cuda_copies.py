@@ -111,7 +111,7 @@ def through_registers(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Flags:
     Rows of all of them lie otherwise than those of their arrays, operands are loaded ahead, and
     registers have room for the vectors, too [``eatss.transform.through_registers``].
     """
-    found, registers = of.candidates.stages > 1, of.zeros
+    found, registers = of.layout.boxes > 1, of.zeros
     for at, box in enumerate(boxes):
         on = of.staged(at) > 0
         if not on.any():
@@ -155,14 +155,14 @@ def _behind_cycles(setting: CodeResources, bytes_a_turn: Column, tile: Column) -
     parts = sum(1 for part in of.cut.parts if part.serial) or 1
     warps = np.ceil(of.shape.block_threads / card.warp) / SCHEDULERS
     turn = tile / parts * np.maximum(1.0, warps * setting.present)
-    late = turn * loads_ahead(of) * np.where(of.candidates.stages == _SHORTEST, 0.5, 1.0)
+    late = turn * loads_ahead(of) * np.where(of.layout.boxes == _SHORTEST, 0.5, 1.0)
     if any(is_narrow(of, at) for at in range(len(of.cut.stageable))):  # they start in front
         late = of.zeros
     l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz
     arrive = (
         of.far_cycles + card.dram_cycles + bytes_a_turn / parts * setting.present / l2_bytes_cycle
     )
-    found: Column = np.maximum(0.0, arrive - ((of.candidates.stages - 1.0) * turn - late))
+    found: Column = np.maximum(0.0, arrive - ((of.layout.boxes - 1.0) * turn - late))
     return parts * found
 
 
@@ -262,7 +262,7 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
     )
     l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz
     copied = demand.copied_bytes / l2_bytes_cycle
-    ahead = of.candidates.stages > 1
+    ahead = of.layout.boxes > 1
     demand.chain_cycles += on * ~ahead * (busy + copied) / of.active
     held = demand.held_bytes / l2_bytes_cycle / of.active
     demand.edge_cycles += on * ahead * (of.code.start_cycles + of.far_cycles + held)

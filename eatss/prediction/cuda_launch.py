@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.lanes import ALONG_X, ALONG_Y
+from eatss.analysis.layout import Candidates
 from eatss.analysis.structure import LaunchFacts, PartFacts, Structure
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.plan.rows import (
@@ -27,7 +28,7 @@ from eatss.prediction.access import lanes_of
 from eatss.prediction.card import Card
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda_constants import CudaConstants
-from eatss.prediction.cuda_shape import CudaCandidates, LaunchShape, launch_shape, trips_of
+from eatss.prediction.cuda_shape import LaunchShape, launch_shape, trips_of
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet, uniform_sets
 
@@ -36,7 +37,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaLaunch:
-    """A launch of a structure with the candidates for it; columns have an entry a candidate.
+    """A launch of layouts of one structure; columns have an entry a layout.
 
     ``facts`` are of the kernel, ``cut`` of the launch in it. ``trips`` are those of the loops that
     run on the card, ``launches`` how often the host launches it. ``uniform_sets`` are by statement.
@@ -48,9 +49,8 @@ class CudaLaunch:
     """
 
     facts: KernelFacts
-    structure: Structure
     cut: LaunchFacts
-    candidates: CudaCandidates
+    layout: Candidates
     card: Card
     constants: CodeConstants
     code: CudaConstants
@@ -71,12 +71,17 @@ class CudaLaunch:
 
     def __len__(self) -> int:
         """Return the number of candidates."""
-        return len(self.candidates)
+        return len(self.layout)
+
+    @property
+    def structure(self) -> Structure:
+        """How the kernel is cut."""
+        return self.layout.structure
 
     @property
     def streams(self) -> Column:
         """Blocks that take equal shares of all steps, 0 where they do not."""
-        return self.zeros if self.cut.stream_loop is None else self.candidates.streams
+        return self.zeros + (0 if self.cut.stream_loop is None else self.layout.streams)
 
     @property
     def far_cycles(self) -> float:
@@ -217,18 +222,17 @@ class CudaLaunch:
 
 def launch_of(
     facts: KernelFacts,
-    structure: Structure,
     cut: LaunchFacts,
-    candidates: CudaCandidates,
+    layout: Candidates,
     card: Card,
     constants: CodeConstants,
     code: CudaConstants,
 ) -> CudaLaunch:
-    """Return one launch of a structure with its candidates."""
-    trips = trips_of(facts)
+    """Return one launch of the layouts of a structure."""
+    trips, structure = trips_of(facts), layout.structure
     host_trips = 1.0 if structure.host_loop is None else trips.pop(structure.host_loop)
     launches = float(facts.work.launches or 1) * host_trips
-    shape = launch_shape(structure, cut, trips, candidates, card.threads_per_block)
+    shape = launch_shape(cut, trips, layout, card.threads_per_block)
     statements = tuple(s for s in facts.work.statements if s.name in cut.statements)
     fills = {s.name: s.fill(trips, launches) for s in statements}
     sets = {s.name: uniform_sets(s, cut) for s in statements}
@@ -237,7 +241,7 @@ def launch_of(
         for loop in facts.loops
         if loop.name not in cut.mapped and loop.name != structure.host_loop
     )
-    staging = tuple(_staged(at, facts, cut, sets, candidates) for at in range(len(cut.stageable)))
+    staging = tuple(_staged(at, facts, cut, sets, layout) for at in range(len(cut.stageable)))
     tiling = with_neighbours(
         _tiling(structure, cut, serial_band, shape, card), staging, _accesses(cut, sets)
     )
@@ -245,9 +249,8 @@ def launch_of(
     pairs = {pair: on for pair, on in pairs.items() if np.any(on)}
     return CudaLaunch(
         facts=facts,
-        structure=structure,
         cut=cut,
-        candidates=candidates,
+        layout=layout,
         card=card,
         constants=constants,
         code=code,
@@ -295,10 +298,10 @@ def _staged(
     facts: KernelFacts,
     cut: LaunchFacts,
     sets: Mapping[str, Sequence[UniformSet]],
-    candidates: CudaCandidates,
+    layout: Candidates,
 ) -> StagedReads:
     """Return what is known of a stageable group."""
-    on = candidates.staged.get(cut.stageable[group], 0.0) > 0 if cut.sum_loop is None else False
+    on = layout.staged.get(cut.stageable[group], 0.0) > 0 if cut.sum_loop is None else False
     members = [one for own in sets.values() for one in own if one.group == group]
     if not members:
         return StagedReads(

@@ -116,7 +116,7 @@ def _again(setting: CodeResources, uniform: UniformSet, touched: float) -> Colum
     *others, columns = mapped
     resident = np.maximum(1.0, setting.resident) * of.card.sms
     together = np.minimum(ROWS_TOGETHER, of.shape.steps[others[-1]])
-    in_groups = (of.candidates.stages > 1) | (of.structure.instruction is not None)
+    in_groups = (of.layout.boxes > 1) | (of.structure.instruction is not None)
     if columns not in moving:
         kept = touched * together / of.shape.steps[others[-1]] <= 0.5 * of.card.l2_bytes
         sweeps = of.shape.steps[columns] * together / resident

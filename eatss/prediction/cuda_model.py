@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import Structure
+from eatss.analysis.layout import Candidates
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda import cuda_demands
 from eatss.prediction.cuda_constants import CudaConstants
-from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import prediction_at
@@ -68,11 +67,10 @@ class CudaModel:
         )
         return cls(facts=facts, card=card_of(profile), constants=constants, code=code)
 
-    def columns(self, structure: Structure, candidates: CudaCandidates) -> CudaPrediction:
-        """Return what is expected of layouts, an entry a candidate."""
-        asked = cuda_demands(
-            self.facts, structure, candidates, self.card, self.constants, self.code
-        )
+    def columns(self, layout: Candidates) -> CudaPrediction:
+        """Return what is expected of layouts under one structure, an entry each."""
+        own = layout.map(lambda column: column.astype(np.float64))
+        asked = cuda_demands(self.facts, own, self.card, self.constants, self.code)
         launches = tuple(
             (one.demand, predict(one.demand, self.card, self.constants)) for one in asked
         )

@@ -31,4 +31,4 @@ def line_words(of: CudaLaunch) -> Column:
             sizes = [prod(box_of(of, one, declared=True), start=of.ones) for one in own]
             each = np.ceil(np.maximum.reduce(sizes) / of.shape.block_threads)
             words = words + of.staged(group) * each
-    return words * (of.candidates.stages > 1)
+    return np.asarray(words * (of.layout.boxes > 1))

@@ -50,7 +50,7 @@ def operands_ahead(
     )
     most = np.maximum.reduce(following)
     room = _sums(of, turn) * of.points() + most + more_words + FRAGMENT_PLACES <= registers
-    ahead = (of.candidates.stages > 1) & even & few & room
+    ahead = (of.layout.boxes > 1) & even & few & room
     return np.asarray(np.logical_and.reduce([ahead, *used]))
 
 
@@ -73,7 +73,7 @@ def loads_late(of: CudaLaunch, statement: StatementFacts) -> Flags:
         for one in of.uniform_sets[statement.name]
     ]
     boxes = np.maximum.reduce([of.zeros, *staged]) > 0
-    return np.asarray(boxes & (of.candidates.stages > 1) & ~waits_for_nothing(of, statement))
+    return np.asarray(boxes & (of.layout.boxes > 1) & ~waits_for_nothing(of, statement))
 
 
 def _in_turn(of: CudaLaunch, statement: StatementFacts) -> tuple[StatementFacts, ...]:

@@ -102,7 +102,7 @@ def _add_plain(
     issue = points * each * of.card.warp * SCHEDULERS / rate
     waits = steps * (of.card.shared_cycles + loads * wave)
     demand.chain_cycles += waits + steps * issue
-    demand.edge_cycles += (of.candidates.stages > 1) * waits
+    demand.edge_cycles += (of.layout.boxes > 1) * waits
 
 
 def _in_last_turns(of: CudaLaunch, statement: StatementFacts) -> Column:
@@ -155,7 +155,7 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     held = of.points() * instruction.words + _part_words(instruction)
     words = held + STEPS_LOADED * _step_words(of) + line_words(of) + FRAGMENT_PLACES
     several = sum(_terms(of, one) for one in products) > 1
-    ahead = (of.candidates.stages > 1) & (even | several)
+    ahead = (of.layout.boxes > 1) & (even | several)
     return np.asarray(ahead & (words <= registers))
 
 

@@ -92,7 +92,7 @@ def _is_bound(of: CudaLaunch) -> npt.NDArray[np.bool_]:
         return np.asarray(of.zeros > 0)
     late = np.logical_or.reduce([loads_late(of, one) for one in of.statements])
     staged = np.maximum.reduce([of.zeros, *(of.staged(at) for at in range(len(of.cut.stageable)))])
-    return np.asarray((staged > 0) & (of.candidates.stages > 1) & ~late)
+    return np.asarray((staged > 0) & (of.layout.boxes > 1) & ~late)
 
 
 def fits(of: CudaLaunch) -> npt.NDArray[np.bool_]:

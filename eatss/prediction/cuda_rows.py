@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, RowBlock, SplitK
 from eatss.analysis.structure import Structure
 from eatss.analysis.work import AccessFacts
 from eatss.gpu.profile import GpuProfile
@@ -26,26 +27,13 @@ from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_memory import KEPT_MISSES, KEPT_SHARE, touched_elements
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_resources import fits
-from eatss.prediction.cuda_shape import CudaCandidates, trips_of
+from eatss.prediction.cuda_shape import trips_of
 from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.prediction.terms import Predicted, predict
 
 _SERIAL_TILE = 32.0
 _ROWS_IN_L2 = 0.5
 """Share of L2 up to which the rows of blocks that run at a time are there from phase to phase."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowCandidates:
-    """Rows and threads of blocks, an entry a candidate, as in ``RowBlock``."""
-
-    rows: Column
-    lanes: Column
-    tile: Column
-
-    def __len__(self) -> int:
-        """Return the number of candidates."""
-        return len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +48,7 @@ class RowsPrediction:
 def rows_prediction(
     facts: Mapping[str, KernelFacts],
     run: RowRun,
-    candidates: RowCandidates,
+    block: RowBlock,
     profile: GpuProfile,
     *,
     in_order: bool,
@@ -70,35 +58,35 @@ def rows_prediction(
     Args:
         facts: the kernels by name.
         run: what they share.
-        candidates: rows and threads of a block.
+        block: its rows and threads, an entry a candidate.
         profile: the card.
         in_order: whether sums keep their order.
     """
     card = CudaModel.of(facts[run.kernels[0]], profile).card
     cap = np.minimum(
         float(card.registers_per_thread),
-        np.floor(card.registers_per_block / (candidates.rows * candidates.lanes)),
+        np.floor(card.registers_per_block / block.threads),
     )
-    storage, ones = run.registers, np.ones(len(candidates), dtype=bool)
-    fits = kept_rows(storage, candidates.tile, candidates.lanes, cap)
+    storage, ones = run.registers, np.ones(len(block.rows), dtype=bool)
+    fits = kept_rows(storage, block.tile, block.lanes, cap)
     flags = np.array([ones, *fits]).T
     found: RowsPrediction | None = None
     for line in np.unique(flags, axis=0).tolist():
         kept = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
-        own = _joined(facts, run, kept, candidates, profile, in_order)
+        own = _joined(facts, run, kept, block, profile, in_order)
         here = (flags == line).all(axis=1)
         found = own if found is None else _chosen(here, own, found)
     assert found is not None
     return found
 
 
-def _kept_words(run: RowRun, kept: Sequence[KeptRow], candidates: RowCandidates) -> Column:
+def _kept_words(run: RowRun, kept: Sequence[KeptRow], block: RowBlock) -> Column:
     """Return the registers that what is kept takes where most of it is."""
     most = 0
     for number in range(len(run.phases) - 1):
         there = [one for one in kept if one.first <= number < one.last]
         most = max(most, sum(element_words(one.element_bytes) for one in there))
-    return np.asarray(most * slots_of(candidates.tile, candidates.lanes))
+    return np.asarray(most * slots_of(block.tile, block.lanes))
 
 
 def _chosen(
@@ -130,7 +118,7 @@ def _joined(
     facts: Mapping[str, KernelFacts],
     run: RowRun,
     kept: Sequence[KeptRow],
-    candidates: RowCandidates,
+    block: RowBlock,
     profile: GpuProfile,
     in_order: bool,
 ) -> RowsPrediction:
@@ -143,11 +131,11 @@ def _joined(
         )
         cut = replace(phase.launch, held=held)
         model = CudaModel.of(facts[phase.kernel], profile)
+        structure = Structure(launches=(cut,), in_order=in_order)
         of = launch_of(
             _without_kept(facts[phase.kernel], number, kept, values),
-            Structure(launches=(cut,), in_order=in_order),
             cut,
-            _phase_candidates(facts[phase.kernel], phase, candidates),
+            _phase_layouts(facts[phase.kernel], phase, block, structure),
             model.card,
             model.constants,
             model.code,
@@ -158,8 +146,8 @@ def _joined(
     barriers = sum(1 for phase in run.phases if phase.launch.sum_loop is not None)
     wait = first.code.barrier_wait * card.barrier_cycles
     registers = np.maximum.reduce([part.registers for part in parts])
-    registers = registers + _kept_words(run, kept, candidates)
-    threads = candidates.rows * candidates.lanes
+    registers = registers + _kept_words(run, kept, block)
+    threads = block.threads
 
     def total(name: str) -> Column:
         return np.asarray(sum(getattr(part, name) for part in parts))
@@ -172,12 +160,12 @@ def _joined(
         blocks=blocks,
         threads=threads,
         registers=np.minimum(registers, float(card.registers_per_thread)),
-        shared_bytes=_warps_bytes(facts, run, candidates, card),
-        lanes=np.ones(len(candidates)),
-        late=np.zeros(len(candidates)),
+        shared_bytes=_warps_bytes(facts, run, block, card),
+        lanes=np.ones(len(block.rows)),
+        late=np.zeros(len(block.rows)),
         l2_bytes=l2_bytes,
-        dram_bytes=_moved_bytes(launches, parts, registers, candidates, l2_bytes),
-        scatter=np.ones(len(candidates)),
+        dram_bytes=_moved_bytes(launches, parts, registers, block, l2_bytes),
+        scatter=np.ones(len(block.rows)),
         chain_cycles=total("chain_cycles") + barriers * wait + alone,
         **{
             name: total(name)
@@ -221,33 +209,30 @@ def _fetch_cycles(l2_bytes: Column, card: Card) -> Column:
     return np.asarray(l2_bytes * card.sms * card.clock_hz / card.l2_bytes_s)
 
 
-def _phase_candidates(
-    facts: KernelFacts, phase: RowPhase, candidates: RowCandidates
-) -> CudaCandidates:
+def _phase_layouts(
+    facts: KernelFacts, phase: RowPhase, block: RowBlock, structure: Structure
+) -> Candidates:
     """Return the layouts of a phase as a launch: one tile has a row, where lanes share a loop."""
-    ones = np.ones(len(candidates))
+    ones = np.ones(len(block.rows))
     trips = trips_of(facts)
     *outer, last = phase.rows
     tiles = {loop.name: ones * _SERIAL_TILE for loop in facts.loops}
     threads = {loop.name: ones for loop in facts.loops}
     tiles |= dict.fromkeys(outer, ones)
-    tiles[last] = threads[last] = candidates.rows
+    tiles[last] = threads[last] = block.rows
     lanes = ones
     if phase.launch.sum_loop is not None:
-        lanes = candidates.lanes
+        lanes = block.lanes
     elif phase.lane_loop is not None:
-        rounds = np.ceil(trips[phase.lane_loop] / candidates.lanes)
-        tiles[phase.lane_loop] = candidates.lanes * rounds
-        threads[phase.lane_loop] = candidates.lanes
-    return CudaCandidates(
-        tiles=tiles,
-        threads=threads,
-        staged={},
-        lanes=lanes,
-        sum_tile=candidates.tile,
-        chunks=ones,
+        rounds = np.ceil(trips[phase.lane_loop] / block.lanes)
+        tiles[phase.lane_loop] = block.lanes * rounds
+        threads[phase.lane_loop] = block.lanes
+    return Candidates(
+        structure=structure,
+        tile_sizes=tuple(tiles.items()),
+        block=tuple(threads.items()),
+        spread=SplitK(lanes=lanes, tile=block.tile, chunks=ones),
         stages=ones,
-        streams=np.zeros(len(ones)),
     )
 
 
@@ -281,24 +266,24 @@ def _without_kept(
 
 
 def _warps_bytes(
-    facts: Mapping[str, KernelFacts], run: RowRun, candidates: RowCandidates, card: Card
+    facts: Mapping[str, KernelFacts], run: RowRun, block: RowBlock, card: Card
 ) -> Column:
     """Return the shared memory in which warps leave their parts of sums."""
-    warps = np.ceil(candidates.lanes / card.warp)
+    warps = np.ceil(block.lanes / card.warp)
     words = sum(
         own.element_bytes
         for phase in run.phases
         if phase.launch.sum_loop is not None
         for own in phase.launch.held
     )
-    return np.asarray(np.where(warps > 1, candidates.rows * warps * words, 0.0))
+    return np.asarray(np.where(warps > 1, block.rows * warps * words, 0.0))
 
 
 def _moved_bytes(
     launches: Sequence[CudaLaunch],
     parts: Sequence[Demand],
     registers: Column,
-    candidates: RowCandidates,
+    block: RowBlock,
     l2_bytes: Column,
 ) -> Column:
     """Return the bytes of a launch from and to memory, where L2 has the rows that are under way.
@@ -324,7 +309,7 @@ def _moved_bytes(
         first_written |= {name for name, moved in writes.items() if moved}
     once = sum(reads.values()) + sum(writes.values())
     blocks = np.maximum.reduce([part.blocks for part in parts])
-    warps = np.ceil(candidates.rows * candidates.lanes / card.warp)
+    warps = np.ceil(block.threads / card.warp)
     resident = np.minimum(
         np.floor(card.threads_per_sm / (warps * card.warp)),
         np.floor(card.registers_per_sm / (np.maximum(1.0, registers) * warps * card.warp)),

@@ -9,33 +9,10 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates
 from eatss.analysis.mapping import AXES
-from eatss.analysis.structure import LaunchFacts, Structure
+from eatss.analysis.structure import LaunchFacts
 from eatss.prediction.demand import Column
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CudaCandidates:
-    """Choices for one structure of a kernel, an entry each.
-
-    ``tiles`` by loop of the band, in iterations; ``threads`` by mapped loop. ``staged`` is 1 for
-    each group of references, by index, that is staged in shared memory. ``lanes``, ``sum_tile`` and
-    ``chunks`` say how sums are spread; 1 where they are not. ``stages`` are the boxes of shared
-    memory in use at once, ``streams`` blocks that take equal shares of all steps, 0 for none.
-    """
-
-    tiles: Mapping[str, Column]
-    threads: Mapping[str, Column]
-    staged: Mapping[tuple[int, ...], Column]
-    lanes: Column
-    sum_tile: Column
-    chunks: Column
-    stages: Column
-    streams: Column
-
-    def __len__(self) -> int:
-        """Return the number of candidates."""
-        return len(self.lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +42,9 @@ def trips_of(facts: KernelFacts) -> dict[str, float]:
 
 
 def launch_shape(
-    structure: Structure,
     launch: LaunchFacts,
     trips: Mapping[str, float],
-    candidates: CudaCandidates,
+    layout: Candidates,
     most_threads: int,
 ) -> LaunchShape:
     """Return the numbers of one launch of a structure, as the generator lays it out.
@@ -76,30 +52,31 @@ def launch_shape(
     Launches beside one whose sums are spread have as many times the threads along ``x`` as there
     are lanes (:func:`eatss.schedule.mapping.widened`).
     """
-    size = len(candidates)
-    ones = np.ones(size)
-    tile = {name: np.minimum(column, 2.0**20) for name, column in candidates.tiles.items()}
-    threads = {name: np.minimum(candidates.threads[name], tile[name]) for name in launch.mapped}
+    ones, block = np.ones(len(layout)), dict(layout.block)
+    tile = {
+        name: np.minimum(column, 2.0**20) for name, column in layout.tile_sizes if name in trips
+    }
+    threads = {name: np.minimum(block[name], tile[name]) for name in launch.mapped}
     lanes, chunks = ones, ones
     if launch.sum_loop is not None:
-        lanes = candidates.lanes
+        lanes = layout.lanes
         room = np.maximum(1.0, np.floor(most_threads / lanes))
         for name in reversed(launch.mapped):
             threads[name] = np.minimum(threads[name], room)
             room = np.maximum(1.0, np.floor(room / threads[name]))
-        tile[launch.sum_loop] = candidates.sum_tile
-        most = np.ceil(trips[launch.sum_loop] / candidates.sum_tile)
+        tile[launch.sum_loop] = layout.sum_tile
+        most = np.ceil(trips[launch.sum_loop] / layout.sum_tile)
         if len(launch.mapped) != len(AXES):  # three loops leave no axis of the grid for chunks
-            chunks = np.clip(candidates.chunks, 1.0, most)
-    elif structure.spreads and launch.mapped:
+            chunks = np.clip(layout.chunks, 1.0, most)
+    elif layout.structure.spreads and launch.mapped:
         along = launch.mapped[-1]
         own = prod(threads.values(), start=ones)
-        times = np.clip(np.floor(most_threads / own), 1.0, candidates.lanes)
+        times = np.clip(np.floor(most_threads / own), 1.0, layout.lanes)
         threads[along], tile[along] = threads[along] * times, tile[along] * times
     steps = {name: np.ceil(trips[name] / tile[name]) for name in tile}
     if launch.shared_loop is not None:
         whole = steps[launch.shared_loop]
-        chunks = np.clip(candidates.chunks, 1.0, whole)
+        chunks = np.clip(layout.chunks, 1.0, whole)
         steps[launch.shared_loop] = np.ceil(whole / chunks)
     axes = [(name, threads[name]) for name in reversed(launch.mapped)]
     if launch.sum_loop is not None:

@@ -206,9 +206,9 @@ class _Counting:
         beside = [one for one in of.statements if of.serial(one)[-1:] == self.serial[-1:]]
         words = sum((step_words(of, one) for one in beside), start=of.zeros)
         taken = of.code.base_registers + held_registers(of)
-        taken = taken + FRAGMENT_PLACES * (of.candidates.stages > 1)
+        taken = taken + FRAGMENT_PLACES * (of.layout.boxes > 1)
         room = of.card.registers_per_thread - taken
-        return np.clip(room / np.maximum(1.0, words), 1.0, most)
+        return np.asarray(np.clip(room / np.maximum(1.0, words), 1.0, most))
 
     def _add_wait(self) -> None:
         """Add what the slowest thread of a block waits for in the statement.
@@ -242,7 +242,7 @@ class _Counting:
         loaded = operands_ahead(of, self.statement) * (1 - guarded)
         each = ahead * loaded + each * (1 - loaded)
         self.demand.chain_cycles += there * self.steps * each
-        boxes_ahead = of.candidates.stages > 1
+        boxes_ahead = of.layout.boxes > 1
         self.demand.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
-from eatss.analysis.structure import MAX_STAGES, SharedSum
+from eatss.analysis.layout import SharedSum
+from eatss.analysis.structure import MAX_STAGES
 from eatss.codec import JsonForm
 from eatss.diagnostics import input_error
 from eatss.option_values import parse_blocks, parse_placements, parse_shares, parse_tiles
@@ -254,9 +255,10 @@ class CodegenOptions(CodeOptions):
     """
 
     json_layout = JsonForm(
-        order=(
-            *("tile_sizes", "block", "placements", "strict_fp", "index_bits", "line_info"),
-            *("shared_limit_bytes", "transformations", "instructions", "stages", "shared_sums"),
+        after=(
+            ("strict_fp", "placements"),
+            ("stages", "instructions"),
+            ("fuse_rows", "shared_sums"),
         )
     )
 

@@ -1,22 +1,32 @@
 """The nouns of what was decided: by a model, and by the user.
 
 A generator carries a recipe out. So a recipe that was kept makes the same code again, whatever a
-model would choose today.
+model would choose today. It stands on its own as JSON, and in the plan of a program.
+
+Codes: K017 a file is no recipe of this version.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from eatss.analysis.structure import RecomputedArray, RowBlock, SharedSum, SplitK, WarpUse
-from eatss.codec import BY_NAME, JsonForm
+from eatss.analysis.layout import Layout
+from eatss.analysis.structure import RecomputedArray
+from eatss.codec import JsonForm
+from eatss.diagnostics import InputError, input_error
+from eatss.documents import Document
+from eatss.files import read_regular
 from eatss.recipe.options import CodegenOptions
+
+if TYPE_CHECKING:
+    from eatss.model import Selection
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
-
-Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,30 +43,14 @@ class PlacedReference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelRecipe:
-    """What was decided about one kernel.
+class KernelRecipe(Layout):
+    """What was decided about one kernel."""
 
-    ``tile_sizes`` by loop of the band, outermost first; ``block`` threads by mapped loop, the one
-    along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``shared_sum``
-    how blocks share sums that are not spread, ``host_loop`` a loop of the band that runs on the
-    host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
-    shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
-    are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
-    first of several kernels how they become one.
-    """
+    json_layout = JsonForm(after=(("tile_sizes", "statements"), ("spread", "references")))
 
     name: str
     statements: tuple[str, ...]
-    tile_sizes: Sizes
-    block: Sizes
     references: tuple[PlacedReference, ...]
-    spread: SplitK | None = None
-    shared_sum: SharedSum | None = None
-    host_loop: str | None = None
-    warps: WarpUse | None = None
-    stages: int = 1
-    resident: int = 1
-    row_block: RowBlock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +76,70 @@ class Recipe:
             if kernel.name == name:
                 return kernel
         raise KeyError(name)
+
+
+def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
+    """Return what a model and the user decided about a program."""
+    kernels = tuple(
+        KernelRecipe(
+            **selected.chosen(),
+            name=selected.name,
+            statements=selected.statements,
+            references=tuple(
+                PlacedReference(
+                    array=reference.array,
+                    access=reference.access,
+                    statements=reference.statements,
+                    memory=reference.placement,
+                )
+                for reference in selected.references
+            ),
+        )
+        for selected in selection.kernels
+    )
+    return Recipe(
+        gpu=selection.gpu,
+        dtype=selection.dtype,
+        kernels=kernels,
+        options=options,
+        recomputed=selection.recomputed,
+    )
+
+
+PLAN = "plan.json"
+"""Where a folder with a program has its recipe."""
+
+_MOST_BYTES = 64 << 20
+
+RECIPE = Document(
+    title="recipe",
+    kind=Recipe,
+    other_version="EATSS-K017",
+    damaged="EATSS-K017",
+    hint="write one with: eatss codegen FILE.c --gpu NAME --save-recipe FILE.json",
+)
+recipe_to_dict, recipe_from_dict, recipe_text = RECIPE.to_dict, RECIPE.from_dict, RECIPE.to_text
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read a recipe from a file, or from a folder that ``eatss codegen`` wrote.
+
+    Raises:
+        InputError: ``EATSS-C009`` it cannot be read, ``EATSS-K017`` it is no recipe.
+    """
+    place = path / PLAN if path.is_dir() else path
+    try:
+        document = json.loads(read_regular(place, _MOST_BYTES))
+    except OSError as error:
+        raise input_error("EATSS-C009", f"cannot read {place}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise _no_recipe(f"{place} is not JSON") from None
+    if isinstance(document, Mapping) and path.is_dir():
+        document = document.get("recipe")
+    if not isinstance(document, Mapping):
+        raise _no_recipe(f"{place} holds none")
+    return recipe_from_dict(document)
+
+
+def _no_recipe(why: str) -> InputError:
+    return input_error(RECIPE.damaged, f"that is no recipe: {why}", hint=RECIPE.hint)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
+from eatss.analysis.layout import SharedSum, WarpUse
 from eatss.analysis.mapping import MAX_BLOCKS_YZ
-from eatss.analysis.structure import MAX_STAGES, SharedSum, WarpUse
+from eatss.analysis.structure import MAX_STAGES
 from eatss.diagnostics import InputError, input_error
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile

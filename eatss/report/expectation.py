@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.analysis.structure import RowBlock, SharedSum
+from eatss.analysis.layout import RowBlock, SharedSum
 from eatss.documents import json_text
 from eatss.expected_run import why_unknown
 from eatss.gpu.scaled import REFERENCE

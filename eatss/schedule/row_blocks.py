@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import islpy as isl
 
-from eatss.analysis.structure import RowBlock
+from eatss.analysis.layout import RowBlock
 from eatss.isl_names import function_on, named_map
 from eatss.polyhedral import Dependences
 from eatss.schedule.launch_order import every_dependence, instances

@@ -8,8 +8,8 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.layout import SplitK
 from eatss.analysis.mapping import AXES, MAX_THREADS_Z, Axis
-from eatss.analysis.structure import SplitK
 from eatss.gpu import GpuProfile
 from eatss.isl_names import without_parameters
 from eatss.polyhedral import Dependences
@@ -132,7 +132,7 @@ def split_mapping(
     """
     by_name = {item.name: item for item in (*piece.band, *piece.inner)}
     asked = _asked(facts, options)
-    lanes = spread.lanes
+    lanes: int = spread.lanes
     kept: list[MappedLoop] = []
     blocks, left = 1, max(1, profile.threads_per_block // lanes)
     in_order = sorted(whole.mapped, key=lambda mapped: mapped.order)
@@ -149,7 +149,7 @@ def split_mapping(
         )
         blocks *= -(-trips(facts, item.source_name) // mapped.tile)
     item = by_name[loop]
-    tile = asked.get(item.source_name, spread.tile)
+    tile = asked[item.source_name] if item.source_name in asked else int(spread.tile)
     free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
     split = laid_out(
         item, tile, lanes, "x" if lanes > 1 else "z", free[0] if free else "z", names, 0

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.layout import Layout
 from eatss.analysis.mapping import (
     AXES,
     MAX_THREADS_Z,
@@ -16,7 +17,6 @@ from eatss.analysis.mapping import (
     thread_axes,
     threads_along,
 )
-from eatss.analysis.structure import LayoutSizes
 from eatss.diagnostics import SourceSpan
 from eatss.gpu import GpuProfile
 from eatss.model.block import choose_block
@@ -30,7 +30,7 @@ from eatss.schedule.pieces import Piece
 def layout(
     piece: Piece,
     facts: KernelFacts,
-    selection: LayoutSizes,
+    selection: Layout,
     profile: GpuProfile,
     options: CodegenOptions,
     names: NameTable,
@@ -82,7 +82,7 @@ def layout(
 
 def sizes_of(
     facts: KernelFacts,
-    selection: LayoutSizes,
+    selection: Layout,
     profile: GpuProfile,
     options: CodegenOptions,
     span: SourceSpan | None = None,
@@ -108,7 +108,7 @@ def _launchable(block: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ..
 
 def _tiles(
     facts: KernelFacts,
-    selection: LayoutSizes,
+    selection: Layout,
     options: CodegenOptions,
     span: SourceSpan | None,
 ) -> dict[str, int]:
@@ -164,7 +164,7 @@ def no_such_loop(name: str, facts: KernelFacts, span: SourceSpan | None) -> Exce
 
 def _block(
     facts: KernelFacts,
-    selection: LayoutSizes,
+    selection: Layout,
     tiles: dict[str, int],
     profile: GpuProfile,
     options: CodegenOptions,

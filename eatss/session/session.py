@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import islpy as isl
 
 from eatss.analysis import VolumeKind
+from eatss.analysis.layout import SharedSum
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.analysis.structure import SharedSum
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.files import folder_named
 from eatss.forked import anew, room_for, taken_s
@@ -392,7 +392,7 @@ class Session:
         Raises:
             InputError: ``EATSS-K0xx``, they do not fit the program.
         """
-        from eatss.recipe.from_selection import recipe_of  # noqa: PLC0415 - select needs none
+        from eatss.recipe.recipe import recipe_of  # noqa: PLC0415 - select needs none
         from eatss.recipe.requests import check_selection, checked_options  # noqa: PLC0415
 
         if selection.recomputed != self.recomputed:

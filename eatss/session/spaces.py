@@ -22,7 +22,7 @@ def space_of(session: Session, profile: GpuProfile | None, target: TargetName) -
         InputError: ``EATSS-S022``, no card is named; what reading the source raises.
         NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
     """
-    from eatss.tile_space.derived import derived_space  # noqa: PLC0415 - needs the model
+    from eatss.space.derived import derived_space  # noqa: PLC0415 - needs the model
 
     if profile is None and target == "cuda":
         raise input_error(

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from eatss.analysis.layout import SharedSum
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.analysis.structure import SharedSum
 from eatss.byte_text import bytes_text
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan, input_error
 from eatss.forked import allow_more

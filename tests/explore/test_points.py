@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.analysis.structure import WarpUse
+from eatss.analysis.layout import WarpUse
 from eatss.diagnostics import InputError
 from eatss.explore.cuda_maker import CudaMaker, default_sizes
 from eatss.explore.nouns import MakerJob, SourceText, Wanted
@@ -23,9 +23,9 @@ from eatss.point import variant_key
 from eatss.program import load_program
 from eatss.session.session import Session
 from eatss.space.bound import bind
+from eatss.space.derived import point_of
 from eatss.space.document import space_from_text
 from eatss.store.nouns import Role
-from eatss.tile_space.derived import point_of
 from tests.examples import with_long
 
 KERNELS = Path(__file__).parents[2] / "kernels"

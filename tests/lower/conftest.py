@@ -15,8 +15,8 @@ from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import ModelOptions, Selection
 from eatss.program import Original, Program, save_program
-from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
+from eatss.recipe.recipe import recipe_of
 from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session

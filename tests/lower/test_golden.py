@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.analysis.structure import SplitK, WarpUse
+from eatss.analysis.layout import SplitK, WarpUse
 from eatss.api import codegen, select
 from eatss.model import Selection
 from eatss.resources import data_directory

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.layout import SplitK
 from eatss.api import codegen
 from eatss.diagnostics import InputError, InternalError
 from eatss.lower import checks, planning

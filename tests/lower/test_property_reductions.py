@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.layout import SplitK
 from tests.examples import examples
 from tests.lower.spreading import spread_and_verified
 from tests.lower.test_spread_reductions import FLOATING, INTEGERS, OF_FLOATING, OF_INTEGERS, UPDATES

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.analysis.structure import RowBlock
+from eatss.analysis.layout import RowBlock
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.row_runs import row_runs_for
 from eatss.model.options import SelectOptions
 from eatss.program import Program
 from eatss.recipe.options import CodeRequest
-from eatss.recipe.recipe_json import recipe_from_dict
+from eatss.recipe.recipe import recipe_from_dict
 from eatss.resources import data_directory
 from eatss.session.session import Session
 from eatss.verify import Verification, verify

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import eatss
+from eatss.analysis.layout import Candidates, WarpUse
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.session.session import Session
 from eatss.verify import verify
 from tests.lower.test_products import computed
@@ -122,20 +122,14 @@ def expected_of(statements: str) -> tuple[float, float]:
         if one.instruction is not None and one.shared_loop is None
     )
 
-    def column(value: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.array([float(value)])
-
-    layout = CudaCandidates(
-        tiles={"i": column(128), "j": column(96), "k": column(16)},
-        threads={"i": column(32), "j": column(8)},
-        staged={one: column(1) for cut in structure.launches for one in cut.stageable},
-        lanes=column(1),
-        sum_tile=column(1),
-        chunks=column(1),
-        stages=column(3),
-        streams=column(0),
+    layout = Candidates(
+        structure=structure,
+        tile_sizes=(("i", 128), ("j", 96), ("k", 16)),
+        block=(("i", 32), ("j", 8)),
+        staged={one: 1 for cut in structure.launches for one in cut.stageable},
+        warps=WarpUse(instruction=MMA, stages=3),
     )
-    found = CudaModel.of(facts, CARD).columns(structure, layout).total
+    found = CudaModel.of(facts, CARD).columns(layout.map(lambda one: np.array([one]))).total
     return float(found.time_s[0]), float(found.energy_j[0])
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 import eatss
-from eatss.analysis.structure import SplitK
+from eatss.analysis.layout import SplitK
 from eatss.program import save_program
 from eatss.session.session import Session
 from eatss.verify import verify

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.layout import SplitK
 from eatss.resources import data_directory
 from tests.lower.spreading import spread_and_verified
 

@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.analysis.structure import SharedSum, Structure
+from eatss.analysis.layout import SharedSum
+from eatss.analysis.structure import Structure
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import ModelOptions, Selection
 from eatss.model.cuda_layout import structure_of
 from eatss.program import Original
-from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
+from eatss.recipe.recipe import recipe_of
 from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session

@@ -117,29 +117,30 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
         if taken is None:
             kernels.append(replace(kernel, spread=None))
             continue
-        kernels.append(laid_out(kernel, facts, taken[0], taken[2]))
+        kernels.append(laid_out(kernel, taken[0], taken[2]))
         expected.append((facts, taken))
     program = generated(name, replace(selection, kernels=tuple(kernels)))
-    for facts, (lattice, prediction, row) in expected:
-        launches = [one for one in lattice.structure.launches if one.statements]
+    for facts, (layouts, prediction, row) in expected:
+        chosen = layouts.at(row)
+        launches = [one for one in layouts.structure.launches if one.statements]
         for launch, (demand, _) in zip(launches, prediction.launches, strict=True):
             (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
-            spread = launch.chunk_loop if lattice.lanes[row] * lattice.chunks[row] > 1 else None
+            spread = launch.chunk_loop if chosen.lanes * chosen.chunks > 1 else None
             assert spread_loop(code) == spread
             tiles = dict(code.tile_sizes)
             reorders = any(tiles[name] > 1 for name in reordering_loops(facts) if name in tiles)
             assert code.reassociates == (spread is not None or reorders)
-            assert host_loop(code) == lattice.structure.host_loop
-            instruction = lattice.structure.instruction
+            assert host_loop(code) == layouts.structure.host_loop
+            instruction = layouts.structure.instruction
             for product in launch.products:
                 assert instruction is not None
                 assert instruction_of(code, product.statement) == instruction.name
             assert code.shared_bytes == int(demand.shared_bytes[row])
             x, y, z = code.block
             assert x * y * z == int(demand.threads[row])
-            if not lattice.structure.spreads:
+            if not layouts.structure.spreads:
                 sizes = dict(code.tile_sizes)
-                assert all(sizes[loop] == lattice.tiles[loop][row] for loop in launch.mapped)
+                assert all(sizes[loop] == chosen.tiles[loop] for loop in launch.mapped)
 
 
 @pytest.mark.samples(5)

@@ -16,7 +16,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.cooperative_copy import turned_copy_loop
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_lattice import lattices
+from eatss.model.cuda_candidates import candidates_of
 from eatss.plan.rows import TRANSPOSED_MULTIPLE, LoopTile, StagedReads, Tiling, padded_rows
 from eatss.plan.stage import PIECE_BYTES, copied_in_pieces
 from eatss.prediction.cuda_model import CudaModel
@@ -199,11 +199,11 @@ def test_the_prediction_knows_the_boxes(row: int, tmp_path: Path) -> None:
     (facts,) = program.facts
     plain = next(
         one
-        for one in lattices(facts, structures_for(program, card)[facts.name], card)
+        for one in candidates_of(facts, structures_for(program, card)[facts.name], card)
         if not one.structure.spreads and one.structure.shared_loop is None
     )
     staged = np.logical_and.reduce([column > 0 for column in plain.staged.values()])
-    predicted = CudaModel.of(facts, card).columns(plain.structure, plain.candidates())
+    predicted = CudaModel.of(facts, card).columns(plain)
     fits = staged & predicted.fits & np.isfinite(predicted.total.time_s)
     many = plain.tiles["i"] * plain.tiles["j"] >= 128 * plain.threads["i"] * plain.threads["j"]
     draw = np.random.default_rng(7).choice

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.layout import SplitK
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory

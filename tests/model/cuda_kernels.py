@@ -9,18 +9,17 @@ from random import Random
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import SharedSum, SplitK, Structure, WarpUse
+from eatss.analysis.layout import Candidates
+from eatss.analysis.structure import Structure
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
-from eatss.model.cuda_lattice import CudaLattice
-from eatss.model.shared_sum_lattice import every_lattice
+from eatss.model.cuda_candidates import every_candidate
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.program import Original, Program
-from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
+from eatss.recipe.recipe import recipe_of
 from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
@@ -60,49 +59,29 @@ def generated(
     )
 
 
-def laid_out(
-    kernel: KernelSelection, facts: KernelFacts, lattice: CudaLattice, row: int
-) -> KernelSelection:
-    """Return a selected kernel with one layout of a lattice."""
-    staged = {at for group, on in lattice.staged.items() if on[row] for at in group}
-    spread = SplitK(
-        lanes=int(lattice.lanes[row]),
-        tile=int(lattice.sum_tile[row]),
-        chunks=int(lattice.chunks[row]),
-    )
-    instruction = lattice.structure.instruction
+def laid_out(kernel: KernelSelection, layouts: Candidates, row: int) -> KernelSelection:
+    """Return a selected kernel with one layout of several."""
+    chosen = layouts.at(row)
+    staged = {at for group, on in chosen.staged.items() if on for at in group}
     return replace(
         kernel,
-        tile_sizes=tuple(
-            (loop.name, int(lattice.tiles[loop.name][row]) if loop.name in lattice.tiles else 1)
-            for loop in facts.loops
-        ),
-        block=tuple((m.name, int(lattice.threads[m.name][row])) for m in mapped_loops(facts)),
+        **chosen.chosen(),
         references=tuple(
             replace(reference, placement="shared" if at in staged else "l1")
             for at, reference in enumerate(kernel.references)
         ),
-        spread=spread if lattice.structure.spreads else None,
-        shared_sum=None
-        if lattice.structure.shared_loop is None
-        else SharedSum(loop=lattice.structure.shared_loop, blocks=spread.chunks),
-        warps=None
-        if instruction is None
-        else WarpUse(instruction=instruction.name, stages=int(lattice.stages[row])),
-        host_loop=lattice.structure.host_loop,
-        stages=int(lattice.stages[row]) if instruction is None else 1,
     )
 
 
 def random_layout(
     facts: KernelFacts, own: tuple[Structure, ...], card: GpuProfile, dice: Random
-) -> tuple[CudaLattice, CudaPrediction, int] | None:
-    """Return a lattice with what is predicted and a row of it that launches."""
-    offered = every_lattice(facts, own, card)
+) -> tuple[Candidates, CudaPrediction, int] | None:
+    """Return layouts with what is predicted and a row of it that launches."""
+    offered = every_candidate(facts, own, card)
     if not offered:
         return None
-    lattice = dice.choice(offered)
-    prediction = CudaModel.of(facts, card).columns(lattice.structure, lattice.candidates())
+    layouts = dice.choice(offered)
+    prediction = CudaModel.of(facts, card).columns(layouts)
     within = prediction.shared_bytes <= card.shared_per_block_optin_bytes
     rows = np.flatnonzero(prediction.fits & within & np.isfinite(prediction.total.time_s))
-    return (lattice, prediction, int(dice.choice(rows.tolist()))) if len(rows) else None
+    return (layouts, prediction, int(dice.choice(rows.tolist()))) if len(rows) else None

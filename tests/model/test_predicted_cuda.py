@@ -19,11 +19,11 @@ from eatss.diagnostics import NoSolutionError
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import ModelOptions, Selection, predicted_cuda, program_to_smt2
+from eatss.model.cuda_candidates import every_candidate
 from eatss.model.cuda_layout import expected_of
 from eatss.model.expectation import KernelExpectation
 from eatss.model.objectives import costs
 from eatss.model.predicted_cuda import FULL_SPEED, FULL_SPEED_AHEAD, cuda_problems
-from eatss.model.shared_sum_lattice import every_lattice
 from eatss.model.table_proof import table_to_smt2
 from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import selection_table
@@ -95,9 +95,9 @@ def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[in
     facts = analysed(kernel).program.facts[at]
     model = CudaModel.of(facts, card)
     values, times = [], []
-    for lattice in every_lattice(facts, structures(kernel, card.name)[facts.name], card):
-        found = model.columns(lattice.structure, lattice.candidates())
-        limit = shared_limit(card, by_warps=lattice.structure.instruction is not None)
+    for layouts in every_candidate(facts, structures(kernel, card.name)[facts.name], card):
+        found = model.columns(layouts)
+        limit = shared_limit(card, by_warps=layouts.structure.instruction is not None)
         fine = found.fits & (found.shared_bytes <= limit)
         fine &= np.isfinite(found.total.time_s)
         values.append(costs(found.total, objective)[fine])

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from eatss.analysis.layout import RowBlock
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.row_runs import row_runs_for
 from eatss.model import Selection
 from eatss.model.options import SelectOptions
-from eatss.prediction.cuda_rows import RowCandidates, rows_prediction
+from eatss.prediction.cuda_rows import rows_prediction
 from eatss.session.session import Session
 
 H200 = load_profile("h200")
@@ -69,7 +70,13 @@ def test_a_row_that_is_kept_moves_through_l2_once(rows: int) -> None:
         rows_prediction(
             facts,
             run,
-            RowCandidates(rows=np.array([rows]), lanes=np.array([128.0]), tile=np.array([tile])),
+            RowBlock(
+                kernels=run.kernels,
+                loops=1,
+                rows=np.array([rows]),
+                lanes=np.array([128.0]),
+                tile=np.array([tile]),
+            ),
             H200,
             in_order=False,
         )

@@ -14,8 +14,8 @@ from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection
-from eatss.model.cuda_layout import expected_of, streams_of, structure_of
-from eatss.model.shared_sum_lattice import LEAST_IDLE, every_lattice
+from eatss.model.cuda_candidates import LEAST_IDLE, every_candidate
+from eatss.model.cuda_layout import expected_of, structure_of
 from eatss.program import Constant, Launch, Program, evaluate
 from eatss.resources import data_directory
 from eatss.session.session import Session
@@ -45,7 +45,7 @@ def test_each_sm_has_a_block_where_tiles_leave_much_of_the_last_round_idle() -> 
     own = kernel.shared_sum
     assert own is not None
     assert (own.loop, own.blocks, own.streamed) == ("k", 132, True)
-    assert streams_of(kernel) == 132
+    assert kernel.streams == 132
     tiles = 1
     for loop in "ij":
         tiles *= -(-1111 // dict(kernel.tile_sizes)[loop])
@@ -55,7 +55,7 @@ def test_each_sm_has_a_block_where_tiles_leave_much_of_the_last_round_idle() -> 
 def test_blocks_have_tiles_of_their_own_where_there_are_many() -> None:
     kernel = selected(4000, "double")
     assert kernel.shared_sum is None
-    assert streams_of(kernel) == 0
+    assert kernel.streams == 0
 
 
 def test_what_is_selected_is_made() -> None:
@@ -102,14 +102,16 @@ def test_layouts_with_streams_have_boxes_and_an_idle_card_without(size: int, dty
     reading = Reading(defines={name: str(text) for name, text in defined(size, dtype).items()})
     analysed = Session(GEMM, reading).symbolic.program
     own = structures_for(analysed, H200)["kernel0"]
-    streaming = [one for one in every_lattice(analysed.facts[0], own, H200) if one.streams.any()]
+    streaming = [
+        one for one in every_candidate(analysed.facts[0], own, H200) if np.any(one.streams)
+    ]
     assert streaming
-    for lattice in streaming:
-        assert lattice.structure.stream_loop == "k"
-        assert not lattice.structure.spreads
-        assert (lattice.streams == 132).all()
-        assert np.all(np.sum([*lattice.staged.values()], axis=0) > 0)
-        tiles = np.prod([-(-size // lattice.tiles[loop]) for loop in "ij"], axis=0)
+    for layouts in streaming:
+        assert layouts.structure.stream_loop == "k"
+        assert not layouts.structure.spreads
+        assert (layouts.streams == 132).all()
+        assert np.all(np.sum([*layouts.staged.values()], axis=0) > 0)
+        tiles = np.prod([-(-size // layouts.tiles[loop]) for loop in "ij"], axis=0)
         assert np.all(tiles / 132 / -(-tiles // 132) < 1 - LEAST_IDLE)
 
 

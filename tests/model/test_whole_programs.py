@@ -12,7 +12,7 @@ import pytest
 
 import eatss
 from eatss.diagnostics import Severity
-from eatss.model.cuda_lattice import CHUNKS
+from eatss.model.cuda_candidates import CHUNKS
 from eatss.model.options import SelectOptions, TargetName
 from eatss.model.selection import Selection
 from eatss.report.jit_function import jit_parts

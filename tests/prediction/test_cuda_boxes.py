@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eatss.gpu import load_profile
-from eatss.model.shared_sum_lattice import every_lattice
+from eatss.model.cuda_candidates import every_candidate
 from eatss.prediction.cuda_model import CudaModel
 from tests.model.cuda_kernels import analysed, generated, laid_out, selected, structures
 
@@ -30,24 +30,24 @@ def test_shared_memory_is_that_of_generated_code(kernel: str, layouts: int) -> N
     facts = analysed(kernel).program.facts[-1]
     model, dice = CudaModel.of(facts, card), Random(3)
     offered = [
-        lattice
-        for lattice in every_lattice(facts, structures(kernel)[facts.name], card)
-        if not lattice.structure.spreads and lattice.structure.shared_loop is None
+        own
+        for own in every_candidate(facts, structures(kernel)[facts.name], card)
+        if not own.structure.spreads and own.structure.shared_loop is None
     ]
     assert len(offered) == FEW  # threads alone, and warps
     overlaid = 0
     for number in range(layouts):
-        lattice = offered[number % len(offered)]
-        found = model.columns(lattice.structure, lattice.candidates())
-        staged = sum(lattice.staged.values()) >= FEW
+        own = offered[number % len(offered)]
+        found = model.columns(own)
+        staged = sum(own.staged.values()) >= FEW
         limit = card.shared_per_block_optin_bytes
         rows = np.flatnonzero(staged & found.fits & (found.shared_bytes <= limit))
         row = dice.choice(rows.tolist())
         kernels = list(selection.kernels)
-        kernels[-1] = laid_out(kernels[-1], facts, lattice, row)
+        kernels[-1] = laid_out(kernels[-1], own, row)
         program = generated(kernel, replace(selection, kernels=tuple(kernels)))
         share = program.kernels[-1].shared_bytes / found.shared_bytes[row]
-        assert LESS["warps" if lattice.structure.instruction else "threads alone"] <= share <= 1.0
+        assert LESS["warps" if own.structure.instruction else "threads alone"] <= share <= 1.0
         overlaid += "EATSS_OVERLAID" in program.text
     assert (overlaid > 0) == (kernel == "symm")
 

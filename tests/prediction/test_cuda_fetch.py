@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from eatss.analysis.layout import Candidates
 from eatss.analysis.mapping import mapped_loops
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
@@ -14,7 +15,6 @@ from eatss.lower.structures import structures_for
 from eatss.prediction.cuda_fetch import LoopsApart, loops_apart
 from eatss.prediction.cuda_launch import launch_of
 from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
@@ -42,23 +42,15 @@ def apart(
     own = CudaModel.of(facts, CARD)
     mapped = [loop.name for loop in mapped_loops(facts)]
 
-    def column(value: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.array([float(value)])
-
-    candidate = CudaCandidates(
-        tiles={one.name: column(128 if one.name in mapped else steps) for one in facts.loops},
-        threads=dict(zip(mapped, map(column, threads), strict=True)),
-        staged={one: column(1) for cut in structure.launches for one in cut.stageable},
-        lanes=column(1),
-        sum_tile=column(1),
-        chunks=column(1),
-        stages=column(2),
-        streams=column(0),
-    )
+    candidate = Candidates(
+        structure=structure,
+        tile_sizes=tuple((one.name, 128 if one.name in mapped else steps) for one in facts.loops),
+        block=tuple(zip(mapped, threads, strict=True)),
+        staged={one: 1 for cut in structure.launches for one in cut.stageable},
+        stages=2,
+    ).map(lambda one: np.array([float(one)]))
     cut = structure.launches[-1]
-    return loops_apart(
-        launch_of(facts, structure, cut, candidate, own.card, own.constants, own.code)
-    )
+    return loops_apart(launch_of(facts, cut, candidate, own.card, own.constants, own.code))
 
 
 @pytest.mark.parametrize(

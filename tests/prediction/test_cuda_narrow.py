@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eatss.analysis.layout import Candidates
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.model.cuda_candidates import candidates_of
 from eatss.prediction import cuda_products
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.demand import Demand
@@ -31,33 +32,33 @@ VECTORS, ODD = 1152, 1151
 """A size of which rows are whole vectors, and one of which they begin anywhere."""
 
 
-def predicted(size: int) -> tuple[CudaLattice, Demand]:
+def predicted(size: int) -> tuple[Candidates, Demand]:
     """Return layouts of tensor cores, and what they ask for."""
     card = load_profile("h200")
     program = Session(SOURCE.format(size), Reading(), code=True).analysed
     (facts,) = program.facts
-    (lattice,) = (
+    (layouts,) = (
         one
-        for one in lattices(facts, structures_for(program, card)[facts.name], card)
+        for one in candidates_of(facts, structures_for(program, card)[facts.name], card)
         if one.structure.instruction is not None and one.structure.shared_loop is None
     )
-    found = CudaModel.of(facts, card).columns(lattice.structure, lattice.candidates())
+    found = CudaModel.of(facts, card).columns(layouts)
     ((demand, _),) = found.launches
-    return lattice, demand
+    return layouts, demand
 
 
-def row(lattice: CudaLattice, stages: int) -> int:
+def row(layouts: Candidates, stages: int) -> int:
     """Return the layout of 128 x 128 x 32 products by 256 threads with so many boxes."""
     sizes = {"i": 128, "j": 128, "k": 32}
-    own = np.logical_and.reduce([lattice.tiles[name] == one for name, one in sizes.items()])
-    own &= (lattice.threads["i"] == 16) & (lattice.threads["j"] == 16)
-    (at,) = np.flatnonzero(own & (lattice.stages == stages))
+    own = np.logical_and.reduce([layouts.tiles[name] == one for name, one in sizes.items()])
+    own &= (layouts.threads["i"] == 16) & (layouts.threads["j"] == 16)
+    (at,) = np.flatnonzero(own & (layouts.boxes == stages))
     return int(at)
 
 
 def test_odd_rows_have_two_boxes_at_most() -> None:
-    assert set(predicted(VECTORS)[0].stages.tolist()) == {1, 2, 3, 4}
-    assert set(predicted(ODD)[0].stages.tolist()) == {1, 2}
+    assert set(predicted(VECTORS)[0].boxes.tolist()) == {1, 2, 3, 4}
+    assert set(predicted(ODD)[0].boxes.tolist()) == {1, 2}
 
 
 def test_what_is_on_its_way_has_registers() -> None:
@@ -69,8 +70,8 @@ def test_what_is_on_its_way_has_registers() -> None:
 
 
 def test_two_boxes_of_odd_rows_save_waiting() -> None:
-    lattice, demand = predicted(ODD)
-    one, two = row(lattice, 1), row(lattice, 2)
+    layouts, demand = predicted(ODD)
+    one, two = row(layouts, 1), row(layouts, 2)
     assert demand.shared_bytes[two] == 2 * demand.shared_bytes[one]
     assert demand.chain_cycles[two] < demand.chain_cycles[one] / 2
     assert demand.instructions[two] <= demand.instructions[one]
@@ -80,8 +81,8 @@ def test_eight_elements_of_a_lane_are_one_load(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A warp has 4 x 4 matrices of 16 x 8 sums: 4 of A, of 8 elements a lane, 4 of B, of 4."""
-    lattice, demand = predicted(VECTORS)
-    at = row(lattice, 2)
+    layouts, demand = predicted(VECTORS)
+    at = row(layouts, 2)
     assert demand.tensor16[at] * LANES == VECTORS**3
     elements = (VECTORS / 128) ** 2 * 8 * VECTORS / 16 * (4 * 8 + 4 * 4)
     monkeypatch.setattr(cuda_products, "VECTOR_BYTES", 2)  # one half

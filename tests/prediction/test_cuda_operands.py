@@ -27,8 +27,8 @@ from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_operands import operand_words, operands_ahead
 from eatss.program import Original
-from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
+from eatss.recipe.recipe import recipe_of
 from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
@@ -93,7 +93,7 @@ def launches(
 ) -> list[CudaLaunch]:
     own, candidate = CudaModel.of(facts, card), candidate_of(facts, structure, kernel)
     return [
-        launch_of(facts, structure, cut, candidate, own.card, own.constants, own.code)
+        launch_of(facts, cut, candidate, own.card, own.constants, own.code)
         for cut in structure.launches
     ]
 
@@ -181,7 +181,7 @@ def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
     (statement,) = (one for one in of.statements if of.serial(one))
 
     def words_and_cycles() -> tuple[float, float]:
-        found = CudaModel.of(facts, card).columns(structure, candidate_of(facts, structure, own))
+        found = CudaModel.of(facts, card).columns(candidate_of(facts, structure, own))
         return operand_words(of, statement, of.ones)[0], found.launches[0][0].chain_cycles[0]
 
     words, cycles = words_and_cycles()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import eatss
+from eatss.analysis.layout import Candidates
 from eatss.analysis.structure import Tf32
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_lattice import MOST_PRODUCT_WORDS, CudaLattice, lattices
-from eatss.model.shared_sum_lattice import sharing_lattices
+from eatss.model.cuda_candidates import MOST_PRODUCT_WORDS, candidates_of, sharing_candidates
 from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.resources import data_directory
@@ -27,7 +27,7 @@ WARP = 32
 
 def offered(
     gpu: str, dtype: str = "double"
-) -> tuple[list[CudaLattice], list[CudaPrediction], GpuProfile]:
+) -> tuple[list[Candidates], list[CudaPrediction], GpuProfile]:
     """Return gemm's layouts without and with tensor cores, and what is predicted of them."""
     card = load_profile(gpu)
     reading = Reading(defines=(f"NI={NI}", f"NJ={NJ}", f"NK={NK}", f"DATA_TYPE={dtype}"))
@@ -36,10 +36,10 @@ def offered(
     model = CudaModel.of(facts, card)
     own = [
         one
-        for one in lattices(facts, structures_for(program, card)[facts.name], card)
+        for one in candidates_of(facts, structures_for(program, card)[facts.name], card)
         if not one.structure.spreads and one.structure.shared_loop is None
     ]
-    return own, [model.columns(one.structure, one.candidates()) for one in own], card
+    return own, [model.columns(one) for one in own], card
 
 
 @pytest.mark.parametrize("gpu", ["h200", "a100-40gb"])
@@ -56,7 +56,7 @@ def test_every_multiply_add_is_counted_once_on_tensor_cores(gpu: str) -> None:
     assert np.all(without.fp64 * WARP >= NI * NJ * NK)
 
 
-def in_tf32(tf32: Tf32) -> tuple[CudaLattice, CudaPrediction]:
+def in_tf32(tf32: Tf32) -> tuple[Candidates, CudaPrediction]:
     """Return gemm's layouts of floats on tensor cores, and what is predicted of them."""
     card = load_profile("h200")
     reading = Reading(defines=(f"NI={NI}", f"NJ={NJ}", f"NK={NK}", "DATA_TYPE=float"))
@@ -64,12 +64,12 @@ def in_tf32(tf32: Tf32) -> tuple[CudaLattice, CudaPrediction]:
     (facts,) = program.facts
     own = [
         one
-        for one in lattices(facts, structures_for(program, card, tf32=tf32)[facts.name], card)
+        for one in candidates_of(facts, structures_for(program, card, tf32=tf32)[facts.name], card)
         if one.structure.instruction is not None and one.structure.shared_loop is None
     ]
-    (lattice,) = own
-    found = CudaModel.of(facts, card).columns(lattice.structure, lattice.candidates())
-    return lattice, found
+    (layouts,) = own
+    found = CudaModel.of(facts, card).columns(layouts)
+    return layouts, found
 
 
 def test_floats_on_tensor_cores_are_counted_once_and_split_ones_three_times() -> None:
@@ -79,12 +79,12 @@ def test_floats_on_tensor_cores_are_counted_once_and_split_ones_three_times() ->
         assert np.all(demand.tensor32 * WARP == times * NI * NJ * NK)
         assert not demand.tensor64.any()
         assert np.all(demand.fp32 * WARP < NI * NJ * NK / 4)
-    lattice, together = rounded
+    layouts, together = rounded
     peak = load_profile("h200").peak_tf32_tensor_gflops
     assert peak is not None
     assert np.all(together.total.time_s >= 2 * NI * NJ * NK / (peak * 1e9))
     # of a thread's registers, sums of floats take half as many as those of doubles
-    points = np.prod([lattice.tiles[n] // lattice.threads[n] for n in ("i", "j")], axis=0)
+    points = np.prod([layouts.tiles[n] // layouts.threads[n] for n in ("i", "j")], axis=0)
     assert points.max() == max(MOST_PRODUCT_WORDS.values())
     same = [one.total.energy_j for _, one in (rounded, split)]
     runs = np.isfinite(same[0]) & np.isfinite(same[1])
@@ -100,7 +100,7 @@ def test_tensor_cores_are_never_faster_than_their_peak() -> None:
 
 def test_boxes_ahead_cost_shared_memory_and_save_waiting() -> None:
     (_, products), (_, together), _ = offered("h200")
-    rows = {key: np.flatnonzero(products.stages == key) for key in (1, 2, 3)}
+    rows = {key: np.flatnonzero(products.boxes == key) for key in (1, 2, 3)}
     for fewer, more in ((1, 2), (2, 3)):
         assert np.all(
             together.shared_bytes[rows[more]] * fewer == together.shared_bytes[rows[fewer]] * more
@@ -123,7 +123,7 @@ def test_copies_spread_over_a_turn_are_waited_for_where_it_is_short() -> None:
         sizes = {"i": rows, "j": columns, "k": steps}
         own = np.logical_and.reduce([products.tiles[name] == one for name, one in sizes.items()])
         own &= (products.threads["i"] == 16) & (products.threads["j"] == 16)
-        (at,) = np.flatnonzero(own & (products.stages == stages))
+        (at,) = np.flatnonzero(own & (products.boxes == stages))
         return float(demand.edge_cycles[at])
 
     turns = NK / 16
@@ -157,10 +157,7 @@ def test_energy_of_products_is_that_of_the_card() -> None:
         model.card, prices=replace(model.card.prices, tensor64_j=0.0), power_limit_w=float("inf")
     )
     dear = replace(model.card, power_limit_w=float("inf"))
-    spent = [
-        replace(model, card=one).columns(products.structure, products.candidates()).total.energy_j
-        for one in (dear, free)
-    ]
+    spent = [replace(model, card=one).columns(products).total.energy_j for one in (dear, free)]
     runs = np.isfinite(spent[0])
     each_j = model.card.prices.tensor64_j / WARP
     assert runs.sum() > len(runs) / 2
@@ -175,23 +172,23 @@ def test_what_blocks_share_is_counted_once_but_for_their_last_turns() -> None:
     (facts,) = program.facts
     own = [one for one in structures_for(program, card)[facts.name] if one.shared_loop == "j"]
     assert [one.instruction is None for one in own] == [True, False]
-    for lattice in sharing_lattices(facts, own, card):
-        found = CudaModel.of(facts, card).columns(lattice.structure, lattice.candidates())
+    for layouts in sharing_candidates(facts, own, card):
+        found = CudaModel.of(facts, card).columns(layouts)
         ((demand, _),) = found.launches
-        tiles = np.ceil(512 / lattice.tiles["i"]) * np.ceil(64 / lattice.tiles["r"])
-        assert np.all(demand.blocks == tiles * lattice.chunks)
-        turns = np.ceil(500 / lattice.tiles["j"])
-        most = np.minimum(500, np.ceil(turns / lattice.chunks) * lattice.tiles["j"])
-        points = tiles * lattice.tiles["i"] * lattice.tiles["r"]
-        done = points * 512 * most * lattice.chunks
-        if lattice.structure.instruction is not None:
+        tiles = np.ceil(512 / layouts.tiles["i"]) * np.ceil(64 / layouts.tiles["r"])
+        assert np.all(demand.blocks == tiles * layouts.chunks)
+        turns = np.ceil(500 / layouts.tiles["j"])
+        most = np.minimum(500, np.ceil(turns / layouts.chunks) * layouts.tiles["j"])
+        points = tiles * layouts.tiles["i"] * layouts.tiles["r"]
+        done = points * 512 * most * layouts.chunks
+        if layouts.structure.instruction is not None:
             assert np.allclose(demand.tensor64 * WARP, done, rtol=1e-9)
-        assert np.all(lattice.chunks <= turns)
+        assert np.all(layouts.chunks <= turns)
         assert np.all(tiles < card.sm_count)
         # each element of the tensor comes once, and each block adds all of its sums
         assert np.all(demand.dram_bytes >= 8 * 512 * 500 * 512)
         assert np.all(demand.dram_bytes < 1.1 * 8 * 512 * 500 * 512)
-        assert np.all(demand.l2_bytes >= 2 * 8 * lattice.chunks * 512 * 64)
+        assert np.all(demand.l2_bytes >= 2 * 8 * layouts.chunks * 512 * 64)
 
 
 TRIANGLE = """

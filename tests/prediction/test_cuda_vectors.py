@@ -11,7 +11,7 @@ import eatss
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_lattice import lattices
+from eatss.model.cuda_candidates import candidates_of
 from eatss.prediction.card import card_of
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda_constants import CudaConstants
@@ -44,12 +44,12 @@ def test_the_prediction_knows_the_lanes(tmp_path: Path) -> None:
     card = load_profile("h200")
     plain = next(
         one
-        for one in lattices(facts, structures_for(program, card)[facts.name], card)
+        for one in candidates_of(facts, structures_for(program, card)[facts.name], card)
         if not one.structure.spreads and one.structure.shared_loop is None
     )
     (cut,) = plain.structure.launches
     of = launch_of(
-        facts, plain.structure, cut, plain.candidates(), card_of(card), CodeConstants(),
+        facts, cut, plain, card_of(card), CodeConstants(),
         CudaConstants(),
     )  # fmt: skip
     ((pair, on),) = of.interleaved.items()
@@ -57,7 +57,7 @@ def test_the_prediction_knows_the_lanes(tmp_path: Path) -> None:
     rows = of.neighbours("i") & of.neighbours("j")
     assert not np.any(on & ~rows)
     draw = np.random.default_rng(3).choice
-    fine = CudaModel.of(facts, card).columns(plain.structure, plain.candidates()).fits
+    fine = CudaModel.of(facts, card).columns(plain).fits
     kinds = (on, rows & ~on, ~rows)
     for at in (at for kind in kinds for at in draw(np.flatnonzero(kind & fine), 2, replace=False)):
         placed = [facts.references[group[0]].array for group in cut.stageable]

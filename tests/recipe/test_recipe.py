@@ -13,16 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import SplitK, WarpUse
+from eatss.analysis.layout import SplitK, WarpUse
 from eatss.diagnostics import InputError
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
 from eatss.program import load_program, save_program
 from eatss.recipe.options import CodegenOptions, CodeRequest, NamedThreads
-from eatss.recipe.recipe import KernelRecipe, PlacedReference, Recipe
-from eatss.recipe.recipe_json import (
+from eatss.recipe.recipe import (
     PLAN,
+    KernelRecipe,
+    PlacedReference,
+    Recipe,
     read_recipe,
     recipe_from_dict,
     recipe_text,

@@ -15,22 +15,19 @@ from eatss.diagnostics import NoSolutionError
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_lattice import PLAIN_TILE, CudaLattice
+from eatss.model.cuda_candidates import LEAST_IDLE, PLAIN_TILE
 from eatss.model.options import ModelOptions, SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
-from eatss.model.shared_sum_lattice import LEAST_IDLE
 from eatss.session.session import Session
 from eatss.space.bound import bind
 from eatss.space.card_constants import card_constants
-from eatss.space.document import space_from_text, space_text
-from eatss.tile_space.cuda import CudaVariables
-from eatss.tile_space.derived import (
+from eatss.space.derived import (
     PPCG_TILES,
-    cuda_variables,
     derived_space,
-    kernel_point,
+    kernel_spaces,
     point_of,
 )
+from eatss.space.document import space_from_text, space_text
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
@@ -62,11 +59,11 @@ def test_the_selection_is_a_point(name: str) -> None:
         (own, ranked_cuda(own, structures[own.name], profile, ModelOptions(target="cuda"), 30))
         for own in facts
     ]
-    variables = cuda_variables(facts, structures, profile)
+    spaces = kernel_spaces(facts, structures, profile)
     point = point_of(selection, facts, structures, profile)
     for own, kernels in ranked:
         for kernel in kernels:
-            changed = point | kernel_point(variables[own.name], kernel)
+            changed = point | spaces[own.name].point(kernel)
             assert bound.allows(changed) is None, changed
 
 
@@ -87,53 +84,20 @@ def test_every_structure_is_in_the_space(name: str) -> None:
     assert profile.sm_count == 132
 
 
-def cut_point(variables: CudaVariables, lattice: CudaLattice, row: int) -> dict[str, int | str]:
-    """Return what of a point is neither a size nor a place."""
-    point: dict[str, int | str] = {}
-    if variables.products:
-        instruction = lattice.structure.instruction
-        point[variables.name("warps")] = "none" if instruction is None else instruction.name
-    if variables.stages != (1,):
-        point[variables.name("stages")] = int(lattice.stages[row])
-    if len(variables.hosts) > 1:
-        point[variables.name("host")] = lattice.structure.host_loop or "none"
-    if variables.sharing:
-        shares = lattice.structure.shared_loop is not None
-        point[variables.name("share")] = int(lattice.chunks[row]) if shares else 1
-    if variables.streaming:
-        point[variables.name("stream")] = int(lattice.streams[row])
-    if variables.spreads and lattice.structure.shared_loop is not None:
-        point |= {variables.name(kind): 1 for kind in ("lanes", "steps", "chunks")}
-    elif variables.spreads:
-        point[variables.name("lanes")] = int(lattice.lanes[row])
-        point[variables.name("steps")] = int(lattice.sum_tile[row])
-        point[variables.name("chunks")] = int(lattice.chunks[row])
-    return point
-
-
 def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, ...]]) -> None:
-    """Draw layouts of each lattice that fit the card: all are points."""
+    """Draw layouts of each layouts that fit the card: all are points."""
     profile = load_profile("h200")
-    (variables,) = cuda_variables([facts], structures, profile).values()
-    if not variables.lattices:
+    (space,) = kernel_spaces([facts], structures, profile).values()
+    if not space.every:
         return
     bound = bind(derived_space([facts], structures, profile, "cuda"), card_constants(profile))
     held = "sums in registers"
     shared = "shared memory of what is staged"
-    for lattice in (*variables.lattices, *variables.streaming, *variables.sharing):
+    for layouts in space.every:
         allowed = 0
-        for row in Random(1).choices(range(len(lattice)), k=60):
-            point: dict[str, int | str] = {}
-            for loop in variables.mapped:
-                threads = int(lattice.threads[loop][row])
-                point[variables.name("threads", loop)] = threads
-                point[variables.name("points", loop)] = int(lattice.tiles[loop][row]) // threads
-            for loop in variables.serial:
-                size = int(lattice.tiles[loop][row]) if loop in lattice.tiles else 1
-                point[variables.name("tile", loop)] = size
-            for group, own in variables.staged.items():
-                point[own] = int(lattice.staged[group][row]) if group in lattice.staged else 0
-            point |= cut_point(variables, lattice, row)
+        for row in Random(1).choices(range(len(layouts)), k=60):
+            own = layouts.at(row)
+            point = space.values(own, own.staged)
             reason = bound.allows(point)
             assert reason is None or held in reason or shared in reason, (reason, point)
             allowed += reason is None
@@ -169,19 +133,19 @@ def test_blocks_take_equal_shares_of_what_is_staged_and_would_leave_the_card_idl
     assert reason is not None
     assert "stream" in reason
     (kernel,) = selection.kernels
-    (variables,) = cuda_variables(facts, structures, profile).values()
-    assert kernel_point(variables, kernel) == point
-    assert kernel_point(variables, replace(kernel, shared_sum=None)) == point | {"stream": 0}
-    nothing = dict.fromkeys(variables.staged.values(), 0) | {"stages": 1, "tile_k": PLAIN_TILE}
+    (space_of,) = kernel_spaces(facts, structures, profile).values()
+    assert space_of.point(kernel) == point
+    assert space_of.point(replace(kernel, shared_sum=None)) == point | {"stream": 0}
+    nothing = dict.fromkeys(space_of.staged.values(), 0) | {"stages": 1, "tile_k": PLAIN_TILE}
     assert "boxes" in (bound.allows(point | nothing) or "")
     points = [one for one in bound.sample(40, 0) if one["stream"]]
     assert points
     for one in points:
         tiles = 1
-        for loop in variables.mapped:
+        for loop in space_of.mapped:
             tiles *= -(-1111 // (int(one[f"threads_{loop}"]) * int(one[f"points_{loop}"])))
         assert 1 - tiles / 132 / -(-tiles // 132) > LEAST_IDLE
-        assert any(one[name] for name in variables.staged.values())
+        assert any(one[name] for name in space_of.staged.values())
 
 
 def test_ppcg_s_space_of_2mm_has_the_3375_variants_of_the_paper() -> None:

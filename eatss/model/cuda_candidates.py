@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations
+from itertools import product as iterproduct
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, Group, SharedSum, SplitK, WarpUse
 from eatss.analysis.mapping import (
     AXES,
     MAX_THREADS_Z,
@@ -26,10 +29,11 @@ from eatss.analysis.structure import (
     Structure,
     WarpInstruction,
 )
+from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.gpu.profile import GpuProfile
 from eatss.polyhedral.isl_limits import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
-from eatss.prediction.cuda_shape import CudaCandidates, trips_of
+from eatss.prediction.cuda_shape import trips_of
 from eatss.prediction.demand import Column
 
 POINTS = (1, 2, 4, 8, 12, 16)
@@ -105,6 +109,19 @@ NARROW_STAGES = (1, 2)
 PLAIN_STAGES = (1, 2)
 """The same where threads compute alone, on cards whose copies need no registers."""
 
+BLOCKS_PER_SM = (1, 2, 4, 8)
+"""Blocks for each SM that share a sum, so that all of them run at a time and as long."""
+
+STREAMS_PER_SM = (1,)
+"""Blocks for each SM that take equal shares of all steps."""
+
+LEAST_IDLE = 0.05
+"""Share of the card that is idle where blocks have tiles of their own, from which on they may take
+equal shares of steps instead."""
+
+POINTS_OF_AN_SM = 4096
+"""Points that keep an SM busy by themselves: 128 threads that have 32 each."""
+
 MOST_BLOCKS_PER_SM = 32
 """Blocks for each SM beyond which a sum is not spread further."""
 
@@ -151,88 +168,139 @@ _OFFERS = (
 _MANY = 1 << 13
 
 Integers = npt.NDArray[np.int64]
-Group = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CudaLattice:
-    """The layouts of one kernel under one structure, a row each.
-
-    ``tiles`` by loop of the band, ``threads`` by mapped loop, ``staged`` by group of references.
-    ``stages`` are the boxes of shared memory in use at once, ``streams`` blocks that take equal
-    shares of all steps, 0 for none. ``fewer`` says that there were too many to offer all.
-    """
-
-    structure: Structure
-    tiles: Mapping[str, Integers]
-    threads: Mapping[str, Integers]
-    staged: Mapping[Group, Integers]
-    lanes: Integers
-    sum_tile: Integers
-    chunks: Integers
-    stages: Integers
-    streams: Integers
-    fewer: bool = False
-
-    def __len__(self) -> int:
-        """Return the number of layouts."""
-        return len(self.lanes)
-
-    def rows(self, keep: npt.NDArray[np.bool_] | Integers) -> CudaLattice:
-        """Return some of the layouts."""
-        return CudaLattice(
-            structure=self.structure,
-            tiles={name: column[keep] for name, column in self.tiles.items()},
-            threads={name: column[keep] for name, column in self.threads.items()},
-            staged={group: column[keep] for group, column in self.staged.items()},
-            lanes=self.lanes[keep],
-            sum_tile=self.sum_tile[keep],
-            chunks=self.chunks[keep],
-            stages=self.stages[keep],
-            streams=self.streams[keep],
-            fewer=self.fewer,
-        )
-
-    def candidates(self) -> CudaCandidates:
-        """Return the layouts as the prediction takes them."""
-        return CudaCandidates(
-            tiles={name: _floats(column) for name, column in self.tiles.items()},
-            threads={name: _floats(column) for name, column in self.threads.items()},
-            staged={group: _floats(column) for group, column in self.staged.items()},
-            lanes=_floats(self.lanes),
-            sum_tile=_floats(self.sum_tile),
-            chunks=_floats(self.chunks),
-            stages=_floats(self.stages),
-            streams=_floats(self.streams),
-        )
-
-
-def _floats(column: Integers) -> Column:
-    return column.astype(np.float64)
-
-
-def lattices(
+def every_candidate(
     facts: KernelFacts,
     structures: Sequence[Structure],
     profile: GpuProfile,
     most: int = MOST_LAYOUTS,
-) -> list[CudaLattice]:
-    """Return the layouts of a kernel, structure by structure, about ``most`` of each."""
+) -> list[Candidates]:
+    """Return all layouts of a kernel, structure by structure, about ``most`` of each."""
+    alone = [one for one in structures if one.shared_loop is None]
+    sharing = [one for one in structures if one.shared_loop is not None]
+    own = candidates_of(facts, alone, profile, most)
+    return [
+        *own,
+        *streaming_candidates(facts, own, profile),
+        *sharing_candidates(facts, sharing, profile, most),
+    ]
+
+
+def candidates_of(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    most: int = MOST_LAYOUTS,
+) -> list[Candidates]:
+    """Return the layouts whose blocks have tiles of their own, about ``most`` of a structure."""
     found = []
     for structure in structures:
         if structure.spreads:
             if _has_room(facts, profile):
-                found.append(_spread_lattice(facts, structure, profile))
+                found.append(_spread(facts, structure, profile))
         elif structure.instruction is not None:
-            found.append(_product_lattice(facts, structure, structure.instruction))
+            found.append(_products(facts, structure, structure.instruction))
         elif facts.loops:
             every = set(range(len(facts.references)))
             ahead = profile.compute_capability >= COPIES_AHEAD and _may_run_ahead(facts, every)
-            stages = PLAIN_STAGES if ahead else (1,)
-            found.append(_plain_lattice(facts, structure, stages, most))
+            found.append(_plain(facts, structure, PLAIN_STAGES if ahead else (1,), most))
         else:
-            found.append(_one_thread(structure))
-    return [lattice for lattice in found if len(lattice)]
+            found.append(_made(facts, structure, 1, {}, {}))
+    return [own for own in found if len(own)]
+
+
+def streaming_candidates(
+    facts: KernelFacts, alone: Sequence[Candidates], profile: GpuProfile
+) -> list[Candidates]:
+    """Return the layouts whose blocks take equal shares of the steps of all tiles.
+
+    There are some where as many blocks as the card runs at a time would leave much of it idle in
+    the last round of tiles, and only with boxes in shared memory, another one for each step. Boxes
+    that are filled once for a tile are left out, where the sum does not need them.
+
+    Args:
+        facts: the kernel.
+        alone: its layouts whose blocks have tiles of their own.
+        profile: the card.
+    """
+    found = []
+    for own in alone:
+        loop = own.structure.stream_loop
+        if loop is None or own.structure.spreads or own.structure.host_loop is not None:
+            continue
+        staged = {
+            group: on if any(loop in one.loops for one, _ in _accesses(facts, group)) else 0 * on
+            for group, on in own.staged.items()
+        }
+        once, boxes = np.zeros(len(own)), np.zeros(len(own))
+        for group, on in staged.items():
+            boxes += on
+            once += 0 if loop in _moving(facts, group) else on
+        for each in STREAMS_PER_SM:
+            count = each * profile.sm_count
+            rounds = _tiles(facts, own) / count
+            wanted = (boxes > 0) & (once == 0) & (1.0 - rounds / np.ceil(rounds) > LEAST_IDLE)
+            kept = replace(own, staged=staged).map(_rows(np.flatnonzero(wanted)))
+            blocks = np.full(len(kept), count, dtype=np.int64)
+            total = SharedSum(loop=loop, blocks=blocks, streamed=True)
+            found.append(replace(kept, shared_sum=total))
+    return [own for own in found if len(own)]
+
+
+def sharing_candidates(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    most: int = MOST_LAYOUTS,
+) -> list[Candidates]:
+    """Return the layouts of a kernel whose blocks share a sum, structure by structure.
+
+    There are some only where the parallel loops do not have ``POINTS_OF_AN_SM`` for each SM, and
+    then those with fewer tiles than SMs: with more, blocks that share nothing keep the card busy.
+
+    Of several loops it is the outermost: all that is inside stays together.
+
+    Args:
+        facts: the kernel.
+        structures: how it can be cut, all of them with a loop that blocks share, outermost first.
+        profile: the card.
+        most: about so many of each structure.
+    """
+    if _points(facts) >= POINTS_OF_AN_SM * profile.sm_count:
+        return []
+    found, trips = [], trips_of(facts)
+    outermost = [one for one in structures if one.shared_loop == structures[0].shared_loop]
+    for own in candidates_of(facts, outermost, profile, most):
+        loop, tiles = own.structure.shared_loop, _tiles(facts, own)
+        assert loop is not None
+        turns = np.ceil(trips[loop] / own.tiles[loop])
+        rows, blocks = [], []
+        for each in BLOCKS_PER_SM:
+            chunks = np.minimum(np.floor(each * profile.sm_count / tiles), turns)
+            kept = np.flatnonzero((tiles < profile.sm_count) & (chunks > 1))
+            rows.append(kept)
+            blocks.append(chunks[kept].astype(np.int64))
+        total = SharedSum(loop=loop, blocks=np.concatenate(blocks))
+        found.append(replace(own.map(_rows(np.concatenate(rows))), shared_sum=total))
+    return [own for own in found if len(own)]
+
+
+def _rows(keep: Integers) -> Callable[[Integers], Integers]:
+    return lambda column: column[keep]
+
+
+def _points(facts: KernelFacts) -> float:
+    """Return the points of the parallel loops."""
+    trips = trips_of(facts)
+    return prod(trips[loop.name] for loop in mapped_loops(facts))
+
+
+def _tiles(facts: KernelFacts, own: Candidates) -> Column:
+    """Return the number of tiles of each layout."""
+    trips, sizes = trips_of(facts), own.tiles
+    along = (np.ceil(trips[one.name] / sizes[one.name]) for one in mapped_loops(facts))
+    return np.asarray(prod(along, start=np.ones(len(own))))
 
 
 def layouts_of_each(kernels: int) -> int:
@@ -242,209 +310,149 @@ def layouts_of_each(kernels: int) -> int:
 
 def _has_room(facts: KernelFacts, profile: GpuProfile) -> bool:
     """Tell whether the parallel loops leave threads for spread sums."""
-    trips = trips_of(facts)
-    points = prod(trips[loop.name] for loop in mapped_loops(facts))
-    return points < SPREAD_BELOW * profile.sm_count * profile.max_threads_per_sm
+    most = SPREAD_BELOW * profile.sm_count * profile.max_threads_per_sm
+    return _points(facts) < most
 
 
-def _one_thread(structure: Structure) -> CudaLattice:
-    """Return the only layout of what runs in one thread."""
-    one = np.ones(1, dtype=np.int64)
-    return CudaLattice(
+def _made(
+    facts: KernelFacts,
+    structure: Structure,
+    count: int,
+    tiles: Mapping[str, Integers],
+    threads: Mapping[str, Integers],
+    **chosen: Any,
+) -> Candidates:
+    """Return ``count`` layouts; what has no column is 1."""
+    ones = np.ones(count, dtype=np.int64)
+    return Candidates(
         structure=structure,
-        tiles={},
-        threads={},
-        staged={},
-        lanes=one,
-        sum_tile=one,
-        chunks=one,
-        stages=one,
-        streams=0 * one,
+        tile_sizes=tuple((one.name, tiles.get(one.name, ones)) for one in facts.loops),
+        block=tuple((one.name, threads.get(one.name, ones)) for one in mapped_loops(facts)),
+        host_loop=structure.host_loop,
+        **{"stages": ones, "resident": ones, **chosen},
     )
 
 
-def _plain_lattice(
-    facts: KernelFacts, structure: Structure, ahead: Sequence[int], most: int
-) -> CudaLattice:
-    """Return as many layouts as can be compared, at best all."""
+def _plain(facts: KernelFacts, structure: Structure, ahead: Sequence[int], most: int) -> Candidates:
+    """Return as many layouts without spread sums as can be compared, at best all.
+
+    Threads and points of mapped loops, with everything else for each of them.
+    """
+    mapped = mapped_loops(facts)
+    names = [loop.name for loop in mapped]
+    serial = [loop for loop in facts.loops if loop.name not in names]
+    held = any(launch.held for launch in structure.launches)
+    groups, outer = _groups(facts, structure), reordering_loops(facts)
+    read_often = [_in_loops(facts, group, names) for group in groups]
+    of_sums = dict.fromkeys(outer, (1,) if structure.in_order else (PLAIN_TILE,))
     for offer in _OFFERS:
-        made = _Plain.of(facts, structure, ahead, offer)
-        if len(made.threads) * len(made.inner) <= most:
-            break
-    return replace(made.lattice(structure), fewer=offer is not _OFFERS[0])
-
-
-@dataclass(frozen=True, slots=True)
-class _Plain:
-    """Layouts without spread sums: threads and points of mapped loops, with all else for each."""
-
-    names: tuple[str, ...]
-    serial: tuple[str, ...]
-    groups: tuple[Group, ...]
-    threads: Integers
-    points: Integers
-    inner: Sequence[tuple[tuple[int, ...], tuple[int, ...], int]]
-
-    @classmethod
-    def of(
-        cls, facts: KernelFacts, structure: Structure, ahead: Sequence[int], offer: _Offer
-    ) -> _Plain:
-        mapped = mapped_loops(facts)
-        names = [loop.name for loop in mapped]
         wide = len(mapped) > len(AXES)
         threads, points = _wide_pairs(facts, mapped, offer.free) if wide else _pairs(mapped)
-        held = any(launch.held for launch in structure.launches)
         if not held:
             few = points.prod(axis=1) <= STREAM_POINTS
             threads, points = threads[few], points[few]
-        groups = _groups(facts, structure)
-        stagings = _stagings(
-            [_in_loops(facts, group, names) for group in groups], single=offer.single
-        )
-        serial = [loop for loop in facts.loops if loop.name not in names]
-        outer = reordering_loops(facts)
         staged_tiles = _staged_tiles(serial, outer, offer.serial, in_order=structure.in_order)
-        plain = dict.fromkeys(outer, (1,) if structure.in_order else (PLAIN_TILE,))
-        plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), plain)
+        plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), of_sums)
         inner = [
-            (staging, tiles, stages)
-            for staging in stagings
+            (*staging, *tiles, stages)
+            for staging in _stagings(read_often, single=offer.single)
             for tiles in (staged_tiles if any(staging) else plain_tiles)
             for stages in (ahead if any(staging) and serial and held else (1,))
         ]
-        return cls(
-            tuple(names), tuple(loop.name for loop in serial), groups, threads, points, inner
-        )
-
-    def lattice(self, structure: Structure) -> CudaLattice:
-        count, many = len(self.threads), len(self.inner)
-        rows = np.repeat(np.arange(count), many)
-        flags = np.array([staging for staging, _, _ in self.inner], dtype=np.int64)
-        tiles = np.array([own for _, own, _ in self.inner], dtype=np.int64)
-        flags, tiles = flags.reshape(many, -1), tiles.reshape(many, -1)
-        whole, threads = self.threads * self.points, self.threads
-        ones = np.ones(count * many, dtype=np.int64)
-        stages = np.array([own for _, _, own in self.inner], dtype=np.int64)
-        return CudaLattice(
-            structure=structure,
-            tiles={
-                **{name: whole[rows, at] for at, name in enumerate(self.names)},
-                **{name: np.tile(tiles[:, at], count) for at, name in enumerate(self.serial)},
-            },
-            threads={name: threads[rows, at] for at, name in enumerate(self.names)},
-            staged={group: np.tile(flags[:, at], count) for at, group in enumerate(self.groups)},
-            lanes=ones,
-            sum_tile=ones,
-            chunks=ones,
-            stages=np.tile(stages, count),
-            streams=0 * ones,
-        )
-
-
-def _spread_lattice(facts: KernelFacts, structure: Structure, profile: GpuProfile) -> CudaLattice:
-    mapped = mapped_loops(facts)
-    names = [loop.name for loop in mapped]
-    sums = [launch.sum_loop for launch in structure.launches if launch.sum_loop is not None]
-    trips = trips_of(facts)
-    longest = max(trips[name] for name in sums)
-    threads, points = _spread_pairs(mapped)
-    host = structure.host_loop
-    serial = [loop.name for loop in facts.loops if loop.name not in names and loop.name != host]
-    most_blocks = MOST_BLOCKS_PER_SM * profile.sm_count
-    rows: list[tuple[int, ...]] = []
-    for own, each in zip(threads.tolist(), points.tolist(), strict=True):
-        tiles = [t * p for t, p in zip(own, each, strict=True)]
-        blocks = prod(-(-int(trips[name]) // tile) for name, tile in zip(names, tiles, strict=True))
-        for lanes, sum_tiles in LANES.items():
-            total = prod(own) * lanes
-            if not profile.threads_per_warp <= total <= THREADS[-1]:
-                continue
-            for sum_tile in sum_tiles:
-                rows += [
-                    (*own, *tiles, lanes, sum_tile, chunks)
-                    for chunks in (CHUNKS if names else (*CHUNKS, *MANY_CHUNKS))
-                    if lanes * chunks > 1
-                    and (chunks == 1 or chunks * blocks <= most_blocks)
-                    and chunks * sum_tile < 2 * longest
-                ]
-    table = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * len(names) + 3)
-    depth = len(names)
-    plain = np.full(len(rows), PLAIN_TILE, dtype=np.int64)
-    return CudaLattice(
-        structure=structure,
-        tiles={
-            **{name: table[:, depth + at] for at, name in enumerate(names)},
-            **dict.fromkeys(serial, plain),
-        },
-        threads={name: table[:, at] for at, name in enumerate(names)},
-        staged={},
-        lanes=table[:, -3],
-        sum_tile=table[:, -2],
-        chunks=table[:, -1],
-        stages=np.ones(len(rows), dtype=np.int64),
-        streams=np.zeros(len(rows), dtype=np.int64),
+        if len(threads) * len(inner) <= most:
+            break
+    table = np.tile(np.array(inner, dtype=np.int64).T, len(threads))
+    threads, points = threads.repeat(len(inner), axis=0), points.repeat(len(inner), axis=0)
+    flags, sizes = table[: len(groups)], table[len(groups) : -1]
+    tiles = dict(zip(names, (threads * points).T, strict=True))
+    tiles |= dict(zip([loop.name for loop in serial], sizes, strict=True))
+    return _made(
+        facts,
+        structure,
+        len(threads),
+        tiles,
+        dict(zip(names, threads.T, strict=True)),
+        staged=dict(zip(groups, flags, strict=True)),
+        stages=table[-1],
+        fewer=offer is not _OFFERS[0],
     )
 
 
-def _product_lattice(
-    facts: KernelFacts, structure: Structure, instruction: WarpInstruction
-) -> CudaLattice:
+def _spread(facts: KernelFacts, structure: Structure, profile: GpuProfile) -> Candidates:
+    """Return the layouts whose sums are spread over lanes or chunks."""
+    mapped = mapped_loops(facts)
+    names = [loop.name for loop in mapped]
+    trips = trips_of(facts)
+    longest = max(trips[one.sum_loop] for one in structure.launches if one.sum_loop is not None)
+    most_blocks = MOST_BLOCKS_PER_SM * profile.sm_count
+    rows: list[tuple[int, ...]] = []
+    for own, each in zip(*map(np.ndarray.tolist, _spread_pairs(mapped)), strict=True):
+        tiles = [t * p for t, p in zip(own, each, strict=True)]
+        blocks = prod(-(-int(trips[name]) // tile) for name, tile in zip(names, tiles, strict=True))
+        for lanes, sum_tiles in LANES.items():
+            if not profile.threads_per_warp <= prod(own) * lanes <= THREADS[-1]:
+                continue
+            rows += [
+                (*own, *tiles, lanes, sum_tile, chunks)
+                for sum_tile in sum_tiles
+                for chunks in (CHUNKS if names else (*CHUNKS, *MANY_CHUNKS))
+                if lanes * chunks > 1
+                and (chunks == 1 or chunks * blocks <= most_blocks)
+                and chunks * sum_tile < 2 * longest
+            ]
+    depth = len(names)
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * depth + 3).T
+    plain = np.full(len(rows), PLAIN_TILE, dtype=np.int64)
+    tiles_of = {loop.name: plain for loop in facts.loops if loop.name != structure.host_loop}
+    tiles_of |= dict(zip(names, table[depth:-3], strict=True))
+    threads = dict(zip(names, table[:depth], strict=True))
+    lanes, sum_tile, chunks = table[-3:]
+    spread = SplitK(lanes=lanes, tile=sum_tile, chunks=chunks)
+    return _made(facts, structure, len(rows), tiles_of, threads, spread=spread)
+
+
+def _products(facts: KernelFacts, structure: Structure, instruction: WarpInstruction) -> Candidates:
     """Return the layouts whose warps compute products together: both factors are staged."""
     product = structure.products[0]
-    mapped = [loop.name for loop in mapped_loops(facts)]
     trips = {loop.name: loop.trip_count for loop in facts.loops}
     used = {at for one in structure.products for at in one.references}
     groups = [group for group in _groups(facts, structure) if used & set(group)]
     covered = {at for group in groups for at in group}
-    stageable = {at for launch in structure.launches for own in launch.stageable for at in own}
-    ahead = _may_run_ahead(facts, covered)
-    rows: list[tuple[int, ...]] = []
-    if used & stageable <= covered and _reaches(trips[product.sum_loop], instruction.steps):
-        for along_rows in _along(instruction.rows, instruction.lanes[0], trips[product.rows]):
-            for along_columns in _along(
-                instruction.columns, instruction.lanes[1], trips[product.columns]
-            ):
-                threads = along_rows[1] * along_columns[1]
-                points = along_rows[2] * along_columns[2]
-                if threads not in PRODUCT_THREADS or not (
-                    points >= LEAST_PRODUCT_POINTS
-                    and points * instruction.words <= MOST_PRODUCT_WORDS[threads]
-                ):
-                    continue
-                rows += [
-                    (*along_rows[:2], *along_columns[:2], steps, stages)
-                    for steps in _product_steps(instruction)
-                    if _reaches(trips[product.sum_loop], steps)
-                    for stages in (STAGES if ahead else NARROW_STAGES)
-                ]
-    table = np.array(rows, dtype=np.int64).reshape(len(rows), 6)
-    ones = np.ones(len(rows), dtype=np.int64)
-    own = {product.rows: (0, 1), product.columns: (2, 3)}
-    tiles = {name: table[:, own[name][0]] if name in own else ones for name in mapped}
-    for loop in facts.loops:
-        if loop.name not in mapped:
-            tiles[loop.name] = table[:, 4] if loop.name == product.sum_loop else ones
-    return CudaLattice(
-        structure=structure,
-        tiles=tiles,
-        threads={name: table[:, own[name][1]] if name in own else ones for name in mapped},
-        staged={
-            group: ones * int(group in groups)
-            for launch in structure.launches
-            for group in launch.stageable
-        },
-        lanes=ones,
-        sum_tile=ones,
-        chunks=ones,
-        stages=table[:, 5],
-        streams=0 * ones,
-    )
-
-
-def _product_steps(instruction: WarpInstruction) -> Iterator[int]:
-    """Yield how many steps of the sum tiles may have: of instructions with more, as much more."""
+    stageable = [own for launch in structure.launches for own in launch.stageable]
+    stages_of = STAGES if _may_run_ahead(facts, covered) else NARROW_STAGES
+    # of instructions with more steps than the least tile has, tiles have as many more
     least = PRODUCT_STEPS[0]
-    return (steps * max(least, instruction.steps) // least for steps in PRODUCT_STEPS)
+    steps_of = [steps * max(least, instruction.steps) // least for steps in PRODUCT_STEPS]
+    rows: list[tuple[int, ...]] = []
+    every = used & {at for own in stageable for at in own} <= covered
+    if every and _reaches(trips[product.sum_loop], instruction.steps):
+        for one, other in iterproduct(
+            _along(instruction.rows, instruction.lanes[0], trips[product.rows]),
+            _along(instruction.columns, instruction.lanes[1], trips[product.columns]),
+        ):
+            threads, points = one[1] * other[1], one[2] * other[2]
+            if threads not in PRODUCT_THREADS or not (
+                points >= LEAST_PRODUCT_POINTS
+                and points * instruction.words <= MOST_PRODUCT_WORDS[threads]
+            ):
+                continue
+            rows += [
+                (*one[:2], *other[:2], steps, stages)
+                for steps in steps_of
+                if _reaches(trips[product.sum_loop], steps)
+                for stages in stages_of
+            ]
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), 6).T
+    ones = np.ones(len(rows), dtype=np.int64)
+    return _made(
+        facts,
+        structure,
+        len(rows),
+        {product.rows: table[0], product.columns: table[2], product.sum_loop: table[4]},
+        {product.rows: table[1], product.columns: table[3]},
+        staged={group: ones * int(group in groups) for group in stageable},
+        warps=WarpUse(instruction=instruction.name, stages=table[5], resident=ones),
+    )
 
 
 def _may_run_ahead(facts: KernelFacts, references: set[int]) -> bool:
@@ -491,27 +499,26 @@ def _groups(facts: KernelFacts, structure: Structure) -> tuple[Group, ...]:
     return tuple(groups)
 
 
+def _accesses(facts: KernelFacts, group: Group) -> Iterator[tuple[StatementFacts, AccessFacts]]:
+    """Yield the accesses of some references, each with its statement."""
+    for statement in facts.work.statements:
+        for access in statement.accesses:
+            if access.reference in group:
+                yield statement, access
+
+
 def _in_loops(facts: KernelFacts, group: Group, mapped: Sequence[str]) -> bool:
     """Tell whether a statement that runs several times at a point reads some references."""
     trips, launches = trips_of(facts), facts.work.launches or 1
     return any(
-        (statement.instances or 0)
-        > launches * prod(trips[name] for name in mapped if name in statement.loops)
-        for statement in facts.work.statements
-        for access in statement.accesses
-        if access.reference in group
+        (one.instances or 0) > launches * prod(trips[name] for name in mapped if name in one.loops)
+        for one, _ in _accesses(facts, group)
     )
 
 
 def _moving(facts: KernelFacts, group: Group) -> set[str]:
     """Return the loops along which references move."""
-    return {
-        name
-        for statement in facts.work.statements
-        for access in statement.accesses
-        if access.reference in group
-        for name, _ in access.strides
-    }
+    return {name for _, access in _accesses(facts, group) for name, _ in access.strides}
 
 
 def _stagings(serial: Sequence[bool], *, single: bool) -> list[tuple[int, ...]]:
@@ -522,7 +529,7 @@ def _stagings(serial: Sequence[bool], *, single: bool) -> list[tuple[int, ...]]:
     """
     count = len(serial)
     if count <= 2 and single:
-        return list(product((0, 1), repeat=count))
+        return list(iterproduct((0, 1), repeat=count))
     alone = [tuple(int(at == one) for at in range(count)) for one in range(count)]
     alone = alone if single else []
     every = tuple(map(int, serial)) if any(serial) else (1,) * count
@@ -564,7 +571,7 @@ def _serial_tiles(
         trips, own = loop.trip_count, (of_loops or {}).get(loop.name, sizes)
         every = sorted({size if trips is None else min(size, max(1, trips)) for size in own})
         choices.append(every if at + several >= len(loops) else every[:1])
-    return list(product(*choices))
+    return list(iterproduct(*choices))
 
 
 def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
@@ -579,12 +586,12 @@ def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
     totals = {min(total, everything) for total in offered}
     threads = [
         choice
-        for choice in product(*([1 << n for n in range(m.bit_length())] for m in most))
+        for choice in iterproduct(*([1 << n for n in range(m.bit_length())] for m in most))
         if prod(choice) in totals and choice[-1] >= min(LEAST_ALONG_X, most[-1])
     ]
     points = [
         p
-        for p in product(POINTS, repeat=len(mapped))
+        for p in iterproduct(POINTS, repeat=len(mapped))
         if prod(p) <= MOST_POINTS and sum(size > 1 for size in p) <= POINT_LOOPS
     ]
     return _kept(threads, points, reaches)
@@ -595,14 +602,16 @@ def _spread_pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
     reaches = [reach(loop.trip_count) for loop in mapped]
     threads = [
         choice
-        for choice in product(*([size for size in SPREAD_THREADS if size <= r] for r in reaches))
+        for choice in iterproduct(
+            *([size for size in SPREAD_THREADS if size <= r] for r in reaches)
+        )
         if prod(choice) <= THREADS[-1]
         and sum(size > 1 for size in choice) <= 2
         and threads_along("z", choice, thread_axes(choice)) <= MAX_THREADS_Z
     ]
     points = [
         p
-        for p in product(SPREAD_POINTS, repeat=len(mapped))
+        for p in iterproduct(SPREAD_POINTS, repeat=len(mapped))
         if prod(p) <= 2 * SPREAD_POINTS[-1] and sum(size > 1 for size in p) <= 2
     ]
     return _kept(threads, points, reaches)
@@ -682,7 +691,7 @@ def _powers(
             choices = [
                 [1 << n for n in range(int(at != first), most[at].bit_length())] for at in moving
             ]
-            for sizes in product(*choices):
+            for sizes in iterproduct(*choices):
                 if prod(sizes) <= product_most:
                     by_place = dict(zip(moving, sizes, strict=True))
                     yield tuple(by_place.get(at, 1) for at in range(len(most)))

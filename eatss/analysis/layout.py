@@ -1,0 +1,204 @@
+"""``Layout``: all that is chosen for the code of one kernel, as numbers or as columns of them.
+
+The model enumerates columns of it, one row of them is selected, a recipe keeps it, the generator
+carries it out, and JSON shows it. Nothing else says what can be chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+
+from eatss.analysis.structure import Structure
+from eatss.codec import BY_NAME
+
+if TYPE_CHECKING:
+    Number: TypeAlias = Any
+    """A whole number, or a column of them: the generator asks for one, the model for thousands."""
+else:
+    Number = int
+
+Sizes = Annotated[tuple[tuple[str, Number], ...], BY_NAME]
+Group: TypeAlias = tuple[int, ...]
+"""References that are staged together, by index."""
+
+_Chosen = TypeVar("_Chosen", bound="Layout")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitK:
+    """How a sum is spread over threads and blocks.
+
+    ``lanes`` threads of a warp add up one sum together, ``tile`` steps of it at a time;
+    ``chunks`` blocks share it.
+    """
+
+    lanes: Number
+    tile: Number
+    chunks: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSum:
+    """How blocks share a sum: so many ``blocks`` take turns at the tiles of a ``loop`` of it.
+
+    Threads, points, places and instructions are as without: each block adds what it has to memory.
+    Where it is ``streamed``, these are all blocks that there are, and they take equal shares of
+    the loop's turns of all tiles, one tile after another: of a tile that several blocks have parts
+    of, the last of them puts it together [``eatss.transform.streamed_steps``].
+    """
+
+    loop: str
+    blocks: Number
+    streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowBlock:
+    """How kernels that follow each other become one, whose blocks take rows through all of them.
+
+    A block has ``rows`` rows, one a thread along ``y``, and ``lanes`` threads along ``x`` for each
+    of them, which take ``tile`` elements of the row at a time. ``kernels`` are the names of all,
+    of which so many outer ``loops`` are over rows.
+    """
+
+    kernels: tuple[str, ...]
+    loops: int
+    rows: Number
+    lanes: Number
+    tile: Number
+
+    @property
+    def threads(self) -> Number:
+        """Threads of a block."""
+        return self.rows * self.lanes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpUse:
+    """How a launch uses an instruction of warps.
+
+    ``stages`` are the boxes of shared memory in use at once: all but one are filled ahead.
+    ``resident`` blocks of an SM are to run at a time, which bounds the registers of a thread.
+    """
+
+    instruction: str
+    stages: Number
+    resident: Number = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """All that is chosen for one kernel but for the places of its references.
+
+    ``tile_sizes`` by loop of the band, outermost first; ``block`` threads by mapped loop, the one
+    along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``shared_sum``
+    how blocks share sums that are not spread, ``host_loop`` a loop of the band that runs on the
+    host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
+    shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
+    are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
+    first of several kernels how they become one.
+    """
+
+    tile_sizes: Sizes
+    block: Sizes
+    spread: SplitK | None = None
+    shared_sum: SharedSum | None = None
+    host_loop: str | None = None
+    warps: WarpUse | None = None
+    stages: Number = 1
+    resident: Number = 1
+    row_block: RowBlock | None = None
+
+    @property
+    def tiles(self) -> dict[str, Number]:
+        """Tile sizes by loop of the band."""
+        return dict(self.tile_sizes)
+
+    @property
+    def threads(self) -> dict[str, Number]:
+        """Threads of a block by mapped loop."""
+        return dict(self.block)
+
+    @property
+    def instruction(self) -> str | None:
+        """The name of the instruction that warps compute products by."""
+        return None if self.warps is None else self.warps.instruction
+
+    @property
+    def cut(self) -> tuple[bool, str | None, str | None, str | None]:
+        """What tells the structure of the kernel: see :attr:`Structure.cut`."""
+        own = self.shared_sum
+        shared = None if own is None or own.streamed else own.loop
+        return self.spread is not None, shared, self.host_loop, self.instruction
+
+    @property
+    def lanes(self) -> Number:
+        """Threads that add up one sum together, 1 where none is spread."""
+        return 1 if self.spread is None else self.spread.lanes
+
+    @property
+    def sum_tile(self) -> Number:
+        """Steps of a spread sum at a time."""
+        return 1 if self.spread is None else self.spread.tile
+
+    @property
+    def chunks(self) -> Number:
+        """Blocks that add to the same element."""
+        if self.shared_sum is not None and not self.shared_sum.streamed:
+            return self.shared_sum.blocks
+        return 1 if self.spread is None else self.spread.chunks
+
+    @property
+    def streams(self) -> Number:
+        """Blocks that take equal shares of all steps, 0 where they do not."""
+        own = self.shared_sum
+        return own.blocks if own is not None and own.streamed else 0
+
+    @property
+    def boxes(self) -> Number:
+        """Boxes of shared memory in use at once, by warps or by threads alone."""
+        return self.stages if self.warps is None else self.warps.stages
+
+    def map(self: _Chosen, change: Callable[[Any], Any]) -> _Chosen:
+        """Return it with ``change`` made of each number: ``layout.map(lambda one: one[rows])``."""
+        return _mapped(self, change)  # type: ignore[no-any-return]
+
+    def chosen(self) -> dict[str, Any]:
+        """Return the fields of a layout by name, for another noun that has one."""
+        return {one.name: getattr(self, one.name) for one in fields(Layout)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates(Layout):
+    """Layouts of one kernel under one structure: each number is a column of them.
+
+    ``staged`` is 1 for each group of references that is staged in shared memory. ``fewer`` says
+    that there were too many to offer all.
+    """
+
+    structure: Structure
+    staged: Mapping[Group, Number] = field(default_factory=dict)
+    fewer: bool = False
+
+    def __len__(self) -> int:
+        """Return the number of layouts."""
+        return len(self.stages)
+
+    def at(self, row: int) -> Candidates:
+        """Return one of the layouts, its numbers whole."""
+        return self.map(lambda column: int(column[row]))
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    if value is None or isinstance(value, str | bool | Structure):
+        return value
+    if isinstance(value, tuple):
+        return tuple(_mapped(one, change) for one in value)
+    if isinstance(value, Mapping):
+        return {key: _mapped(one, change) for key, one in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {one.name: _mapped(getattr(value, one.name), change) for one in fields(value)}
+        return replace(value, **parts)
+    return change(value)
