@@ -17,8 +17,7 @@ from typing import Literal
 
 from eatss.api import found_selection
 from eatss.cache.options import Caching
-from eatss.cuda.folder import program_files
-from eatss.cuda.original import OriginalFiles, headers_of
+from eatss.cuda.folder import OriginalFiles, headers_of, program_files
 from eatss.diagnostics import (
     Diagnostic,
     InputError,

@@ -39,7 +39,7 @@ from eatss.polyhedral.kernel import Kernel, Loop, Reference
 from eatss.polyhedral.trips import trip_count
 from eatss.program import Constant
 from eatss.scops import Array, Binary, ElementType, Expression, Read, Scop, Statement, Unary
-from eatss.scops.factors import added_to, factors, product_of, regrouped
+from eatss.scops.expression import added_to, factors, product_of, regrouped
 from eatss.work.count import count
 from eatss.work.operations import Operations, operations_of
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from eatss.cuda.halves import HALF, type_text
 from eatss.cuda.host import Allocation, launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.main_text import main_text, size_definition
 from eatss.cuda.preamble import preamble
+from eatss.cuda.text import HALF, type_text
 from eatss.kernel.nodes import Kernel
 from eatss.kernel.uses import Needs, needs_of, operators_in
 from eatss.program import (
+    INTEGERS,
     Argument,
     Constant,
     Entry,
-    HostIf,
     HostLoop,
-    HostStep,
     IntExpr,
     KernelCode,
     Operator,
     Program,
     at_least,
+    every_step,
     multiplied,
 )
 from eatss.program.source_names import size_text
@@ -60,28 +60,10 @@ def entry_texts(program: Program, *, const: bool = True) -> str:
 def operators_of_host(program: Program) -> Iterator[Operator]:
     """Yield the operators of what the host computes."""
     for entry in program.entries:
-        yield from (
-            operator
-            for expression in (
-                *(one.condition for one in entry.assumptions),
-                *(extent for one in entry.arguments for extent in one.shape),
-                *(_elements(one.shape) for one in entry.temporaries),
-                *_expressions(entry.body),
-            )
-            for operator in operators_in(expression)
-        )
-
-
-def _expressions(steps: Sequence[HostStep]) -> Iterator[IntExpr]:
-    for step in steps:
-        if isinstance(step, HostLoop):
-            yield from (step.lower, step.upper)
-        elif isinstance(step, HostIf):
-            yield step.condition
-        if isinstance(step, HostLoop | HostIf):
-            yield from _expressions(step.body)
-        else:
-            yield from step.grid
+        nouns = (*entry.assumptions, *entry.arguments, *entry.body)
+        sizes = [_elements(one.shape) for one in entry.temporaries]
+        for expression in (*(e for one in nouns for e in INTEGERS.of(one)), *sizes):
+            yield from operators_in(expression)
 
 
 def _header(program: Program) -> str:
@@ -122,7 +104,8 @@ def _macros(program: Program) -> str:
 
 def _entry(program: Program, entry: Entry, *, const: bool) -> str:
     names = NameTable(argument.name for argument in entry.arguments)
-    names.reserve(*(temporary.name for temporary in entry.temporaries), *_counters(entry.body))
+    counters = (one.counter for one, _ in every_step(entry.body) if isinstance(one, HostLoop))
+    names.reserve(*(temporary.name for temporary in entry.temporaries), *counters)
     given = {
         argument.name: names.fresh(f"{argument.name}_given")
         for argument in entry.arguments
@@ -151,15 +134,6 @@ def _entry(program: Program, entry: Entry, *, const: bool) -> str:
         "int" if program.index_bits == 32 else "long",
         names.fresh("stream"),
     )
-
-
-def _counters(steps: Sequence[HostStep]) -> Iterator[str]:
-    """Yield the counters of host loops."""
-    for step in steps:
-        if isinstance(step, HostLoop):
-            yield step.counter
-        if isinstance(step, HostLoop | HostIf):
-            yield from _counters(step.body)
 
 
 def _declaration(argument: Argument, given: Mapping[str, str], *, const: bool) -> str:

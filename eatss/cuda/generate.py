@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from eatss.cuda.capability import check_capability
 from eatss.cuda.file_text import file_text
 from eatss.cuda.region import RegionBuilder, RegionInput, WideIndicesError
 from eatss.cuda.signature import (
     parameters_of,
 )
+from eatss.diagnostics import input_error
 from eatss.gpu import GpuProfile
+from eatss.instructions import ATOMICS, SHUFFLES
 from eatss.kernel.nodes import Kernel
+from eatss.kernel.uses import Needs, needs_of
 from eatss.lower.assumptions import (
     index_bits_of,
 )
@@ -33,6 +35,37 @@ from eatss.program import (
 from eatss.recipe.recipe import Recipe, recipe_to_dict
 from eatss.schedule.errors import input_error_at
 from eatss.work.least_work import work_of
+
+_OF_SUMS = (*ATOMICS.values(), *SHUFFLES.values())
+
+
+def check_capability(kernels: Sequence[Kernel], profile: GpuProfile) -> None:
+    """Refuse a card that lacks what kernels use.
+
+    Raises:
+        InputError: ``EATSS-K012``.
+    """
+    needs = Needs()
+    for kernel in kernels:
+        needs = needs.joined(needs_of(kernel))
+    has = profile.compute_capability
+    for instruction, element_type in sorted(needs.instructions, key=lambda one: one[0].name):
+        needed = instruction.least(element_type)
+        if has < needed.least:
+            what = instruction.what
+            if needed.element_type is not None:
+                what += f" on {element_type.value}"
+            major, minor = needed.least
+            raise input_error(
+                "EATSS-K012",
+                f"the code needs compute capability {major}.{minor} for {what}, and "
+                f"{profile.title} has {has[0]}.{has[1]}",
+                hint="--strict-fp keeps sums of floating-point numbers whole and needs neither "
+                "atomics nor shuffles for them; or choose another card with --gpu"
+                if instruction in _OF_SUMS
+                else "leave the instruction out, or choose another card with --gpu",
+            )
+
 
 GENERATION_FACTOR = 4
 """How much more isl may do for code than for the schedule by default; PolyBench needs less."""

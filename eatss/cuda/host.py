@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from eatss.cuda.lines import Lines
+from eatss.cuda.text import Lines
 from eatss.isl_names import (
     coalesced,
     parameter_at_least,
@@ -21,6 +21,7 @@ from eatss.lower.isl_text import TRUE, value_of
 from eatss.lower.kernel_context import BuiltKernel
 from eatss.lower.size_products import multiplies_sizes
 from eatss.program import (
+    INTEGERS,
     Apply,
     Assumption,
     Constant,
@@ -32,7 +33,9 @@ from eatss.program import (
     Launch,
     Name,
     Operator,
+    every_step,
     names_in,
+    not_above,
     substitute,
 )
 from eatss.program.linear import strict
@@ -122,11 +125,9 @@ def _launch(placed: PlacedKernel, known: isl.Set) -> HostStep:
 
 def bounds_of_loops(steps: Sequence[HostStep]) -> Iterator[IntExpr]:
     """Yield the bounds of the host's loops."""
-    for step in steps:
+    for step, _ in every_step(steps):
         if isinstance(step, HostLoop):
             yield from (step.lower, step.upper)
-        if not isinstance(step, Launch):
-            yield from bounds_of_loops(step.body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,7 @@ def launcher_text(
         body.add(f"if (!({generated_text(wide)})) return {-number - 1};  // {assumption.message}")
     by_name = {kernel.name: kernel for kernel in kernels}
     if index_type != "int":
-        steps = tuple(map(_with_wide_products, steps))
+        steps = [INTEGERS.rebuilt(step, _wide_product) for step in steps]
     for kernel in kernels:
         if kernel.dynamic_shared:
             _opt_in(body, kernel)
@@ -232,7 +233,7 @@ def _emit_steps(
         elif isinstance(step, HostLoop):
             counter = step.counter
             increment = f"++{counter}" if step.step == 1 else f"{counter} += {step.step}"
-            goes_on = strict(Apply(Operator.LE, (Name(counter), step.upper)))
+            goes_on = strict(not_above(Name(counter), step.upper))
             head = (
                 f"for ({index_type} {counter} = {generated_text(step.lower)}; "
                 f"{generated_text(goes_on)}; {increment})"
@@ -290,19 +291,9 @@ def _in_double(expression: IntExpr) -> IntExpr:
 _OF_DOUBLES = (Operator.ADD, Operator.SUB, Operator.MUL, Operator.LE)
 
 
-def _with_wide_products(step: HostStep) -> HostStep:
-    """Return a step that multiplies sizes in 64 bits."""
-
-    def wide(expression: IntExpr) -> IntExpr:
-        return _in_long(expression) if multiplies_sizes(expression) else expression
-
-    if isinstance(step, Launch):
-        x, y, z = map(wide, step.grid)
-        return replace(step, grid=(x, y, z))
-    body = tuple(map(_with_wide_products, step.body))
-    if isinstance(step, HostIf):
-        return replace(step, condition=wide(step.condition), body=body)
-    return replace(step, lower=wide(step.lower), upper=wide(step.upper), body=body)
+def _wide_product(expression: IntExpr) -> IntExpr:
+    """Return an expression that multiplies sizes in 64 bits."""
+    return _in_long(expression) if multiplies_sizes(expression) else expression
 
 
 def _is_product(condition: IntExpr) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eatss.cuda.halves import type_text
-from eatss.cuda.lines import Lines
-from eatss.cuda.literal_text import constant_text
+from eatss.cuda.text import Lines, constant_text, type_text
 from eatss.cuda.value_text import ValuePrinter
 from eatss.kernel.nodes import (
     Aligned,
@@ -34,8 +32,18 @@ from eatss.kernel.nodes import (
     Source,
     Wait,
 )
-from eatss.kernel.values import affine_values
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
+from eatss.kernel.uses import affine_values
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    equals,
+    names_in,
+    remainder,
+    substitute,
+)
 from eatss.program.source_names import SHARED, generated_text, size_text
 
 
@@ -247,9 +255,9 @@ class _Printer:
         """Return the test of where rows begin; what does not change with sizes is left out."""
         texts = [f"eatss_is_aligned({node.buffer.name})"]
         for stride in node.strides:
-            rest = Apply(Operator.REMAINDER, (stride, Constant(node.width)))
+            rest = remainder(stride, node.width)
             if not isinstance(stride, Constant):
-                texts.append(self._expression(Apply(Operator.EQ, (rest, Constant(0)))))
+                texts.append(self._expression(equals(rest, 0)))
         return f"const bool {node.name} = {' && '.join(texts)};"
 
     def _action(self, node: Node) -> str:

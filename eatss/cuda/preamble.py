@@ -5,7 +5,6 @@ No name in it is one that a size macro of the user is likely to have (``N``, ``T
 
 from __future__ import annotations
 
-from eatss.cuda import halves
 from eatss.instructions import INSTRUCTIONS
 from eatss.kernel.uses import Needs
 from eatss.program import Operator
@@ -16,6 +15,128 @@ _LAUNCH = """\
 #define EATSS_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \\
     kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 #endif
+"""
+
+HALVES = """\
+
+// A number with 11 significant bits. It is stored and converted; floats are what is computed with.
+struct eatss_half {
+    unsigned short bits;
+
+    eatss_half() = default;
+    __host__ __device__ __forceinline__ explicit eatss_half(float value)
+    {
+#ifdef __CUDA_ARCH__
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
+        bits = on_host(value);
+#endif
+    }
+    __host__ __device__ __forceinline__ explicit eatss_half(double value)
+    {
+#ifdef __CUDA_ARCH__
+        asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));
+#else
+        bits = on_host(value);
+#endif
+    }
+    template <typename Number>
+    __host__ __device__ __forceinline__ explicit eatss_half(Number value)
+        : eatss_half((float)value)
+    {
+    }
+    template <typename Number>
+    __host__ __device__ __forceinline__ explicit operator Number() const
+    {
+        float value;
+#ifdef __CUDA_ARCH__
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+#else
+        value = on_host(bits);
+#endif
+        return (Number)value;
+    }
+    __host__ __device__ __forceinline__ bool operator==(eatss_half other) const
+    {
+        return (float)*this == (float)other;
+    }
+#ifndef __CUDA_ARCH__
+    static inline unsigned short on_host(double value)
+    {
+        const unsigned short sign = signbit(value) ? 0x8000 : 0;
+        const double size = fabs(value);
+        if (size != size)
+            return sign | 0x7e00;
+        if (size >= 65520)
+            return sign | 0x7c00;
+        const int power = size < 0x1p-14 ? -14 : ilogb(size);
+        return sign | (unsigned short)((power + 14) * 1024 + (int)rint(ldexp(size, 10 - power)));
+    }
+    static inline float on_host(unsigned short bits)
+    {
+        const int power = bits >> 10 & 31, rest = bits & 1023;
+        const float size = power == 31  ? (rest ? NAN : INFINITY)
+                           : power == 0 ? ldexpf((float)rest, -24)
+                                        : ldexpf((float)(1024 + rest), power - 25);
+        return bits & 0x8000 ? -size : size;
+    }
+#endif
+};
+"""
+
+CPU_HALVES = """\
+
+// A number with 11 significant bits. It is stored and converted; floats are what is computed with.
+struct eatss_half {
+    unsigned short bits;
+
+    eatss_half() = default;
+    template <typename Number>
+    explicit eatss_half(Number value)
+    {
+        const _Float16 half = (_Float16)value;
+        memcpy(&bits, &half, sizeof bits);
+    }
+    template <typename Number, int16_t group>
+    explicit eatss_half(const eatss::Tracked<Number, group> &value) : eatss_half(value.read())
+    {
+    }
+    template <typename Number>
+    explicit operator Number() const
+    {
+        _Float16 half;
+        memcpy(&half, &bits, sizeof bits);
+        return (Number)half;
+    }
+    bool operator==(eatss_half other) const { return (float)*this == (float)other; }
+};
+"""
+
+_WIDE_ROWS_OF_HALVES = """\
+__device__ __forceinline__ void eatss_store_wide(eatss_half *to, const eatss_half *from)
+{
+    unsigned int words[4];
+    for (int at = 0; at < 4; at++)
+        words[at] = from[2 * at].bits | (unsigned int)from[2 * at + 1].bits << 16;
+    *reinterpret_cast<uint4 *>(to) = make_uint4(words[0], words[1], words[2], words[3]);
+}
+"""
+
+_WIDE_LINES_OF_HALVES = """\
+__device__ __forceinline__ void eatss_load_wide(eatss_half *to, const eatss_half *from)
+{
+    const uint4 all = *reinterpret_cast<const uint4 *>(from);
+    const unsigned int words[4] = {all.x, all.y, all.z, all.w};
+    for (int at = 0; at < 8; at++)
+        to[at].bits = (unsigned short)(words[at / 2] >> (at % 2 * 16));
+}
+"""
+
+_FINITE_HALVES = """\
+__host__ __device__ __forceinline__ bool eatss_is_finite(eatss_half value)
+{
+    return (value.bits & 0x7c00) != 0x7c00;
+}
 """
 
 _TRACKED = """\
@@ -237,7 +358,7 @@ def preamble(needs: Needs) -> str:
 
     Launchers, which NVRTC does not take, belong inside ``#ifndef __CUDACC_RTC__``.
     """
-    cuda = _LAUNCH + halves.DEFINITION * needs.halves
+    cuda = _LAUNCH + HALVES * needs.halves
     if needs.shared or needs.dynamic_shared:
         cuda += _TRACKED + _OVERLAID * needs.overlaid
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
@@ -245,8 +366,8 @@ def preamble(needs: Needs) -> str:
     cuda += _ALIGNED * (needs.wide_copies or needs.wide_lines or needs.wide_rows)
     cuda += _WIDE_COPIES * needs.wide_copies
     for wanted, text, of_halves in (
-        (needs.wide_rows, _WIDE_ROWS, halves.WIDE_ROWS),
-        (needs.wide_lines, _WIDE_LINES, halves.WIDE_LINES),
+        (needs.wide_rows, _WIDE_ROWS, _WIDE_ROWS_OF_HALVES),
+        (needs.wide_lines, _WIDE_LINES, _WIDE_LINES_OF_HALVES),
     ):
         cuda += (text + of_halves * needs.halves) * wanted
     cuda += _WIDE_COPIES_AHEAD * (needs.wide_copies and needs.copies_ahead)
@@ -259,12 +380,12 @@ def preamble(needs: Needs) -> str:
     )
     cuda += "".join(dict.fromkeys(helper for one in used for helper in one.helpers))
     cuda += "".join(dict.fromkeys(one.definitions for one in used))  # some share all of them
-    cpu = halves.CPU_DEFINITION * needs.halves
+    cpu = CPU_HALVES * needs.halves
     cpu += "".join(dict.fromkeys(one.cpu_definitions for one in used))
     cuda += f"\n#else // on a CPU\n{cpu}" * bool(cpu)
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"
     operators = needs.operators
     both = _FLOORDIV * (Operator.FLOORDIV in operators) + _MOD * (Operator.MOD in operators)
-    both += (_FINITE + halves.FINITE * needs.halves) * needs.finite
+    both += (_FINITE + _FINITE_HALVES * needs.halves) * needs.finite
     both += _MIN_MAX * (not operators.isdisjoint({Operator.MIN, Operator.MAX}))
     return f"{head}{cuda}#endif // EATSS_CPU\n{both}"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from eatss.cuda.halves import type_text
+from eatss.cuda.text import type_text
 from eatss.program import (
     Argument,
     Constant,
     Entry,
-    HostLoop,
-    HostStep,
     KernelCode,
     Launch,
     Program,
     c_text,
+    every_step,
 )
 from eatss.program.source_names import size_text
 from eatss.scops import ElementType
@@ -220,26 +219,19 @@ def _grids(kernel: str, program: Program) -> list[str]:
     """Return the different grids a kernel is launched with, and the host loops around."""
     found: dict[str, None] = {}
     for entry in program.entries:
-        for launch, loops in _launches(entry.body, ()):
-            if launch.kernel == kernel:
+        for launch, loops in every_step(entry.body):
+            if isinstance(launch, Launch) and launch.kernel == kernel:
                 extents = [
                     str(e.value) if isinstance(e, Constant) else f"`{_cell(c_text(e))}`"
                     for e in launch.grid
                 ]
-                around = f" blocks, inside host loops {', '.join(loops)}" if loops else " blocks"
+                around = (
+                    f" blocks, inside host loops {', '.join(one.counter for one in loops)}"
+                    if loops
+                    else " blocks"
+                )
                 found[" × ".join(extents) + around] = None
     return list(found)
-
-
-def _launches(
-    steps: Sequence[HostStep], loops: tuple[str, ...]
-) -> Iterator[tuple[Launch, tuple[str, ...]]]:
-    for step in steps:
-        if isinstance(step, Launch):
-            yield step, loops
-        else:
-            inner = (*loops, step.counter) if isinstance(step, HostLoop) else loops
-            yield from _launches(step.body, inner)
 
 
 def _shared(kernel: KernelCode) -> str:

@@ -26,12 +26,12 @@ from eatss.cuda.signature import (
 from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import Kernel, Streamed
-from eatss.kernel.resources import resources_of
 from eatss.kernel.uses import (
     computed_by,
     grid_strides,
     inexact_instructions,
     instruction_notes,
+    resources_of,
     rounded_sums,
 )
 from eatss.lower.arrays import DeviceArray, device_arrays

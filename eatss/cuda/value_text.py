@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 import islpy as isl
 
-from eatss.cuda.halves import type_text
-from eatss.cuda.literal_text import converted_literal, literal_text
+from eatss.cuda.text import converted_literal, literal_text, type_text
 from eatss.program import Apply, IntExpr, Operator
 from eatss.program.expression import binds_as_a_name
 from eatss.program.source_names import generated_text

@@ -12,8 +12,14 @@ from dataclasses import replace
 
 from eatss.analysis.structure import MATRIX_ROWS, VECTOR_BYTES, WORD_BYTES
 from eatss.instructions.products import LANES_OF_A_BOX, QUADS, held_by_lanes
-from eatss.kernel.distribution import Coordinate, Distribution
-from eatss.kernel.instruction import WORD, Capability, Instruction, Operand
+from eatss.kernel.instruction import (
+    WORD,
+    Capability,
+    Coordinate,
+    Distribution,
+    Instruction,
+    Operand,
+)
 from eatss.scops import ElementType
 
 ROW = MATRIX_ROWS

@@ -18,8 +18,15 @@ from eatss.instructions.product_texts import (
     Shape,
     Texts,
 )
-from eatss.kernel.distribution import Coordinate, Distribution
-from eatss.kernel.instruction import Capability, Instruction, Multiplying, Operand, Rounding
+from eatss.kernel.instruction import (
+    Capability,
+    Coordinate,
+    Distribution,
+    Instruction,
+    Multiplying,
+    Operand,
+    Rounding,
+)
 from eatss.program.linear import Linear
 from eatss.scops import ElementType
 

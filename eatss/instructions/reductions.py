@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from eatss.kernel.distribution import LANES, ONE_A_LANE
-from eatss.kernel.instruction import Capability, Instruction, Operand
+from eatss.kernel.instruction import LANES, ONE_A_LANE, Capability, Instruction, Operand
 from eatss.scops import ElementType
 from eatss.scops.combiners import ADD, COMBINERS, Combiner
 

@@ -1,11 +1,14 @@
 """The one place where isl dimensions are counted: everything else names them."""
 
 from eatss.isl_names.build import (
+    Length,
     big_value,
     bind_leading_outputs,
     bound_domain,
     box,
     coalesced,
+    collapsed_relation,
+    collapsed_set,
     dims_as_parameters,
     drop_leading_outputs,
     equal_leading_dims,
@@ -15,6 +18,7 @@ from eatss.isl_names.build import (
     name_inputs,
     named_map,
     named_points,
+    pair_length,
     parameter_as_output,
     parameter_at_least,
     parameter_at_most,
@@ -27,6 +31,7 @@ from eatss.isl_names.build import (
     renamed_parameter,
     renamed_parameter_of,
     renaming,
+    row_numbers,
     scaled_at_least,
     scaled_at_most,
     tuple_of_functions,
@@ -34,12 +39,21 @@ from eatss.isl_names.build import (
     without_parameter,
     without_parameters,
 )
-from eatss.isl_names.collapse import (
-    Length,
-    collapsed_relation,
-    collapsed_set,
-    pair_length,
-    row_numbers,
+from eatss.isl_names.constraints import (
+    BasicPart,
+    Bound,
+    Constraint,
+    ConstraintSystem,
+    at_values,
+    basic_parts,
+    bounds_of,
+    constraint_system,
+    constraints_on,
+    division_bits,
+    fix_parameters,
+    rebuild_with_sizes,
+    solutions,
+    with_parameters,
 )
 from eatss.isl_names.read import (
     AffineForm,
@@ -57,6 +71,7 @@ from eatss.isl_names.read import (
     function_of_parameters,
     function_on,
     has_bounds,
+    integer,
     involved_dims,
     involved_parameters,
     involves_parameter,
@@ -78,25 +93,6 @@ from eatss.isl_names.read import (
     stride_of,
     time_depth,
 )
-from eatss.isl_names.sizes import (
-    BasicPart,
-    Bound,
-    at_values,
-    basic_parts,
-    bounds_of,
-    fix_parameters,
-    rebuild_with_sizes,
-    with_parameters,
-)
-from eatss.isl_names.systems import (
-    Constraint,
-    ConstraintSystem,
-    constraint_system,
-    constraints_on,
-    division_bits,
-    solutions,
-)
-from eatss.isl_names.values import integer
 
 __all__ = [
     "AffineForm",

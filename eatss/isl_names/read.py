@@ -7,7 +7,17 @@ from typing import NamedTuple, cast
 
 import islpy as isl
 
-from eatss.isl_names.values import integer
+
+def integer(value: isl.Val) -> int:
+    """Return an integer of any size.
+
+    Raises:
+        isl.Error: the bound on isl's operations is reached; isl then prints numbers no more.
+    """
+    text = value.to_str()
+    if text is None:
+        raise isl.Error("isl printed no number: maximal number of operations exceeded")
+    return int(text)
 
 
 def dim_names(isl_set: isl.Set) -> tuple[str, ...]:

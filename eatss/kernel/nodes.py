@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal, TypeAlias
 
 from eatss.kernel.instruction import Instruction
-from eatss.kernel.layout import Layout
-from eatss.program import IntExpr
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    less,
+    multiplied,
+    remainder,
+    total,
+)
 from eatss.scops import ElementType, Expression, Statement
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
@@ -23,6 +33,81 @@ _ALIGNMENT = 8
 
 Unroll: TypeAlias = Literal["whole"] | int | None
 """Whether a loop is unrolled: as a whole, so many steps, or as the compiler likes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Extents in elements, the slowest first, and how rows lie.
+
+    ``padding`` elements follow each row. Columns are exchanged by exclusive or with the number of
+    the row modulo ``swizzle``, a power of two that divides the last extent; 0 leaves them. The row
+    is the last subscript but one of an extent above 1.
+
+    ``Layout((Constant(32), Constant(32)), padding=1)`` is a box whose rows are 33 elements apart.
+    ``Layout((Constant(32), Constant(32)), swizzle=32)`` needs no padding: element ``[i][j]`` lies
+    where ``[i][j ^ (i % 32)]`` would, so that a column, too, lies in all banks.
+    """
+
+    extents: tuple[IntExpr, ...]
+    padding: int = 0
+    swizzle: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a swizzle that leaves the row.
+
+        Raises:
+            ValueError: it is no power of two that divides the length of a row, or there is padding
+                besides, which would do the same again.
+        """
+        if not self.swizzle:
+            return
+        last = self.extents[-1] if len(self.extents) > 1 else None
+        fits = isinstance(last, Constant) and last.value % self.swizzle == 0
+        if self.swizzle & (self.swizzle - 1) or not fits or self.padding:
+            raise ValueError(f"a swizzle of {self.swizzle} does not fit {self}")
+
+    @property
+    def allocated(self) -> tuple[IntExpr, ...]:
+        """Extents with the padding."""
+        if not self.padding:
+            return self.extents
+        return (*self.extents[:-1], total(self.extents[-1], Constant(self.padding)))
+
+    @property
+    def strides(self) -> tuple[IntExpr, ...]:
+        """How far apart neighbours along each dimension are, in elements, the swizzle left out."""
+        found: list[IntExpr] = []
+        stride: IntExpr = Constant(1)
+        for extent in reversed(self.allocated):
+            found.append(stride)
+            stride = multiplied(stride, extent)
+        return tuple(reversed(found))
+
+    @property
+    def elements(self) -> int | None:
+        """Elements that are allocated, ``None`` where an extent is not constant."""
+        extents = [one.value for one in self.allocated if isinstance(one, Constant)]
+        return prod(extents) if len(extents) == len(self.extents) else None
+
+    def place(self, subscripts: Sequence[IntExpr]) -> tuple[IntExpr, ...]:
+        """Return the subscripts at which an element lies in an array of the allocated extents."""
+        if not self.swizzle:
+            return tuple(subscripts)
+        *outer, column = subscripts
+        long = [k for k, extent in enumerate(self.extents[:-1]) if extent != Constant(1)]
+        row = outer[long[-1] if long else -1]
+        turn = remainder(row, self.swizzle)
+        return (*outer, Apply(Operator.XOR, (column, turn)))
+
+    def address(self, subscripts: Sequence[IntExpr]) -> IntExpr:
+        """Return how many elements in front of it an element has."""
+        places = self.place(subscripts)
+        if not places:
+            return Constant(0)
+        address = places[0]
+        for extent, place in zip(self.allocated[1:], places[1:], strict=True):
+            address = total(multiplied(address, extent), place)
+        return address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +183,28 @@ class For:
     def counters(self) -> tuple[str, ...]:
         """All names that differ from turn to turn."""
         return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
+
+
+def counted(
+    counter: str, count: IntExpr | int, body: tuple[Node, ...], unroll: Unroll = "whole"
+) -> For:
+    """Return a loop whose narrow counter numbers its turns from 0."""
+    return For(
+        counter=counter,
+        lower=Constant(0),
+        condition=less(Name(counter), count),
+        step=Constant(1),
+        body=body,
+        unroll=unroll,
+        narrow=True,
+    )
+
+
+def over_places(buffer: Buffer, counters: Sequence[str], node: Node) -> Node:
+    """Return a node in unrolled loops over the places of registers, a counter a dimension."""
+    for counter, extent in zip(reversed(counters), reversed(buffer.layout.extents), strict=True):
+        node = counted(counter, extent, (node,))
+    return node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +377,7 @@ class Compute:
 
     ``reads`` has the element of each access of the statement, the first that of its write.
     ``integers`` are the values of the affine functions in the statement's value, in the order of
-    :func:`eatss.kernel.values.affine_values`. ``types`` are element types of arrays by name.
+    :func:`eatss.kernel.uses.affine_values`. ``types`` are element types of arrays by name.
     ``by`` is the instruction that does it, if the compiler is not to choose, and the part of the
     value that each of its operands is.
     """
@@ -382,7 +489,7 @@ class Kernel:
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
     at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Boxes of a
     group of ``overlaid``, by name, lie where those of the other groups do: a block uses them one
-    group after another [:mod:`eatss.kernel.overlays`]. Where it is ``streamed``, blocks do not have
+    group after another [:mod:`eatss.kernel.checks`]. Where it is ``streamed``, blocks do not have
     tiles of their own [:mod:`eatss.transform.streamed_steps`].
     """
 

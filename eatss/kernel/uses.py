@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, TypeVar
 
 from eatss.analysis.mapping import AXES, Axis
 from eatss.kernel.instruction import Instruction, Rounding
@@ -17,20 +19,25 @@ from eatss.kernel.nodes import (
     Declare,
     Element,
     Evaluate,
-    Fill,
     For,
     If,
     Kernel,
     Let,
     Node,
+    PartialSum,
     Perform,
     PutTogether,
     Scope,
+    Share,
 )
-from eatss.kernel.values import functions
-from eatss.program import Apply, IntExpr, Operator, names_in
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, names_in
+from eatss.program.linear import linear
 from eatss.program.plan import RoundedSums
-from eatss.scops import Cast, ElementType, Expression, Read, preorder
+from eatss.scops import AffineValue, Call, Cast, ElementType, Expression, Read, preorder
+from eatss.trees import Parts
+
+_OTHER_WORDS = 24
+"""Registers of 32 bits for addresses and counters."""
 
 _OPERATORS_OF_FUNCTIONS = {
     "min": Operator.MIN,
@@ -70,19 +77,7 @@ class Needs:
     def joined(self, other: Needs) -> Needs:
         """Return what both need."""
         return Needs(
-            shared=self.shared or other.shared,
-            dynamic_shared=self.dynamic_shared or other.dynamic_shared,
-            overlaid=self.overlaid or other.overlaid,
-            copies_ahead=self.copies_ahead or other.copies_ahead,
-            halves=self.halves or other.halves,
-            wide_copies=self.wide_copies or other.wide_copies,
-            wide_rows=self.wide_rows or other.wide_rows,
-            wide_lines=self.wide_lines or other.wide_lines,
-            wide_clears=self.wide_clears | other.wide_clears,
-            finite=self.finite or other.finite,
-            together=self.together or other.together,
-            instructions=self.instructions | other.instructions,
-            operators=self.operators | other.operators,
+            **{one.name: getattr(self, one.name) | getattr(other, one.name) for one in fields(self)}
         )
 
 
@@ -90,11 +85,62 @@ NAMED = Let | Aligned | AllFinite | PutTogether
 """Nodes by whose name something is called behind them."""
 
 
+_MET = (Share, PartialSum)
+"""What all threads of a block do together has these, which have elements."""
+
+_ELEMENTS: Parts[Element] = Parts(("Element", "Share", "PartialSum"), Element, _MET)
+_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), Constant | Name | Apply)
+_BODIES = {For: ("body",), Scope: ("body",), If: ("body", "orelse")}
+
+_Node = TypeVar("_Node", bound=Node)
+_Env = TypeVar("_Env")
+_Owner = TypeVar("_Owner", Element, Declare)
+
+
 def inside(node: Node) -> tuple[tuple[Node, ...], ...]:
     """Return the bodies of a node."""
-    if isinstance(node, For | Scope):
-        return (node.body,)
-    return (node.body, node.orelse) if isinstance(node, If) else ()
+    return tuple(getattr(node, name) for name in _BODIES.get(type(node), ()))
+
+
+def with_bodies(node: _Node, change: Callable[[tuple[Node, ...]], Iterable[Node]]) -> _Node:
+    """Return a node with ``change`` made of each of its bodies."""
+    own: Any = node
+    found = {name: tuple(change(getattr(own, name))) for name in _BODIES.get(type(own), ())}
+    changed: _Node = replace(own, **found) if found else node
+    return changed
+
+
+def walked(
+    nodes: Iterable[Node], env: _Env, known: Callable[[_Env, Node], tuple[_Env, _Env]]
+) -> Iterator[tuple[Node, _Env]]:
+    """Yield nodes and all that stand in them, each with what is known where it stands.
+
+    Args:
+        nodes: a sequence of nodes.
+        env: what is known in front of them.
+        known: returns what is known inside a node and behind it.
+    """
+    for node in nodes:
+        yield node, env
+        here, env = known(env, node)
+        for body in inside(node):
+            yield from walked(body, here, known)
+
+
+def rewritten(
+    nodes: Iterable[Node],
+    env: _Env,
+    known: Callable[[_Env, Node], tuple[_Env, _Env]],
+    change: Callable[[Node, _Env], Iterable[Node]],
+) -> tuple[Node, ...]:
+    """Return nodes with ``change`` in place of each, that of its bodies first; see ``walked``."""
+    found: list[Node] = []
+    for node in nodes:
+        here, behind = known(env, node)
+        inner = with_bodies(node, partial(rewritten, env=here, known=known, change=change))
+        found += change(inner, env)
+        env = behind
+    return tuple(found)
 
 
 def every(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -105,40 +151,25 @@ def every(nodes: Iterable[Node]) -> Iterator[Node]:
             yield from every(body)
 
 
-def mapped(nodes: Iterable[Node], change: Callable[[Node], tuple[Node, ...]]) -> tuple[Node, ...]:
+def every_of(nodes: Iterable[Node], kind: type[_Node]) -> Iterator[_Node]:
+    """Yield those of a kind among nodes and all that stand in them, in their order."""
+    return (node for node in every(nodes) if isinstance(node, kind))
+
+
+def mapped(nodes: Iterable[Node], change: Callable[[Node], Iterable[Node]]) -> tuple[Node, ...]:
     """Return nodes with ``change`` in place of each, that of its bodies first, in their order."""
-    found: list[Node] = []
-    for node in nodes:
-        if isinstance(node, For | Scope):
-            node = replace(node, body=mapped(node.body, change))  # noqa: PLW2901 - what is inside
-        elif isinstance(node, If):
-            body, orelse = mapped(node.body, change), mapped(node.orelse, change)
-            node = replace(node, body=body, orelse=orelse)  # noqa: PLW2901
-        found += change(node)
-    return tuple(found)
+    return tuple(
+        found
+        for node in nodes
+        for found in change(with_bodies(node, lambda body: mapped(body, change)))
+    )
 
 
 def elements(node: Node) -> tuple[Element, ...]:
     """Return the elements that a node itself names."""
-    if isinstance(node, Copy):
-        return (node.target, node.source)
-    if isinstance(node, Fill):
-        return (node.target,)
-    if isinstance(node, AllFinite | PutTogether):
-        return _met(node)
-    if isinstance(node, Perform):
-        return tuple(one for _, several in node.operands for one in several)
     if isinstance(node, Evaluate):
         return (node.target, *(node.reads[read.access] for read in _reads(node.part)))
-    return (node.target, *node.reads) if isinstance(node, Compute) else ()
-
-
-def _met(node: AllFinite | PutTogether) -> tuple[Element, ...]:
-    """Return the elements of what all threads of a block do together."""
-    if isinstance(node, AllFinite):
-        return tuple(one.element for one in node.shares)
-    sums = (element for one in node.sums for element in (one.sum, one.left, one.found))
-    return (node.arrived, *sums)
+    return _ELEMENTS.of(node)
 
 
 def _reads(part: Expression) -> Iterator[Read]:
@@ -149,34 +180,25 @@ def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
     """Return what a node itself writes and what it reads."""
     if isinstance(node, Perform):
         return node.named(node.instruction.written), node.named(node.instruction.read)
+    named = elements(node)
     if isinstance(node, AllFinite):
-        return (), elements(node)
-    if isinstance(node, PutTogether):
-        return elements(node), elements(node)
-    if not elements(node):
-        return (), ()
-    target, *sources = elements(node)
-    return (target,), tuple(sources)
+        return (), named
+    return (named, named) if isinstance(node, PutTogether) else (named[:1], named[1:])
+
+
+def written(nodes: Iterable[Node]) -> set[Buffer]:
+    """Return the buffers of which nodes, and those in them, write an element."""
+    return {element.buffer for node in every(nodes) for element in accesses(node)[0]}
+
+
+def read(nodes: Iterable[Node]) -> set[Buffer]:
+    """Return the buffers of which nodes, and those in them, read an element."""
+    return {element.buffer for node in every(nodes) for element in accesses(node)[1]}
 
 
 def own_expressions(node: Node) -> Iterator[IntExpr]:
     """Yield the integer expressions of a node itself, subscripts of its elements among them."""
-    if isinstance(node, Let):
-        yield node.value
-    elif isinstance(node, Aligned):
-        yield from node.strides
-    elif isinstance(node, AllFinite):
-        yield from (node.unless, node.thread)
-    elif isinstance(node, PutTogether):
-        yield from (node.number, node.own, node.thread)
-    elif isinstance(node, For):
-        yield from (node.lower, node.condition, node.step)
-    elif isinstance(node, If):
-        yield from node.conditions
-    elif isinstance(node, Copy) and node.condition is not None:
-        yield node.condition
-    elif isinstance(node, Compute):
-        yield from node.integers
+    yield from node.strides if isinstance(node, Aligned) else _INTEGERS.of(node)
     for element in elements(node):
         yield from element.subscripts
 
@@ -195,49 +217,18 @@ def expressions(node: Node) -> Iterator[IntExpr]:
 def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> tuple[Node, ...]:
     """Return nodes whose elements are of other buffers."""
 
-    def element(one: Element) -> Element:
+    def owned(one: _Owner) -> _Owner:
         return replace(one, buffer=other.get(one.buffer, one.buffer))
 
     def declared(node: Node) -> tuple[Node, ...]:
-        if isinstance(node, Declare):
-            return (replace(node, buffer=other.get(node.buffer, node.buffer)),)
-        return (node,)
+        return (owned(node) if isinstance(node, Declare) else node,)
 
-    return mapped(with_elements(nodes, element), declared)
+    return mapped(with_elements(nodes, owned), declared)
 
 
 def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) -> tuple[Node, ...]:
     """Return nodes with other elements in the places of theirs."""
-
-    def changed(node: Node) -> tuple[Node, ...]:
-        if isinstance(node, Fill):
-            return (replace(node, target=element(node.target)),)
-        if isinstance(node, Copy):
-            return (replace(node, target=element(node.target), source=element(node.source)),)
-        if isinstance(node, AllFinite | PutTogether):
-            return (_with_met(node, element),)
-        if isinstance(node, Compute | Evaluate):
-            reads = tuple(map(element, node.reads))
-            return (replace(node, target=element(node.target), reads=reads),)
-        if isinstance(node, Perform):
-            operands = tuple((name, tuple(map(element, own))) for name, own in node.operands)
-            return (replace(node, operands=operands),)
-        return (node,)
-
-    return mapped(nodes, changed)
-
-
-def _with_met(
-    node: AllFinite | PutTogether, element: Callable[[Element], Element]
-) -> AllFinite | PutTogether:
-    if isinstance(node, AllFinite):
-        shares = tuple(replace(one, element=element(one.element)) for one in node.shares)
-        return replace(node, shares=shares)
-    sums = tuple(
-        replace(one, sum=element(one.sum), left=element(one.left), found=element(one.found))
-        for one in node.sums
-    )
-    return replace(node, arrived=element(node.arrived), sums=sums)
+    return mapped(nodes, lambda node: (_ELEMENTS.rebuilt(node, element),))
 
 
 def with_expressions(
@@ -246,34 +237,11 @@ def with_expressions(
     """Return nodes with other integer expressions in the places of theirs."""
 
     def element(one: Element) -> Element:
-        return replace(one, subscripts=tuple(map(change, one.subscripts)))
+        return _INTEGERS.rebuilt(one, change)
 
-    def changed(node: Node) -> tuple[Node, ...]:
-        if isinstance(node, For | If | Let | AllFinite | PutTogether):
-            return (_with_own_expressions(node, change),)
-        if isinstance(node, Copy) and node.condition is not None:
-            return (replace(node, condition=change(node.condition)),)
-        if isinstance(node, Compute):
-            return (replace(node, integers=tuple(map(change, node.integers))),)
-        return (node,)
-
-    return mapped(with_elements(nodes, element), changed)
-
-
-def _with_own_expressions(
-    node: For | If | Let | AllFinite | PutTogether, change: Callable[[IntExpr], IntExpr]
-) -> Node:
-    if isinstance(node, Let):
-        return replace(node, value=change(node.value))
-    if isinstance(node, If):
-        return replace(node, conditions=tuple(map(change, node.conditions)))
-    if isinstance(node, AllFinite):
-        return replace(node, unless=change(node.unless), thread=change(node.thread))
-    if isinstance(node, PutTogether):
-        number, own, thread = map(change, (node.number, node.own, node.thread))
-        return replace(node, number=number, own=own, thread=thread)
-    lower, condition, step = map(change, (node.lower, node.condition, node.step))
-    return replace(node, lower=lower, condition=condition, step=step)
+    return mapped(
+        nodes, lambda node: (_ELEMENTS.rebuilt(_INTEGERS.rebuilt(node, change), element),)
+    )
 
 
 def names_of(nodes: Iterable[Node]) -> set[str]:
@@ -300,7 +268,7 @@ def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
 def without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Leave out constants that nothing mentions."""
     used = names_of(nodes)
-    declared = Counter(node.name for node in every(nodes) if isinstance(node, Let))
+    declared = Counter(node.name for node in every_of(nodes, Let))
 
     def kept(node: Node) -> tuple[Node, ...]:
         if isinstance(node, Aligned) and node.name not in used:
@@ -338,13 +306,13 @@ def computed_by(kernel: Kernel, name: str) -> tuple[str, ...]:
     """Return the statements that an instruction computes."""
     statements = {
         node.statement.name: None
-        for node in every(kernel.body)
-        if isinstance(node, Compute) and node.by is not None and node.by[0].name == name
+        for node in every_of(kernel.body, Compute)
+        if node.by is not None and node.by[0].name == name
     }
     statements |= {
         node.computes: None
-        for node in every(kernel.body)
-        if isinstance(node, Perform) and node.computes and node.instruction.name == name
+        for node in every_of(kernel.body, Perform)
+        if node.computes and node.instruction.name == name
     }
     return tuple(statements)
 
@@ -359,8 +327,8 @@ def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
 
 def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
     """Return the axes of the grid along which loops take a block from tile to tile."""
-    steps = [node.step for node in every(kernel.body) if isinstance(node, For)]
-    names = {name for step in steps for name in names_in(step)}
+    steps = [node.step for node in every_of(kernel.body, For)]
+    names = set(names_in(*steps))
     return tuple(axis for axis in AXES if f"gridDim.{axis}" in names)
 
 
@@ -432,3 +400,76 @@ def operators_in(expression: IntExpr) -> Iterator[Operator]:
         yield expression.operator
         for operand in expression.operands:
             yield from operators_in(operand)
+
+
+def affine_values(expression: Expression) -> Iterator[AffineValue]:
+    """Yield the affine functions in a value, from the left."""
+    return (node for node in preorder(expression) if isinstance(node, AffineValue))
+
+
+def functions(expression: Expression) -> Iterator[str]:
+    """Yield the names of the functions that a value calls."""
+    return (node.function for node in preorder(expression) if isinstance(node, Call))
+
+
+def constant_trips(loop: For) -> int | None:
+    """Return how often a loop runs, ``None`` where that is not constant or it goes by other steps.
+
+    Args:
+        loop: ``for (k = lower; k < last; k += 1)``, or with ``<=``.
+    """
+    condition = loop.condition
+    if not isinstance(condition, Apply) or loop.step != Constant(1):
+        return None
+    counter, last = condition.operands
+    if counter != Name(loop.counter) or condition.operator not in (Operator.LT, Operator.LE):
+        return None
+    form = linear(difference(last, loop.lower))
+    if form is None or form.terms:
+        return None
+    return form.constant + (condition.operator is Operator.LE)
+
+
+def trips_from_zero(loop: For) -> int | None:
+    """Return how often a loop runs whose counter numbers its turns from 0."""
+    return constant_trips(loop) if loop.lower == Constant(0) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """Threads of a block, its bytes of shared memory, and 32-bit registers of a thread.
+
+    Registers are an estimate: the compiler decides.
+    """
+
+    threads: int
+    shared_bytes: int
+    register_words: int
+
+
+def resources_of(kernel: Kernel) -> Resources:
+    """Return what a block and a thread of a kernel take."""
+    return Resources(
+        threads=kernel.threads,
+        shared_bytes=kernel.shared_bytes,
+        register_words=_live_words(kernel.body) + _OTHER_WORDS,
+    )
+
+
+def _live_words(nodes: Sequence[Node]) -> int:
+    """Return the most words of registers that hold something at a time, as nodes stand."""
+    used = [buffers_of((node,)) for node in nodes]
+    live: list[tuple[int, int, int]] = []
+    for at, node in enumerate(nodes):
+        if isinstance(node, Declare):
+            last = max((n for n, own in enumerate(used) if node.buffer in own), default=at)
+            live.append((at, last, _words(node.buffer)))
+    most = 0
+    for at, node in enumerate(nodes):
+        here = sum(words for first, last, words in live if first <= at <= last)
+        most = max([most, *(here + _live_words(body) for body in inside(node)), here])
+    return most
+
+
+def _words(buffer: Buffer) -> int:
+    return max(1, buffer.element_type.size_bytes // 4) * (buffer.layout.elements or 1)

@@ -19,8 +19,7 @@ from eatss.isl_names import (
     parameter_is_bounded,
     without_parameters,
 )
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Element
+from eatss.kernel.nodes import Buffer, Element, Layout
 from eatss.lower.isl_text import expression_of, value_of
 from eatss.plan.rows import may_be_aligned
 from eatss.program import (

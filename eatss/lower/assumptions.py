@@ -14,7 +14,20 @@ from eatss.lower.arrays import DeviceArray, declared_shape
 from eatss.lower.bounds import guard
 from eatss.lower.index_range import INT_MAX, Sizes
 from eatss.lower.isl_text import TRUE
-from eatss.program import Apply, Assumption, Constant, IntExpr, Name, Operator, evaluate, multiplied
+from eatss.program import (
+    Apply,
+    Assumption,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    equals,
+    evaluate,
+    multiplied,
+    not_above,
+    not_below,
+    quotient,
+)
 from eatss.schedule.errors import input_error_at
 from eatss.scops import Scop
 
@@ -48,7 +61,7 @@ def fixed_sizes(values: Mapping[str, int]) -> tuple[Assumption, ...]:
     """Return the demand that sizes are those of the source."""
     return tuple(
         Assumption(
-            condition=Apply(Operator.EQ, (Name(name), Constant(value))),
+            condition=equals(Name(name), value),
             message=f"this code is for {name} = {value} only",
         )
         for name, value in values.items()
@@ -115,8 +128,8 @@ def within(counts: Sequence[IntExpr], most: int) -> IntExpr | None:
         size: IntExpr = Apply(Operator.MAX, (count, Constant(1)))
         room: IntExpr = Constant(most // known)
         if product is not None:
-            room = Apply(Operator.QUOTIENT, (room, product))
-        conditions.append(Apply(Operator.LE, (size, room)))
+            room = quotient(room, product)
+        conditions.append(not_above(size, room))
         product = size if product is None else multiplied(product, size)
     if not conditions:
         return None if known <= most else Constant(0)
@@ -158,7 +171,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
     products = {one.name: " * ".join(map(str, one.factors)) for one in scop.products}
     found = [
         Assumption(
-            condition=Apply(Operator.LE, (Name(name), Constant(sizes.largest))),
+            condition=not_above(Name(name), sizes.largest),
             message=f"indices are 32 bits wide: {products.get(name, name)} must be at most "
             f"2^{power}",
         )
@@ -166,7 +179,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
     ]
     found += [
         Assumption(
-            condition=Apply(Operator.GE, (Name(name), Constant(-sizes.largest))),
+            condition=not_below(Name(name), -sizes.largest),
             message=f"indices are 32 bits wide: {name} must be at least -2^{power}",
         )
         for name in sizes.bounded_below
@@ -183,7 +196,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
         seen.append(elements)
         found.append(
             Assumption(
-                condition=Apply(Operator.LE, (elements, Constant(INT_MAX))),
+                condition=not_above(elements, INT_MAX),
                 message=f"indices are 32 bits wide: {array.name} must have less than 2^31 elements",
             )
         )

@@ -19,7 +19,7 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.lower.isl_text import condition_of, value_of
-from eatss.program import Apply, Constant, IntExpr, Operator, difference, multiplied, total
+from eatss.program import Apply, Constant, IntExpr, Operator, difference, floored, multiplied, total
 from eatss.schedule.mapping import MappedLoop, SerialTile
 
 _MOST_CASES = 64
@@ -116,7 +116,7 @@ def _divided(value: IntExpr, divisor: int, *, up: bool) -> IntExpr:
         value = total(value, Constant(divisor - 1))
     if isinstance(value, Constant):
         return Constant(value.value // divisor)
-    return Apply(Operator.FLOORDIV, (value, Constant(divisor)))
+    return floored(value, divisor)
 
 
 def _aligned(value: IntExpr, tile: int) -> IntExpr:

@@ -26,7 +26,17 @@ from eatss.polyhedral import Dependences
 from eatss.polyhedral.checks import live_ranges_overlap
 from eatss.polyhedral.scheduling import coincidence_dependences
 from eatss.polyhedral.tiled_sums import in_any_order
-from eatss.program import Apply, Constant, Name, Operator, names_in
+from eatss.program import (
+    Apply,
+    Constant,
+    Name,
+    Operator,
+    equals,
+    less,
+    names_in,
+    not_above,
+    not_below,
+)
 from eatss.schedule.errors import internal_error_at
 from eatss.schedule.launch_order import launches_respect, only_updates, tied_between
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
@@ -212,10 +222,10 @@ def _reached(loop: MappedLoop | SerialTile, printed: TileRange, here: isl.Set) -
     offset = Apply(Operator.SUB, (origin, first))
     span = Apply(Operator.MUL, (Constant(loop.tile), printed.count))
     conditions = (
-        Apply(Operator.GE, (origin, first)),
-        Apply(Operator.LE, (origin, printed.last)),
-        Apply(Operator.EQ, (Apply(Operator.MOD, (offset, Constant(loop.tile))), Constant(0))),
-        Apply(Operator.LT, (offset, span)),
+        not_below(origin, first),
+        not_above(origin, printed.last),
+        equals(Apply(Operator.MOD, (offset, Constant(loop.tile))), 0),
+        less(offset, span),
     )
     names = {loop.origin, *parameter_names(here)}
     names.update(*(names_in(condition) for condition in conditions))

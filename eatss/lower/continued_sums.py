@@ -21,7 +21,7 @@ from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
 from eatss.scops import Expression, Read, Scop, Statement
-from eatss.scops.factors import added_to, addends, factors
+from eatss.scops.expression import added_to, addends, factors
 
 
 def continued_sums(

@@ -8,7 +8,18 @@ from math import gcd, prod
 
 from eatss.kernel.nodes import For, Node
 from eatss.plan.stage import copied_in_rows
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, total
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    less,
+    multiplied,
+    quotient,
+    remainder,
+    total,
+)
 from eatss.schedule.names import NameTable
 
 
@@ -28,7 +39,7 @@ class CopyLoop:
         return For(
             counter=self.counter,
             lower=self.lower,
-            condition=Apply(Operator.LT, (Name(self.counter), Constant(self.count))),
+            condition=less(Name(self.counter), self.count),
             step=Constant(self.step),
             body=body,
             unroll="whole" if self.unrolled else None,
@@ -82,8 +93,8 @@ def turned_copy_loop(
     rows, columns = sizes[row_at], sizes[-1]
     lines, pieces = threads // piece, columns // piece
     number = Name(thread)
-    inside = Apply(Operator.REMAINDER, (number, Constant(piece)))
-    row: IntExpr = Apply(Operator.QUOTIENT, (number, Constant(piece)))
+    inside = remainder(number, piece)
+    row: IntExpr = quotient(number, piece)
     turn = names.fresh("e")
     if rows % lines == 0:
         each = rows // lines
@@ -92,8 +103,8 @@ def turned_copy_loop(
         which = _quotient(Name(turn), each, count)
     else:
         count = pieces * rows // lines
-        row = Apply(Operator.REMAINDER, (row, Constant(rows)))
-        first = Apply(Operator.QUOTIENT, (number, Constant(piece * rows)))
+        row = remainder(row, rows)
+        first = quotient(number, piece * rows)
         which = total(first, multiplied(Constant(lines // rows), _quotient(Name(turn), 1, count)))
     places: list[IntExpr] = [Constant(0)] * len(sizes)
     places[row_at] = row
@@ -112,14 +123,14 @@ def _remainder(number: IntExpr, of: int, count: int) -> IntExpr:
     """Return the remainder of a number below ``count``."""
     if of == 1:
         return Constant(0)
-    return number if count <= of else Apply(Operator.REMAINDER, (number, Constant(of)))
+    return number if count <= of else remainder(number, of)
 
 
 def _quotient(number: IntExpr, of: int, count: int) -> IntExpr:
     """Return the quotient of a number below ``count``."""
     if count <= of:
         return Constant(0)
-    return number if of == 1 else Apply(Operator.QUOTIENT, (number, Constant(of)))
+    return number if of == 1 else quotient(number, of)
 
 
 def _by_rows(
@@ -133,11 +144,11 @@ def _by_rows(
     each, pieces = rows // lines, vectors // lanes
     count = each * pieces
     number = Name(thread)
-    column: IntExpr = Apply(Operator.REMAINDER, (number, Constant(lanes)))
+    column: IntExpr = remainder(number, lanes)
     column = _plus(column, lanes, _quotient(Name(turn), each, count))
     places: list[IntExpr] = [Constant(0)] * len(sizes)
     places[column_at] = column if width == 1 else multiplied(Constant(width), column)
-    first: IntExpr = Apply(Operator.QUOTIENT, (number, Constant(lanes)))
+    first: IntExpr = quotient(number, lanes)
     places[row_at] = _plus(first, lines, _remainder(Name(turn), each, count))
     return CopyLoop(
         counter=turn,
@@ -177,8 +188,8 @@ def unravelled(element: IntExpr, sizes: Sequence[int]) -> tuple[IntExpr, ...]:
             continue
         place: IntExpr = element
         if inner > 1:
-            place = Apply(Operator.QUOTIENT, (element, Constant(inner)))
+            place = quotient(element, inner)
         if prod(sizes[position:]) != prod(sizes):
-            place = Apply(Operator.REMAINDER, (place, Constant(sizes[position])))
+            place = remainder(place, sizes[position])
         places.append(place)
     return tuple(places)

@@ -15,8 +15,8 @@ from eatss.diagnostics import SourceSpan
 from eatss.isl_names import parameter_names, without_parameters
 from eatss.lower.notation import isl_notation
 from eatss.lower.thread_ast import Phase, thread_instances
-from eatss.lower.thread_tree import Block, If, Leaf, Loop, Node
-from eatss.program import Apply, IntExpr, Name, Operator
+from eatss.lower.thread_tree import TREE, If, Leaf, Loop, Node
+from eatss.program import Apply, IntExpr, Name, Operator, equals, not_below
 from eatss.schedule.errors import internal_error_at
 
 _BOUNDS = {
@@ -81,7 +81,7 @@ def _is_partition(maps: Sequence[isl.Map], wanted: isl.Set) -> bool:
 def _relation(item: _Reached, parameters: Sequence[str], known: isl.Set) -> isl.Map:
     dims = [f"v{position}'" for position in range(len(item.leaf.values))]
     equal = [
-        isl_notation(Apply(Operator.EQ, (Name(dim), value)))
+        isl_notation(equals(Name(dim), value))
         for dim, value in zip(dims, item.leaf.values, strict=True)
     ]
     text = (
@@ -96,23 +96,21 @@ def _leaves(
 ) -> Iterator[_Reached]:
     if isinstance(node, Leaf):
         yield _Reached(counters, conditions, node)
-    elif isinstance(node, Block):
-        for child in node.body:
-            yield from _leaves(child, counters, conditions)
     elif isinstance(node, If):
         condition = isl_notation(node.condition)
         yield from _leaves(node.body, counters, (*conditions, f"({condition})"))
         if node.orelse is not None:
             yield from _leaves(node.orelse, counters, (*conditions, f"not ({condition})"))
     else:
-        assert isinstance(node, Loop)  # points were made loops
-        yield from _leaves(
-            node.body, (*counters, node.counter), (*conditions, *_loop_conditions(node))
-        )
+        if isinstance(node, Loop):  # points were made loops
+            counters = (*counters, node.counter)
+            conditions = (*conditions, *_loop_conditions(node))
+        for child in TREE.of(node):
+            yield from _leaves(child, counters, conditions)
 
 
 def _loop_conditions(loop: Loop) -> Iterator[str]:
-    yield from _each(Apply(Operator.GE, (Name(loop.counter), loop.lower)))
+    yield from _each(not_below(Name(loop.counter), loop.lower))
     yield from _each(loop.condition)
     if loop.step != 1:
         yield f"({loop.counter} - {isl_notation(loop.lower)}) mod {loop.step} = 0"

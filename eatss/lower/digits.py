@@ -7,7 +7,15 @@ from itertools import product
 from math import prod
 
 from eatss.diagnostics import SourceSpan
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute
+from eatss.program import (
+    Constant,
+    IntExpr,
+    Name,
+    evaluate,
+    quotient,
+    remainder,
+    substitute,
+)
 from eatss.schedule.errors import internal_error_at
 
 _NUMBER = "eatss_number"
@@ -45,8 +53,8 @@ def _digits(number: IntExpr, extents: Sequence[IntExpr]) -> tuple[IntExpr, ...]:
     found: list[IntExpr] = []
     rest = number
     for extent in reversed(extents[1:]):
-        found.append(Apply(Operator.REMAINDER, (rest, extent)))
-        rest = Apply(Operator.QUOTIENT, (rest, extent))
+        found.append(remainder(rest, extent))
+        rest = quotient(rest, extent)
     if extents:
         found.append(rest)
     return tuple(reversed(found))

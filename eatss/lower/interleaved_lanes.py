@@ -16,9 +16,18 @@ from math import prod
 
 from eatss.analysis.lanes import ALONG_X, ALONG_Y
 from eatss.diagnostics import SourceSpan
-from eatss.kernel.distribution import LANES
+from eatss.kernel.instruction import LANES
 from eatss.lower.digits import digits
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, multiplied, total
+from eatss.program import (
+    Constant,
+    IntExpr,
+    Name,
+    evaluate,
+    multiplied,
+    quotient,
+    remainder,
+    total,
+)
 from eatss.schedule.errors import internal_error_at
 
 _THREAD = "eatss_thread"
@@ -71,8 +80,8 @@ def _met(
 
 
 def _quotient(number: IntExpr, by: int) -> IntExpr:
-    return Apply(Operator.QUOTIENT, (number, Constant(by)))
+    return quotient(number, by)
 
 
 def _remainder(number: IntExpr, by: int) -> IntExpr:
-    return Apply(Operator.REMAINDER, (number, Constant(by)))
+    return remainder(number, by)

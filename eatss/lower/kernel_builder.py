@@ -13,7 +13,7 @@ import islpy as isl
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
 from eatss.isl_names import coalesced, parameters_set, without_parameters
-from eatss.kernel.distribution import LANES
+from eatss.kernel.instruction import LANES
 from eatss.kernel.nodes import (
     AllFinite,
     Argument,
@@ -26,6 +26,7 @@ from eatss.kernel.nodes import (
     Node,
     Share,
     WarpAxis,
+    counted,
 )
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
@@ -45,7 +46,7 @@ from eatss.lower.references import References
 from eatss.lower.size_products import factors_of
 from eatss.lower.storage import Candidate, Place, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
-from eatss.lower.thread_builder import ThreadBuilder, over_points
+from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.thread_tree import Node as Tree
 from eatss.lower.whole_tiles import Types, is_product, over_whole_tiles, whole_if_finite
 from eatss.polyhedral.isl_limits import at_most
@@ -56,9 +57,11 @@ from eatss.program import (
     Name,
     Operator,
     c_text,
+    equals,
     minimum,
     multiplied,
     names_in,
+    not_above,
     total,
 )
 from eatss.program.linear import start_plus, strict
@@ -464,7 +467,7 @@ class KernelBuilder:
 
     def _until(self, counter: str, last: IntExpr) -> IntExpr:
         """Return the condition of a loop that runs to ``last``."""
-        return self._index(strict(Apply(Operator.LE, (Name(counter), last))))
+        return self._index(strict(not_above(Name(counter), last)))
 
     def _single_points(self, loops: Sequence[MappedLoop]) -> list[Node]:
         """Declare the loops of which a thread has one point."""
@@ -503,7 +506,7 @@ class KernelBuilder:
             for node in self._transfer(name, points, known)
         )
         if loop.threads > 1:
-            first = Apply(Operator.EQ, (Name(loop.thread), Constant(0)))
+            first = equals(Name(loop.thread), 0)
             stores = (If(conditions=(first,), body=stores),)
         return (*found, *stores)
 
@@ -513,7 +516,7 @@ class KernelBuilder:
             return ()
         for loop in reversed(self._mapping.mapped):
             if loop.points > 1:
-                nodes = (over_points(loop.point, loop.points, nodes, "whole"),)
+                nodes = (counted(loop.point, loop.points, nodes, "whole"),)
         return nodes
 
     def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> tuple[Node, ...]:

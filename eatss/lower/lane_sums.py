@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eatss.instructions import COMBINES, SHUFFLES
-from eatss.kernel.distribution import LANES
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Copy, Element, Node, Perform
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.kernel.instruction import LANES
+from eatss.kernel.nodes import Buffer, Copy, Element, Layout, Node, Perform
+from eatss.program import Constant, IntExpr, Name, equals, quotient, remainder
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.names import NameTable
 from eatss.scops.combiners import Combiner
@@ -71,7 +70,7 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
             layout=Layout(tuple(map(Constant, extents))),
         )
         boxes.append(box)
-        warp = Apply(Operator.QUOTIENT, (Name(loop.thread), Constant(lanes)))
+        warp = quotient(Name(loop.thread), lanes)
         put.append(Copy(target=Element(buffer=box, subscripts=(*own, warp)), source=register))
         found = [Element(buffer=box, subscripts=(*own, Constant(at))) for at in range(warps)]
         taken.append(Copy(target=register, source=found[0]))
@@ -82,10 +81,10 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
             )
             for part in found[1:]
         ]
-    inside = Apply(Operator.REMAINDER, (Name(loop.thread), Constant(lanes)))
+    inside = remainder(Name(loop.thread), lanes)
     return Passed(
         boxes=tuple(boxes),
-        first=Apply(Operator.EQ, (inside, Constant(0))),
+        first=equals(inside, 0),
         put=tuple(put),
         taken=tuple(taken),
     )

@@ -37,7 +37,7 @@ from eatss.scops import (
     Unary,
     preorder,
 )
-from eatss.scops.factors import added_to, factors, narrow_factor, terms
+from eatss.scops.expression import added_to, factors, narrow_factor, terms
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
 """Numbers in TF32 that a float may become."""

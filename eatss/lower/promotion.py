@@ -9,8 +9,7 @@ from typing import TypeVar
 import islpy as isl
 
 from eatss.isl_names import coalesced, fixed_box
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer
+from eatss.kernel.nodes import Buffer, Layout
 from eatss.lower.storage import Candidate
 from eatss.plan.rows import StagedReads, Tiling, padded_rows, row_dimensions
 from eatss.program import Constant

@@ -19,8 +19,18 @@ from eatss.isl_names import (
     points_at_a_sample,
     without_parameters,
 )
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Aligned, Buffer, Copy, Declare, Element, For, If, Let, Node
+from eatss.kernel.nodes import (
+    Aligned,
+    Buffer,
+    Copy,
+    Declare,
+    Element,
+    If,
+    Layout,
+    Let,
+    Node,
+    counted,
+)
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
@@ -33,7 +43,18 @@ from eatss.lower.thread_ast import tile_set
 from eatss.lower.vector_rows import staged_reads, tiling_of
 from eatss.lower.whole_steps import WholeSteps, in_vectors, whole_steps
 from eatss.plan.stage import PIECE_BYTES, copied_in_vectors, copied_through_registers
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    equals,
+    multiplied,
+    names_in,
+    remainder,
+    total,
+)
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import Mapping, SerialTile
 from eatss.schedule.names import NameTable
@@ -248,8 +269,8 @@ class PromotionBuilder:
             aligned = Aligned(name=name, buffer=array.buffer, width=width)
             self._aligned[array.name] = aligned
         first = value_of(tile.offsets[-1], known)
-        rest = Apply(Operator.REMAINDER, (first, Constant(width)))
-        begins = self._index(Apply(Operator.EQ, (rest, Constant(0))))
+        rest = remainder(first, width)
+        begins = self._index(equals(rest, 0))
         if tile.turned:
             wide = self._through_registers(tile, at, condition, known, walk, width)
         else:
@@ -313,15 +334,7 @@ class PromotionBuilder:
             target=Element(buffer=tile.buffer, subscripts=box),
             source=Element(buffer=line, subscripts=(turn, Name(element))),
         )
-        each = For(
-            counter=element,
-            lower=Constant(0),
-            condition=Apply(Operator.LT, (Name(element), Constant(width))),
-            step=Constant(1),
-            body=(store,),
-            unroll="whole",
-            narrow=True,
-        )
+        each = counted(element, width, (store,))
         return (Declare(buffer=line), walk.around((*places, load)), walk.around((each,)))
 
     @property

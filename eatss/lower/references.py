@@ -10,8 +10,7 @@ import islpy as isl
 
 from eatss.instructions import ATOMICS, COMBINES
 from eatss.isl_names import dim_names, output_affs
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, Perform
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, Layout, Perform
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import value_of

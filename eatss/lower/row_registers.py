@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
     Compute,
@@ -22,6 +21,7 @@ from eatss.kernel.nodes import (
     Element,
     For,
     If,
+    Layout,
     Let,
     Node,
     Scope,
@@ -30,11 +30,11 @@ from eatss.kernel.uses import accesses, mapped, with_elements
 from eatss.lower.planning import Unit
 from eatss.lower.row_storage import lane_loop
 from eatss.plan.phases import KeptRow, RowValue
-from eatss.program import Apply, Constant, Name, Operator
+from eatss.program import Constant, Name, equals
 from eatss.schedule.mapping import MappedLoop
 from eatss.schedule.names import NameTable
 
-_FIRST_LANE = Apply(Operator.EQ, (Name("threadIdx.x"), Constant(0)))
+_FIRST_LANE = equals(Name("threadIdx.x"), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _combined(
     loop: MappedLoop, homes: dict[Buffer, Buffer], stored: set[Buffer]
 ) -> Callable[[Node], tuple[Node, ...]]:
     """Return the change of what the first lane does with what the lanes add up."""
-    first = (Apply(Operator.EQ, (Name(loop.thread), Constant(0))),)
+    first = (equals(Name(loop.thread), 0),)
     alone = _leaf(homes, stored, alone=True)
 
     def changed(node: Node) -> tuple[Node, ...]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
 from eatss.program import (
+    INTEGERS,
     Apply,
     Constant,
     Entry,
-    HostIf,
-    HostLoop,
-    HostStep,
     IntExpr,
     Name,
     Operator,
@@ -60,43 +58,15 @@ def written_out(entry: Entry, products: Sequence[SizeProduct]) -> Entry:
 
     return replace(
         entry,
-        assumptions=tuple(replace(one, condition=out(one.condition)) for one in entry.assumptions),
-        body=_steps(entry.body, values),
+        assumptions=tuple(INTEGERS.rebuilt(one, out) for one in entry.assumptions),
+        body=tuple(INTEGERS.rebuilt(one, out) for one in entry.body),
     )
 
 
 def work_written_out(work: Work, products: Sequence[SizeProduct]) -> Work:
     """Return counts that name the factors of products alone."""
     values = product_values(products)
-
-    def out(count: IntExpr | None) -> IntExpr | None:
-        return None if count is None else substitute(count, values)
-
-    operations = work.operations
-    if operations is not None:
-        operations = tuple(replace(one, count=substitute(one.count, values)) for one in operations)
-    return replace(
-        work,
-        operations=operations,
-        read_bytes=out(work.read_bytes),
-        written_bytes=out(work.written_bytes),
-    )
-
-
-def _steps(steps: Sequence[HostStep], values: Mapping[str, IntExpr]) -> tuple[HostStep, ...]:
-    found: list[HostStep] = []
-    for step in steps:
-        if isinstance(step, HostIf):
-            condition = substitute(step.condition, values)
-            found.append(replace(step, condition=condition, body=_steps(step.body, values)))
-        elif isinstance(step, HostLoop):
-            lower, upper = substitute(step.lower, values), substitute(step.upper, values)
-            body = _steps(step.body, values)
-            found.append(replace(step, lower=lower, upper=upper, body=body))
-        else:
-            x, y, z = (substitute(extent, values) for extent in step.grid)
-            found.append(replace(step, grid=(x, y, z)))
-    return tuple(found)
+    return INTEGERS.rebuilt(work, lambda count: substitute(count, values))
 
 
 def multiplies_sizes(expression: IntExpr) -> bool:

@@ -8,7 +8,7 @@ loops below the band and, innermost, the loops over the thread's points.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import islpy as isl
 
@@ -25,9 +25,17 @@ from eatss.isl_names import (
 )
 from eatss.lower.arrays import affine_text
 from eatss.lower.isl_text import expression_of
-from eatss.lower.thread_tree import Block, If, Leaf, Loop, Node
+from eatss.lower.thread_tree import TREE, Block, If, Leaf, Loop, Node
 from eatss.polyhedral.tree import members
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text, difference, substitute
+from eatss.program import (
+    IntExpr,
+    Name,
+    c_text,
+    difference,
+    not_above,
+    quotient,
+    substitute,
+)
 from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.mapping import Mapping as LoopMapping
 from eatss.schedule.pieces import Piece
@@ -141,19 +149,10 @@ def _with_all_points(node: Node, phase: Phase, around: frozenset[str]) -> Node:
 
     Registers are indexed by their counters.
     """
-    if isinstance(node, Block):
-        return Block(body=tuple(_with_all_points(child, phase, around) for child in node.body))
-    if isinstance(node, If):
-        orelse = None if node.orelse is None else _with_all_points(node.orelse, phase, around)
-        return If(
-            condition=node.condition,
-            body=_with_all_points(node.body, phase, around),
-            orelse=orelse,
-        )
-    if isinstance(node, Loop):
-        inside = around | {node.hint} if node.points is not None else around
-        return replace(node, body=_with_all_points(node.body, phase, inside))
-    assert isinstance(node, Leaf)
+    if isinstance(node, Loop) and node.points is not None:
+        around |= {node.hint}
+    if not isinstance(node, Leaf):
+        return TREE.rebuilt(node, lambda child: _with_all_points(child, phase, around))
     result: Node = node
     for loop in phase.mapped:
         if loop.points > 1 and loop.point not in around:
@@ -163,7 +162,7 @@ def _with_all_points(node: Node, phase: Phase, around: frozenset[str]) -> Node:
                 counter=counter,
                 hint=loop.point,
                 lower=value,
-                condition=Apply(Operator.LE, (Name(counter), value)),
+                condition=not_above(Name(counter), value),
                 step=1,
                 body=result,
                 points=loop.points,
@@ -183,7 +182,7 @@ def _point_of(leaf: Leaf, phase: Phase, loop: MappedLoop) -> IntExpr:
     offset = difference(affine_text(function, values), first)
     if loop.step == 1:
         return offset
-    return Apply(Operator.QUOTIENT, (offset, Constant(loop.step)))
+    return quotient(offset, loop.step)
 
 
 def order_of(phase: Phase) -> isl.MultiUnionPwAff:
@@ -344,7 +343,7 @@ def _translate_loop(
     single = bool(node.for_is_degenerate())
     if single and not is_point:
         return _translate(node.for_get_body(), None, {**values, counter: lower}, points)
-    once = Apply(Operator.LE, (Name(counter), lower))
+    once = not_above(Name(counter), lower)
     return Loop(
         counter=counter,
         hint=name,

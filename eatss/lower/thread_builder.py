@@ -10,14 +10,36 @@ import islpy as isl
 from eatss.analysis.structure import MOST_POINTS
 from eatss.isl_names import dims_as_parameters
 from eatss.kernel import nodes as kernel
-from eatss.kernel.uses import names_of
-from eatss.kernel.values import affine_values
+from eatss.kernel.uses import affine_values, names_of
 from eatss.lower.arrays import affine_text
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import condition_of
 from eatss.lower.references import References
-from eatss.lower.thread_tree import Block, If, Leaf, Loop, Node, Points, leaves, map_expressions
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, names_in, substitute
+from eatss.lower.thread_tree import (
+    TREE,
+    Block,
+    If,
+    Leaf,
+    Loop,
+    Node,
+    Points,
+    leaves,
+    map_expressions,
+)
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    difference,
+    equals,
+    less,
+    names_in,
+    not_above,
+    not_below,
+    substitute,
+)
 from eatss.program.linear import (
     Definition,
     Linear,
@@ -94,21 +116,12 @@ class ThreadBuilder:
 
     def _named(self, node: Node) -> Node:
         """Give every loop its C name: that of the schedule's loop where it is the counter."""
-        if isinstance(node, Block):
-            return Block(body=tuple(self._named(child) for child in node.body))
-        if isinstance(node, If):
-            orelse = None if node.orelse is None else self._named(node.orelse)
-            return If(condition=node.condition, body=self._named(node.body), orelse=orelse)
-        if isinstance(node, Leaf):
-            return node
-        assert isinstance(node, Loop)
-        name = self._loop_name(node)
-        renamed = map_expressions(
-            replace(node, counter=name),
-            lambda e: substitute(e, {node.counter: Name(name)}),
-        )
-        assert isinstance(renamed, Loop)
-        return replace(renamed, body=self._named(renamed.body))
+        if isinstance(node, Loop):
+            own = {node.counter: Name(self._loop_name(node))}
+            node = map_expressions(
+                replace(node, counter=own[node.counter].name), lambda e: substitute(e, own)
+            )
+        return TREE.rebuilt(node, self._named)
 
     def _loop_name(self, loop: Loop) -> str:
         if loop.points is not None:
@@ -125,26 +138,15 @@ class ThreadBuilder:
     # The final form ----------------------------------------------------------------------
 
     def _lowered(self, node: Node, definitions: Sequence[Definition]) -> Node:
-        if isinstance(node, Block):
-            return Block(body=tuple(self._lowered(child, definitions) for child in node.body))
-        if isinstance(node, If):
-            return If(
-                condition=strict(folded(node.condition, definitions)),
-                body=self._lowered(node.body, definitions),
-                orelse=None if node.orelse is None else self._lowered(node.orelse, definitions),
-            )
         if isinstance(node, Leaf):
             return replace(node, values=tuple(folded(v, definitions) for v in node.values))
-        assert isinstance(node, Loop)
-        if node.points is not None:
+        if isinstance(node, Loop) and node.points is not None:
             return self._lowered_points(node, node.points, definitions)
-        return replace(
-            node,
-            lower=folded(node.lower, definitions),
-            condition=strict(folded(node.condition, definitions)),
-            body=self._lowered(node.body, definitions),
-            trips=_trips(node),
-        )
+        if isinstance(node, Loop):
+            node = replace(node, lower=folded(node.lower, definitions), trips=_trips(node))
+        if isinstance(node, Loop | If):
+            node = replace(node, condition=strict(folded(node.condition, definitions)))
+        return TREE.rebuilt(node, lambda child: self._lowered(child, definitions))
 
     def _lowered_points(self, loop: Loop, points: int, definitions: Sequence[Definition]) -> Points:
         """Return a loop over a thread's points.
@@ -202,25 +204,25 @@ class ThreadBuilder:
         unroll: kernel.Unroll = "whole" if self._unrolled else None
         if points.counter == self._split_point:
             unroll = min(points.count, SPLIT_UNROLLED)
-        return over_points(points.counter, points.count, inner, unroll)
+        return kernel.counted(points.counter, points.count, inner, unroll)
 
     def _guards(self, loop: Loop, points: int, mapped: MappedLoop, base: Linear) -> list[IntExpr]:
         """Return the conditions under which a thread has a point."""
         guards: list[IntExpr] = []
         counter, name, first = loop.counter, Name(mapped.name), base.expression()
         if loop.exact or (
-            loop.condition == Apply(Operator.LE, (Name(counter), loop.lower))
+            loop.condition == not_above(Name(counter), loop.lower)
             and linear(loop.lower) is not None  # of a quotient the rest would be lost
         ):
             value = upper_bounds(loop.lower, mapped.step, base)
             if value is not None:
-                return [Apply(Operator.EQ, (name, value[0]))]
+                return [equals(name, value[0])]
         if not _at_most(loop.lower, 0):
             lower = lower_bounds(loop.lower, mapped.step, base)
             guards += (
-                [Apply(Operator.GE, (Name(counter), loop.lower))]
+                [not_below(Name(counter), loop.lower)]
                 if lower is None
-                else [Apply(Operator.GE, (name, bound)) for bound in lower if bound != first]
+                else [not_below(name, bound) for bound in lower if bound != first]
             )
         last = _last_value(loop)
         last = None if last is None else _without_constants(last, points - 1)
@@ -229,14 +231,14 @@ class ThreadBuilder:
         elif not _at_least(last, points - 1):
             upper = upper_bounds(last, mapped.step, base)
             guards += (
-                [Apply(Operator.LE, (Name(counter), last))]
+                [not_above(Name(counter), last)]
                 if upper is None
-                else [Apply(Operator.LE, (name, bound)) for bound in upper]
+                else [not_above(name, bound) for bound in upper]
             )
         if loop.step != 1:
             offset = difference(Name(counter), loop.lower)
             rest = Apply(Operator.MOD, (offset, Constant(loop.step)))
-            guards.append(Apply(Operator.EQ, (rest, Constant(0))))
+            guards.append(equals(rest, 0))
         return guards
 
     def _leaf(self, leaf: Leaf) -> tuple[kernel.Node, ...]:
@@ -278,7 +280,7 @@ class ThreadBuilder:
         self, statement: Statement, values: Sequence[IntExpr]
     ) -> tuple[dict[str, IntExpr], list[tuple[str, IntExpr]]]:
         """Return what the statement's counters are called, and the variables to declare."""
-        mentioned = {name for value in values for name in names_in(value)}
+        mentioned = set(names_in(*values))
         env: dict[str, IntExpr] = {}
         declared: list[tuple[str, IntExpr]] = []
         local = self._names.inner()
@@ -314,21 +316,6 @@ class ThreadBuilder:
         return kernel.Copy(
             target=cell, source=value, condition=None if always else self._index(condition)
         )
-
-
-def over_points(
-    counter: str, count: int, body: tuple[kernel.Node, ...], unroll: kernel.Unroll
-) -> kernel.For:
-    """Return a loop over the points of a thread."""
-    return kernel.For(
-        counter=counter,
-        lower=Constant(0),
-        condition=Apply(Operator.LT, (Name(counter), Constant(count))),
-        step=Constant(1),
-        body=body,
-        unroll=unroll,
-        narrow=True,
-    )
 
 
 def _without_constants(last: IntExpr, most: int) -> IntExpr:
@@ -367,28 +354,19 @@ def _unroll_factor(trips: int, statements: int) -> int:
 
 def _unrolled_size(node: Node) -> int:
     """Return how many statements a tree has when its loops are unrolled as far as they will be."""
-    if isinstance(node, Block):
-        return sum(_unrolled_size(child) for child in node.body)
-    if isinstance(node, If):
-        orelse = 0 if node.orelse is None else _unrolled_size(node.orelse)
-        return _unrolled_size(node.body) + orelse
+    inside = sum(map(_unrolled_size, TREE.of(node)))
     if isinstance(node, Leaf):
         return 1
-    inside = _unrolled_size(node.body)
     if isinstance(node, Points):
         return node.count * inside
-    return inside if node.trips is None else inside * _unroll_factor(node.trips, inside)
+    trips = node.trips if isinstance(node, Loop) else None
+    return inside if trips is None else inside * _unroll_factor(trips, inside)
 
 
 def _without_points(node: Node, depth: int) -> Node:
     """Return a lowered tree whose points are plain loops, counters called after their depth."""
-    if isinstance(node, Block):
-        return Block(body=tuple(_without_points(child, depth) for child in node.body))
-    if isinstance(node, If):
-        orelse = None if node.orelse is None else _without_points(node.orelse, depth)
-        return replace(node, body=_without_points(node.body, depth), orelse=orelse)
-    if isinstance(node, Leaf):
-        return node
+    if not isinstance(node, Loop | Points):
+        return TREE.rebuilt(node, lambda child: _without_points(child, depth))
     counter = f"eatss_n{depth}"
     values: dict[str, IntExpr] = {node.counter: Name(counter)}
     if isinstance(node, Loop):
@@ -405,7 +383,7 @@ def _without_points(node: Node, depth: int) -> Node:
         counter=counter,
         hint=node.name,
         lower=Constant(0),
-        condition=Apply(Operator.LT, (Name(counter), Constant(node.count))),
+        condition=less(Name(counter), node.count),
         step=1,
         body=_without_points(body, depth + 1),
     )

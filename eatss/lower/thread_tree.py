@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
-from eatss.program import IntExpr
+from eatss.program import Apply, Constant, IntExpr, Name
+from eatss.trees import Parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,30 +75,15 @@ class Block:
 Node: TypeAlias = Loop | Points | If | Leaf | Block
 
 
+TREE: Parts[Node] = Parts(("Node",), Node)
+_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), Constant | Name | Apply)
+
+
 def leaves(node: Node) -> Iterator[Leaf]:
     """Yield the leaves in order."""
-    if isinstance(node, Leaf):
-        yield node
-    elif isinstance(node, Block):
-        for child in node.body:
-            yield from leaves(child)
-    else:
-        yield from leaves(node.body)
-        if isinstance(node, If) and node.orelse is not None:
-            yield from leaves(node.orelse)
+    return (one for one in TREE.below(node) if isinstance(one, Leaf))
 
 
 def map_expressions(node: Node, change: Callable[[IntExpr], IntExpr]) -> Node:
     """Apply ``change`` to every expression of a tree."""
-    if isinstance(node, Leaf):
-        return replace(node, values=tuple(change(value) for value in node.values))
-    if isinstance(node, Block):
-        return Block(body=tuple(map_expressions(child, change) for child in node.body))
-    body = map_expressions(node.body, change)
-    if isinstance(node, If):
-        orelse = None if node.orelse is None else map_expressions(node.orelse, change)
-        return If(condition=change(node.condition), body=body, orelse=orelse)
-    if isinstance(node, Points):
-        guards = tuple(change(guard) for guard in node.guards)
-        return replace(node, value=change(node.value), guards=guards, body=body)
-    return replace(node, lower=change(node.lower), condition=change(node.condition), body=body)
+    return TREE.rebuilt(_INTEGERS.rebuilt(node, change), partial(map_expressions, change=change))

@@ -42,7 +42,7 @@ from eatss.scops import (
     Unary,
     preorder,
 )
-from eatss.scops.factors import added_to, factors, terms
+from eatss.scops.expression import added_to, factors, terms
 
 Types: TypeAlias = Mapping[str, ElementType]
 """The types of arrays, by name."""

@@ -12,7 +12,17 @@ from typing import TypeAlias
 
 from eatss.ppcg_build.integers import integer
 from eatss.ppcg_build.refusal import NotUnderstoodError
-from eatss.program import Apply, Constant, HostIf, HostLoop, HostStep, IntExpr, Launch, Operator
+from eatss.program import (
+    Apply,
+    Constant,
+    HostIf,
+    HostLoop,
+    HostStep,
+    IntExpr,
+    Launch,
+    Operator,
+    equals,
+)
 from eatss.program.tokens import Token, closing, tokens
 
 _START = "cudaCheckKernel"
@@ -155,7 +165,7 @@ class _Region:
         steps: list[HostStep] = [HostIf(condition=condition, body=tuple(self._statement()))]
         if self._text() == "else":
             self._place += 1
-            otherwise = Apply(Operator.EQ, (condition, Constant(0)))
+            otherwise = equals(condition, 0)
             steps.append(HostIf(condition=otherwise, body=tuple(self._statement())))
         return steps
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eatss.ppcg_build.refusal import NotUnderstoodError
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, select
 from eatss.program.tokens import Token
 
 _LEVELS: tuple[dict[str, Operator], ...] = (
@@ -51,7 +51,7 @@ class _Reader:
             return condition
         yes = self.ternary()
         self.expect(":")
-        return Apply(Operator.SELECT, (condition, yes, self.ternary()))
+        return select(condition, yes, self.ternary())
 
     def binary(self, level: int) -> IntExpr:
         if level == len(_LEVELS):

@@ -21,21 +21,20 @@ from eatss.ppcg_build.host_code import DeviceMemory, HostRegion, Launched, devic
 from eatss.ppcg_build.kernel_code import SHARED_MACRO, KernelFile, KernelText, own_type
 from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program import (
-    Apply,
+    INTEGERS,
     Assumption,
     Constant,
     Entry,
-    HostIf,
     HostLoop,
-    HostStep,
     IntExpr,
     KernelCode,
     Launch,
-    Operator,
     Original,
     Parameter,
     Program,
+    every_step,
     names_in,
+    not_below,
     substitute,
 )
 from eatss.program import Name as NameOf
@@ -133,7 +132,8 @@ class _Region:
         written = frozenset(s.write.array for s in scop.statements)
         self._written = written
         names = NameTable((scop.function, *scop.parameters))
-        names.reserve(*(step.name for step in _counters(region.steps)))
+        steps = every_step(region.steps)
+        names.reserve(*(one.counter for one, _ in steps if isinstance(one, HostLoop)))
         self._arrays = device_arrays(scop, names)
         names.reserve(*taken_names(scop))
         self._by_source = _by_source(scop, self._arrays)
@@ -162,7 +162,7 @@ class _Region:
                 *assumptions_of(scop, used, sizes=None),
                 *(_not_empty(extent) for extent in self._open_extents()),
             ),
-            body=tuple(map(self._step, self._region.steps)),
+            body=tuple(INTEGERS.rebuilt(one, self._renamed) for one in self._region.steps),
             work=work_of(
                 self._analysed.scheduled.scop, self._analysed.scheduled.dependences, outside
             ),
@@ -210,22 +210,6 @@ class _Region:
             return self._by_source[passed].name
         return self._sizes.get(passed, passed)
 
-    def _step(self, step: HostStep) -> HostStep:
-        """Return a step with the sizes called as the entry calls them."""
-        if isinstance(step, Launch):
-            x, y, z = (self._renamed(extent) for extent in step.grid)
-            return Launch(kernel=step.kernel, grid=(x, y, z))
-        body = tuple(map(self._step, step.body))
-        if isinstance(step, HostIf):
-            return HostIf(condition=self._renamed(step.condition), body=body)
-        return HostLoop(
-            counter=step.counter,
-            lower=self._renamed(step.lower),
-            upper=self._renamed(step.upper),
-            step=step.step,
-            body=body,
-        )
-
     def _renamed(self, expression: IntExpr) -> IntExpr:
         new = {name: NameOf(self._sizes.get(name, name)) for name in names_in(expression)}
         return substitute(expression, new)
@@ -250,7 +234,7 @@ class _Region:
 
 def _not_empty(extent: IntExpr) -> Assumption:
     return Assumption(
-        condition=Apply(Operator.GE, (extent, Constant(1))),
+        condition=not_below(extent, 1),
         message="PPCG's code fails where there is nothing to do",
     )
 
@@ -264,14 +248,6 @@ def _by_source(scop: Scop, arrays: Mapping[str, DeviceArray]) -> dict[str, Devic
             raise NotUnderstoodError(f"two variables of the region in {scop.function} are '{name}'")
         found[name] = array
     return found
-
-
-def _counters(steps: Sequence[HostStep]) -> Iterator[NameOf]:
-    for step in steps:
-        if isinstance(step, HostLoop):
-            yield NameOf(step.counter)
-        if not isinstance(step, Launch):
-            yield from _counters(step.body)
 
 
 def _number(launched: Launched) -> int:

@@ -4,33 +4,41 @@ Imports the standard library only, so that a program generated on one machine ca
 and measured on another that has neither isl nor a solver. Next folder: ``eatss/verify``.
 """
 
-from eatss.program.arithmetic import (
-    at_least,
-    difference,
-    minimum,
-    multiplied,
-    names_in,
-    negated,
-    substitute,
-    total,
-)
 from eatss.program.expression import (
     Apply,
     Constant,
     IntExpr,
     Name,
     Operator,
+    at_least,
     c_text,
+    difference,
+    equals,
     evaluate,
+    floored,
+    less,
+    minimum,
+    multiplied,
+    names_in,
+    negated,
+    not_above,
+    not_below,
+    quotient,
+    remainder,
+    select,
+    substitute,
+    total,
 )
-from eatss.program.interface import Interface, InterfaceEntry
 from eatss.program.plan import (
+    INTEGERS,
     Argument,
     Assumption,
     Entry,
     HostIf,
     HostLoop,
     HostStep,
+    Interface,
+    InterfaceEntry,
     KernelCode,
     Launch,
     OperationCount,
@@ -39,6 +47,7 @@ from eatss.program.plan import (
     Program,
     Temporary,
     Work,
+    every_step,
 )
 from eatss.program.plan_json import (
     PLAN_FILE,
@@ -51,6 +60,7 @@ from eatss.program.plan_json import (
 )
 
 __all__ = [
+    "INTEGERS",
     "PLAN_FILE",
     "PROGRAM_SUFFIX",
     "Apply",
@@ -77,16 +87,25 @@ __all__ = [
     "at_least",
     "c_text",
     "difference",
+    "equals",
     "evaluate",
+    "every_step",
+    "floored",
+    "less",
     "load_program",
     "minimum",
     "multiplied",
     "names_in",
     "negated",
+    "not_above",
+    "not_below",
     "program_folder",
     "program_from_dict",
     "program_to_dict",
+    "quotient",
+    "remainder",
     "save_program",
+    "select",
     "substitute",
     "total",
 ]

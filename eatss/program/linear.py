@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, multiplied, total
+from eatss.program.expression import less, not_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ def strict(condition: IntExpr) -> IntExpr:
         return condition
     left, right = condition.operands
     raised = _raised(right)
-    return condition if raised is None else Apply(Operator.LT, (left, raised))
+    return condition if raised is None else less(left, raised)
 
 
 def _turned(condition: Apply) -> IntExpr:
@@ -239,8 +240,8 @@ def _turned(condition: Apply) -> IntExpr:
     if not isinstance(added, Constant):
         return condition
     if added.value == 1:
-        return Apply(Operator.LT, (total(right, Constant(-1)), left))
-    return Apply(Operator.LE, (right, left))
+        return less(total(right, Constant(-1)), left)
+    return not_above(right, left)
 
 
 def _raised(expression: IntExpr) -> IntExpr | None:

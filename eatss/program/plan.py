@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
 from eatss.codec import JsonForm
 from eatss.expected_run import ExpectedRun
-from eatss.program.expression import IntExpr
+from eatss.program.expression import Apply, Constant, IntExpr, Name
 from eatss.shown import Shown, in_lines, pairs_text
+from eatss.trees import Parts
 
 _COMPILED = "eatss.calls.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -185,6 +187,17 @@ class HostIf:
 HostStep: TypeAlias = Launch | HostLoop | HostIf
 
 
+def every_step(
+    steps: Iterable[HostStep], around: tuple[HostLoop, ...] = ()
+) -> Iterator[tuple[HostStep, tuple[HostLoop, ...]]]:
+    """Yield steps and all that stand in them, in their order, with the loops around them."""
+    for step in steps:
+        yield step, around
+        if not isinstance(step, Launch):
+            inner = (*around, step) if isinstance(step, HostLoop) else around
+            yield from every_step(step.body, inner)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
     """What must hold of the parameters; the entry refuses to run otherwise, with ``message``."""
@@ -241,6 +254,14 @@ class Entry:
     assumptions: tuple[Assumption, ...]
     body: tuple[HostStep, ...]
     work: Work | None = None
+
+
+INTEGERS: Parts[IntExpr] = Parts(
+    ("IntExpr", "HostStep", "OperationCount"),
+    Constant | Name | Apply,
+    (Launch, HostLoop, HostIf, OperationCount),
+)
+"""Integer expressions of a noun of the plan, and of the steps and counts in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,3 +351,31 @@ class Program(Shown):
             if kernel.name == name:
                 return kernel
         raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterfaceEntry:
+    """A region as its callers see it: the C function around it and the arguments, in order."""
+
+    function: str
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """The sizes of a program, and the arguments of its regions in source order."""
+
+    parameters: tuple[Parameter, ...]
+    entries: tuple[InterfaceEntry, ...]
+    schema_version: int = 1
+
+    @classmethod
+    def of(cls, program: Program) -> Interface:
+        """Return that of a program."""
+        return cls(
+            parameters=program.parameters,
+            entries=tuple(
+                InterfaceEntry(function=entry.function, arguments=entry.arguments)
+                for entry in program.entries
+            ),
+        )

@@ -15,8 +15,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from eatss.program.arithmetic import names_in, substitute
-from eatss.program.expression import IntExpr, Name, c_text
+from eatss.program.expression import IntExpr, Name, c_text, names_in, substitute
 
 _C_WORDS = """
     alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor

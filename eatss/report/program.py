@@ -17,11 +17,10 @@ from eatss.codec import JsonForm
 from eatss.diagnostics import Diagnostic
 from eatss.documents import json_text
 from eatss.program import (
-    HostLoop,
-    HostStep,
     KernelCode,
     Launch,
     Program,
+    every_step,
 )
 from eatss.report.render import render
 
@@ -142,16 +141,10 @@ def _resources(program: Program, resources: Sequence[KernelResources]) -> Table:
 def _host_loops(program: Program) -> dict[str, tuple[str, ...]]:
     """Return the counters of the host loops around each kernel."""
     found: dict[str, tuple[str, ...]] = {}
-
-    def visit(steps: Sequence[HostStep], around: tuple[str, ...]) -> None:
-        for step in steps:
-            if isinstance(step, Launch):
-                found.setdefault(step.kernel, around)
-            else:
-                visit(step.body, (*around, step.counter) if isinstance(step, HostLoop) else around)
-
     for entry in program.entries:
-        visit(entry.body, ())
+        for step, around in every_step(entry.body):
+            if isinstance(step, Launch):
+                found.setdefault(step.kernel, tuple(loop.counter for loop in around))
     return found
 
 

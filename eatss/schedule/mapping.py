@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from eatss.analysis.mapping import AXES, Axis
-from eatss.kernel.distribution import Coordinate, Distribution
+from eatss.kernel.instruction import Coordinate, Distribution
 from eatss.program.linear import Linear
 from eatss.schedule.names import NameTable
 

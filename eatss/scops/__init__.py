@@ -18,9 +18,17 @@ from eatss.scops.expression import (
     operands,
     preorder,
 )
-from eatss.scops.scop import Scop, SizeCondition, SizeProduct
-from eatss.scops.signature import FunctionParameter, ParameterDeclaration, ParameterOrigin
-from eatss.scops.statement import Access, AccessKind, Statement
+from eatss.scops.scop import (
+    Access,
+    AccessKind,
+    FunctionParameter,
+    ParameterDeclaration,
+    ParameterOrigin,
+    Scop,
+    SizeCondition,
+    SizeProduct,
+    Statement,
+)
 
 __all__ = [
     "Access",

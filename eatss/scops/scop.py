@@ -4,16 +4,116 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.diagnostics import SourceSpan
-from eatss.scops.array import Array
-from eatss.scops.signature import FunctionParameter, ParameterDeclaration
-from eatss.scops.statement import Statement
+from eatss.scops.array import Array, ElementType
+from eatss.scops.expression import Expression
 
 if TYPE_CHECKING:
     import islpy as isl
+
+ParameterOrigin: TypeAlias = Literal["parameter", "member", "global", "static", "local", "macro"]
+"""As :data:`~eatss.scops.array.Origin`; ``macro`` is a size that ``-D`` may set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionParameter:
+    """A parameter of the function a region stands in.
+
+    ``c_type`` is its type in C, macros and typedefs expanded (``double[4000][4000]``,
+    ``const float *``, ``int``). ``is_pointer`` holds for arrays and pointers, not for scalars
+    passed by value. ``position`` counts from 0. ``element_type`` is the arithmetic type of the
+    value or of the elements, ``None`` for what regions cannot use (structures, ``void *``).
+    """
+
+    name: str
+    c_type: str
+    is_pointer: bool
+    position: int
+    element_type: ElementType | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterDeclaration:
+    """An integer parameter of a region: its name there, its name in C, type and origin."""
+
+    name: str
+    source_name: str
+    element_type: ElementType
+    origin: ParameterOrigin
+
+
+class AccessKind(Enum):
+    """Whether an access reads or writes."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """One reference of a statement, in one direction.
+
+    ``relation`` maps the statement's domain to array elements, restricted to the
+    domain; it is single-valued. ``A[i] += x`` gives a read and a write of ``A``
+    that share the same ``text`` and ``span``.
+    """
+
+    array: str
+    kind: AccessKind
+    relation: isl.Map
+    text: str
+    span: SourceSpan
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the access writes."""
+        return self.kind is AccessKind.WRITE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """An assignment inside the region, run once for each point of its domain.
+
+    ``domain`` lives in the space ``name[loops…]``, dimensions named as the
+    counters, outermost first; its points are the counters' own values (no
+    normalisation). ``schedule`` maps the domain to the time of the original
+    program, a vector ``[c0, l1, c1, l2, c2, …]`` of textual positions and
+    (negated, for loops that count down) counters, equally long for all
+    statements of the scop.
+
+    ``accesses[0]`` is the write; reads follow in the order of the source.
+    ``value`` is the value stored: for ``A[i] += e`` the tree ``A[i] + e``.
+    ``text`` is the source text in one line, macros not expanded. ``ppcg_name`` is what
+    PPCG calls it (empty: the region was not read from C); the statements that ``a = b = c`` is read
+    as share one name. ``written_in`` is the name of the file of ``span`` where that is not the C.
+    ``recomputed`` are the reads of the source whose values the statement computes anew instead.
+    """
+
+    name: str
+    loops: tuple[str, ...]
+    domain: isl.Set
+    schedule: isl.Map
+    accesses: tuple[Access, ...]
+    value: Expression
+    text: str
+    span: SourceSpan
+    ppcg_name: str = ""
+    written_in: str = ""
+    recomputed: tuple[Access, ...] = ()
+
+    @property
+    def write(self) -> Access:
+        """The one write of the statement."""
+        return self.accesses[0]
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """The reads of the statement in the order of the source."""
+        return self.accesses[1:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

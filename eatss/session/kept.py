@@ -189,8 +189,10 @@ def write_kept(
     force: bool = False,
 ) -> tuple[str, ...]:
     """Write the folder of a program without reading its source anew; as ``Session.write``."""
-    from eatss.cuda.folder import write_program  # noqa: PLC0415 - select needs none
-    from eatss.cuda.original import original_files  # noqa: PLC0415
+    from eatss.cuda.folder import (  # noqa: PLC0415 - select needs none
+        original_files,
+        write_program,
+    )
 
     originals = original_files(
         source.c,

@@ -64,7 +64,7 @@ from eatss.session.steps import (
 )
 
 if TYPE_CHECKING:
-    from eatss.cuda.original import OriginalFiles
+    from eatss.cuda.folder import OriginalFiles
     from eatss.model.expectation import ProgramExpectation
     from eatss.recipe.options import CodeRequest
     from eatss.recipe.recipe import Recipe
@@ -469,14 +469,14 @@ class Session:
     @cached_property
     def name(self) -> str:
         """What the program is called."""
-        from eatss.cuda.original import program_name  # noqa: PLC0415 - select needs none
+        from eatss.cuda.folder import program_name  # noqa: PLC0415 - select needs none
 
         return program_name(self.c_source, self.parsed.scops[0].function)
 
     @cached_property
     def originals(self) -> OriginalFiles:
         """The files that the source was read from."""
-        from eatss.cuda.original import original_files  # noqa: PLC0415 - select needs none
+        from eatss.cuda.folder import original_files  # noqa: PLC0415 - select needs none
 
         return original_files(
             self.c_source,

@@ -9,7 +9,6 @@ barriers are put: they are enough, and with one fewer they would not be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from eatss.kernel.barriers import (
     Follower,
@@ -18,7 +17,8 @@ from eatss.kernel.barriers import (
     needed_barriers_only,
     varying_names,
 )
-from eatss.kernel.nodes import Barrier, For, If, Node, Scope
+from eatss.kernel.nodes import Barrier, For, Node
+from eatss.kernel.uses import with_bodies
 
 _NOTHING = SharedUses()
 
@@ -49,14 +49,15 @@ def _through(nodes: Sequence[Node], follower: Follower) -> tuple[tuple[Node, ...
 
 def _inside(node: Node, follower: Follower) -> Node:
     """Return a node whose bodies have the barriers that they need by themselves."""
-    if isinstance(node, If):
-        body, orelse = (_through(part, follower)[0] for part in (node.body, node.orelse))
-        return replace(node, body=body, orelse=orelse)
-    if not isinstance(node, For | Scope):
-        return node
-    body, state = _through(node.body, follower)
-    again = isinstance(node, For) and _conflict(body, follower.followed(body, state)[1], follower)
-    return replace(node, body=(*body, Barrier()) if again else body)
+
+    def through(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        body, state = _through(nodes, follower)
+        loops = isinstance(node, For) and _conflict(
+            body, follower.followed(body, state)[1], follower
+        )
+        return (*body, Barrier()) if loops else body
+
+    return with_bodies(node, through)
 
 
 def _conflict(nodes: Sequence[Node], faults: Sequence[str], follower: Follower) -> bool:

@@ -14,14 +14,14 @@ from eatss.free_names import free_name
 from eatss.kernel.nodes import Kernel, Let, Node
 from eatss.kernel.uses import names_of, with_expressions
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
     difference,
     minimum,
     multiplied,
+    quotient,
+    remainder,
     substitute,
     total,
 )
@@ -38,17 +38,15 @@ def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:
     if not {_X.name, _Y.name} <= used:
         return kernel
     number, rows = free_name("block", taken), free_name("rows", taken)
-    first = multiplied(
-        Constant(ROWS_TOGETHER), Apply(Operator.QUOTIENT, (_Y, Constant(ROWS_TOGETHER)))
-    )
-    row = Apply(Operator.REMAINDER, (_Y, Constant(ROWS_TOGETHER)))
+    first = multiplied(Constant(ROWS_TOGETHER), quotient(_Y, ROWS_TOGETHER))
+    row = remainder(_Y, ROWS_TOGETHER)
     order: tuple[Node, ...] = (
         Let(name=number, value=total(_X, multiplied(row, _COLUMNS))),
         Let(name=rows, value=minimum(difference(_ALL_ROWS, first), ROWS_TOGETHER)),
     )
     change: dict[str, IntExpr] = {
-        _X.name: Apply(Operator.QUOTIENT, (Name(number), Name(rows))),
-        _Y.name: total(first, Apply(Operator.REMAINDER, (Name(number), Name(rows)))),
+        _X.name: quotient(Name(number), Name(rows)),
+        _Y.name: total(first, remainder(Name(number), Name(rows))),
     }
     body = with_expressions(kernel.body, lambda one: substitute(one, change))
     return replace(kernel, body=(*order, *body))

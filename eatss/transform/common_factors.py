@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from eatss.free_names import free_name
@@ -36,14 +37,23 @@ from eatss.kernel.nodes import (
     If,
     Kernel,
     Node,
-    Scope,
+    over_places,
 )
-from eatss.kernel.uses import accesses, buffers_of, elements, every, with_elements
-from eatss.kernel.values import affine_values
+from eatss.kernel.uses import (
+    affine_values,
+    buffers_of,
+    elements,
+    every,
+    every_of,
+    mapped,
+    read,
+    with_bodies,
+    with_elements,
+    written,
+)
 from eatss.program import IntExpr, Name, names_in
 from eatss.scops import AffineValue, Binary, Expression, Read, Unary, preorder
-from eatss.scops.factors import factors, product_of
-from eatss.transform.register_places import over_places
+from eatss.scops.expression import factors, product_of
 from eatss.transform.tiles_of_steps import is_zero
 from eatss.transform.use_instruction import added_to_target, own_part
 
@@ -73,18 +83,8 @@ def _changed(
         sum_ = _Sum.of(nodes[:at], node, apart=apart) if isinstance(node, For | If) else None
         if sum_ is not None and not sum_.needs(overlaid):
             return (*sum_.nodes(taken), *_changed(nodes[at + 1 :], taken, overlaid, apart=apart))
-    found: list[Node] = []
-    for node in nodes:
-        if isinstance(node, For | Scope):
-            found.append(replace(node, body=_changed(node.body, taken, overlaid, apart=apart)))
-        elif isinstance(node, If):
-            body, orelse = (
-                _changed(own, taken, overlaid, apart=apart) for own in (node.body, node.orelse)
-            )
-            found.append(replace(node, body=body, orelse=orelse))
-        else:
-            found.append(node)
-    return tuple(found)
+    inside = partial(_changed, taken=taken, overlaid=overlaid, apart=apart)
+    return tuple(with_bodies(node, inside) for node in nodes)
 
 
 _Parted = Literal["none", "loaded", "all"]
@@ -99,7 +99,7 @@ class _Sum:
     ) -> None:
         self._before, self._loop, self._buffer = before, loop, buffer
         self._shared = tuple(shared)
-        self._computes = [one for one in every((loop,)) if isinstance(one, Compute)]
+        self._computes = list(every_of((loop,), Compute))
 
     @classmethod
     def of(cls, before: Sequence[Node], loop: For | If, *, apart: _Parted) -> _Sum | None:
@@ -107,7 +107,7 @@ class _Sum:
 
         ``apart`` ones need no factors if they begin with such values.
         """
-        computes = [one for one in every((loop,)) if isinstance(one, Compute)]
+        computes = list(every_of((loop,), Compute))
         orelse = isinstance(loop, If) and loop.orelse
         if orelse or not any(_repeats(loop, one) for one in computes):
             return None
@@ -178,8 +178,8 @@ class _Sum:
         changed, _ = _accessed(self._loop)
         fills = []
         for node in rest:
-            written, read = _accessed(node)
-            if written and written <= used and not read & (changed | used):
+            made, needed = _accessed(node)
+            if made and made <= used and not needed & (changed | used):
                 fills.append(node)
         others = [one for one in rest if not any(one is other for other in fills)]
         kept = buffers_of((*others, self._loop))
@@ -211,72 +211,58 @@ class _Sum:
         def element(one: Element) -> Element:
             return replace(one, buffer=sums) if one.buffer == self._buffer else one
 
-        def changed(node: Node) -> Node:
-            if isinstance(node, Compute):
-                value = _value_without(node, self._shared)
-                statement = replace(node.statement, value=value)
-                return replace(node, statement=statement, integers=_integers(node, value))
-            if isinstance(node, For | Scope):
-                return replace(node, body=tuple(map(changed, node.body)))
-            if isinstance(node, If):
-                body, orelse = (tuple(map(changed, own)) for own in (node.body, node.orelse))
-                return replace(node, body=body, orelse=orelse)
-            return node
+        def changed(node: Node) -> tuple[Node, ...]:
+            if not isinstance(node, Compute):
+                return (node,)
+            value = _value_without(node, self._shared)
+            statement = replace(node.statement, value=value)
+            return (replace(node, statement=statement, integers=_integers(node, value)),)
 
-        (loop,) = with_elements((changed(self._loop),), element)
+        (loop,) = with_elements(mapped((self._loop,), changed), element)
         return loop
 
 
 def _accessed(node: Node) -> tuple[set[Buffer], set[Buffer]]:
     """Return what a node and those in it write and read, but for registers that it declares."""
-    inner = list(every((node,)))
-    lines = {one.buffer for one in inner if isinstance(one, Declare)}
-    written, read = (
-        {element.buffer for one in inner for element in accesses(one)[at]} - lines
-        for at in range(2)
-    )
-    return written, read
+    lines = {one.buffer for one in every_of((node,), Declare)}
+    return written((node,)) - lines, read((node,)) - lines
 
 
 def _is_loaded(nodes: Sequence[Node], buffer: Buffer) -> bool:
     """Tell whether registers get values from memory."""
     return any(
-        isinstance(node, Copy)
-        and node.target.buffer == buffer
-        and node.source.buffer.space == "global"
-        for node in every(nodes)
+        node.target.buffer == buffer and node.source.buffer.space == "global"
+        for node in every_of(nodes, Copy)
     )
 
 
 def _is_computed(nodes: Sequence[Node], buffer: Buffer) -> bool:
     """Tell whether registers get other values than zero."""
     return any(
-        isinstance(node, Compute) and node.target.buffer == buffer and not is_zero(node)
-        for node in every(nodes)
+        node.target.buffer == buffer and not is_zero(node) for node in every_of(nodes, Compute)
     )
 
 
 def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:
     """Tell whether what stands before a loop and has to do with a buffer may stand behind it."""
-    changed = {one.buffer for node in every((loop,)) for one in accesses(node)[0]}
+    changed = written((loop,))
     needed: set[Buffer] = set()
     for node in before:
-        own = [accesses(one) for one in every((node,))]
-        written, read = ({one.buffer for found in own for one in found[at]} for at in range(2))
+        made, used = written((node,)), read((node,))
         if buffer not in buffers_of((node,)):
-            if written & needed:  # it stays, and would change what is read behind it then
+            if made & needed:  # it stays, and would change what is read behind it then
                 return False
             continue
-        if written - {buffer} or read & (changed - {buffer}):
+        if made - {buffer} or used & (changed - {buffer}):
             return False
-        needed |= read - {buffer}
+        needed |= used - {buffer}
     return True
 
 
 def _repeats(loop: Node, node: Compute) -> bool:
     """Tell whether a loop runs a statement several times for the same register."""
-    places = {name for one in node.target.subscripts for name in names_in(one)}
-    around = [one for one in every((loop,)) if isinstance(one, For) and node in every(one.body)]
+    places = set(names_in(*node.target.subscripts))
+    around = [one for one in every_of((loop,), For) if node in every(one.body)]
     return any(one.counter not in places for one in around)
 
 

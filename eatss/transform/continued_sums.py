@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eatss.kernel.nodes import (
     Buffer,
@@ -29,16 +30,21 @@ from eatss.kernel.nodes import (
     Declare,
     Element,
     Fill,
-    For,
-    If,
     Kernel,
     Node,
-    Scope,
     Source,
 )
-from eatss.kernel.uses import accesses, buffers_of, every, with_elements
+from eatss.kernel.uses import (
+    accesses,
+    buffers_of,
+    every,
+    every_of,
+    mapped,
+    with_bodies,
+    with_elements,
+)
 from eatss.scops import Expression, Read
-from eatss.scops.factors import addends, factors
+from eatss.scops.expression import addends, factors
 
 
 def with_sums_continued(kernel: Kernel) -> Kernel:
@@ -56,15 +62,7 @@ def _changed(nodes: Sequence[Node]) -> tuple[Node, ...]:
             found = _Continued.of(nodes, node.buffer)
             if found is not None:
                 return _changed(found.nodes(nodes))
-    return tuple(_inside(node) for node in nodes)
-
-
-def _inside(node: Node) -> Node:
-    if isinstance(node, For | Scope):
-        return replace(node, body=_changed(node.body))
-    if isinstance(node, If):
-        return replace(node, body=_changed(node.body), orelse=_changed(node.orelse))
-    return node
+    return tuple(with_bodies(node, _changed) for node in nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ class _Continued:
 
 
 def _buffers(nodes: Sequence[Node]) -> set[Buffer]:
-    declared = {node.buffer for node in every(nodes) if isinstance(node, Declare)}
+    declared = {node.buffer for node in every_of(nodes, Declare)}
     return buffers_of(nodes) | declared
 
 
@@ -217,14 +215,8 @@ def _stored_alike(nodes: Sequence[Node], node: Node, finish: Compute, last: int)
 
 def _frame(node: Node) -> Node:
     """Return a nest without what it does."""
-    if isinstance(node, For | Scope):
-        return replace(node, body=_frames(node.body))
-    if isinstance(node, If):
-        return replace(node, body=_frames(node.body), orelse=_frames(node.orelse))
-    return node
 
+    def frame(one: Node) -> tuple[Node, ...]:
+        return () if isinstance(one, Source) or any(accesses(one)) else (one,)
 
-def _frames(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    return tuple(
-        _frame(one) for one in nodes if not any(accesses(one)) and not isinstance(one, Source)
-    )
+    return with_bodies(node, partial(mapped, change=frame))

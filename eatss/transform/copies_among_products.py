@@ -33,9 +33,8 @@ from eatss.kernel.nodes import (
     Scope,
     Source,
 )
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import every
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
+from eatss.kernel.uses import every, trips_from_zero
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, less, names_in
 
 _REGISTER_BYTES = 4
 
@@ -71,7 +70,7 @@ def plain_copies(nodes: Sequence[Node], varying: Collection[str]) -> PlainCopies
         return tuple(found)
 
     plain = first(nodes)
-    used = {name for one in conditions for name in names_in(one)}
+    used = set(names_in(*conditions))
     if used & inside or any(varies(one, varying) for one in conditions):
         return None
     return PlainCopies(tuple(conditions), plain)
@@ -136,7 +135,7 @@ def turns_between(loop: For, first: int, end: int) -> tuple[Node, ...]:
     if end - first == 1:
         one = Let(name=loop.counter, value=Constant(first), narrow=loop.narrow)
         return (Scope(body=(one, *loop.body)),)
-    condition = Apply(Operator.LT, (Name(loop.counter), Constant(end)))
+    condition = less(Name(loop.counter), end)
     return (replace(loop, lower=Constant(first), condition=condition),)
 
 

@@ -23,9 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eatss.kernel.nodes import Aligned, Commit, Copy, For, If, Let, Node, Scope
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import every
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, total
+from eatss.kernel.uses import every, trips_from_zero
+from eatss.program import Constant, Name, less, multiplied, total
 
 _FEWEST = 2
 """Steps over which there is something to spread."""
@@ -49,10 +48,10 @@ class _Cut:
         loop, first = self.loop, multiplied(Constant(self.share), Name(counter))
         body = loop.body
         if self.share * steps > self.count:
-            body = (If(conditions=(_below(loop.counter, Constant(self.count)),), body=body),)
+            body = (If(conditions=(less(Name(loop.counter), self.count),), body=body),)
         if self.share == 1:
             return Scope(body=(Let(name=loop.counter, value=first, narrow=loop.narrow), *body))
-        condition = _below(loop.counter, total(first, Constant(self.share)))
+        condition = less(Name(loop.counter), total(first, Constant(self.share)))
         return replace(loop, lower=first, condition=condition, body=body)
 
 
@@ -104,11 +103,7 @@ class Shares:
         cuts = tuple(one.of_step(counter, self.steps) for one in self.cuts)
         if not self.first:
             return cuts
-        return (If(conditions=(_below(counter, Constant(1)),), body=self.first), *cuts)
-
-
-def _below(counter: str, end: IntExpr) -> IntExpr:
-    return Apply(Operator.LT, (Name(counter), end))
+        return (If(conditions=(less(Name(counter), 1),), body=self.first), *cuts)
 
 
 def _only_copies(node: Node) -> bool:

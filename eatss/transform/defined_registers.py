@@ -19,10 +19,9 @@ from dataclasses import replace
 
 from eatss.analysis.structure import WORD_BYTES
 from eatss.free_names import free_name
-from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, For, If, Kernel, Node, Scope
-from eatss.kernel.uses import accesses, buffers_of, every, mapped
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, If, Kernel, Node, over_places
+from eatss.kernel.uses import accesses, buffers_of, every, inside, mapped
 from eatss.program import IntExpr, Name
-from eatss.transform.register_places import over_places
 
 _LEAST_BYTES = 48 * WORD_BYTES
 """Registers with gaps, all together, from which on a kernel is changed."""
@@ -53,12 +52,9 @@ def with_registers_defined(kernel: Kernel, taken: set[str]) -> Kernel:
 def _with_gaps(nodes: Sequence[Node]) -> Iterator[Buffer]:
     """Yield the registers that are read where they may have no value."""
     for at, node in enumerate(nodes):
-        if isinstance(node, For | Scope):
-            yield from _with_gaps(node.body)
-        elif isinstance(node, If):
-            yield from _with_gaps(node.body)
-            yield from _with_gaps(node.orelse)
-        elif isinstance(node, Declare) and _has_gaps(nodes[at + 1 :], node.buffer):
+        for body in inside(node):
+            yield from _with_gaps(body)
+        if isinstance(node, Declare) and _has_gaps(nodes[at + 1 :], node.buffer):
             yield node.buffer
 
 
@@ -113,15 +109,14 @@ def _is_whole(written: Sequence[_Guards]) -> bool:
 def _uses(nodes: Sequence[Node], buffer: Buffer, around: _Guards) -> Iterator[tuple[_Guards, bool]]:
     """Yield what guards each access of a buffer, and whether it is a write."""
     for node in nodes:
-        if isinstance(node, For | Scope):
-            yield from _uses(node.body, buffer, around)
-        elif isinstance(node, If):
+        if isinstance(node, If):
             yield from _uses(node.body, buffer, around | set(node.conditions))
             yield from _uses(node.orelse, buffer, around | {frozenset(node.conditions)})
-        else:
-            written, read = accesses(node)
-            yield from ((around, True) for one in written if one.buffer == buffer)
-            yield from ((around, False) for one in read if one.buffer == buffer)
+            continue
+        for body in inside(node):
+            yield from _uses(body, buffer, around)
+        for writes, own in zip((True, False), accesses(node), strict=True):
+            yield from ((around, writes) for one in own if one.buffer == buffer)
 
 
 def _emptied(buffer: Buffer, taken: set[str]) -> Node:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from eatss.kernel.nodes import Compute, Element, For, If, Kernel, Let, Node, Scope
+from eatss.kernel.nodes import Compute, Element, For, Kernel, Let, Node
+from eatss.kernel.uses import rewritten
 from eatss.program import names_in
 from eatss.scops import Binary, Expression, Read
-from eatss.scops.factors import SUMS, factors, regrouped
+from eatss.scops.expression import SUMS, factors, regrouped
 from eatss.transform.use_instruction import added_terms, added_to_target, own_part
 
 Names = Mapping[str, frozenset[str]]
@@ -32,33 +34,31 @@ def with_factors_grouped(kernel: Kernel) -> Kernel:
     Factors are what is read, of products that are added to a register in a loop. Of several
     products each is added by itself.
     """
-    body = _changed(kernel.body, {}, repeats=False)
+    body = rewritten(kernel.body, _Known({}, repeats=False), _Known.at, _changed)
     return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
 
 
-def _changed(nodes: Sequence[Node], names: Names, *, repeats: bool) -> tuple[Node, ...]:
-    known = dict(names)
-    found: list[Node] = []
-    for node in nodes:
+class _Known(NamedTuple):
+    """What names depend on, and whether the same place is met several times."""
+
+    names: Names
+    repeats: bool
+
+    def at(self, node: Node) -> tuple[_Known, _Known]:
+        """Return what is known inside a node and behind it."""
         if isinstance(node, Let):
-            known[node.name] = _points(names_in(node.value), known)
-            found.append(node)
-        elif isinstance(node, For):
-            is_point = node.unroll == "whole" and node.narrow
-            own = {node.counter: frozenset({node.counter} if is_point else ())}
-            inside = _changed(node.body, {**known, **own}, repeats=repeats or not is_point)
-            found.append(replace(node, body=inside))
-        elif isinstance(node, Scope):
-            found.append(replace(node, body=_changed(node.body, known, repeats=repeats)))
-        elif isinstance(node, If):
-            body, orelse = (
-                _changed(own, known, repeats=repeats) for own in (node.body, node.orelse)
-            )
-            found.append(replace(node, body=body, orelse=orelse))
-        else:
-            grouped = repeats and isinstance(node, Compute) and node.by is None
-            found.append(_grouped(node, known) if grouped else node)
-    return tuple(found)
+            own = {node.name: _points(names_in(node.value), self.names)}
+            return self, self._replace(names={**self.names, **own})
+        if not isinstance(node, For):
+            return self, self
+        is_point = node.unroll == "whole" and node.narrow
+        own = {node.counter: frozenset({node.counter} if is_point else ())}
+        return _Known({**self.names, **own}, self.repeats or not is_point), self
+
+
+def _changed(node: Node, known: _Known) -> tuple[Node, ...]:
+    plain = known.repeats and isinstance(node, Compute) and node.by is None
+    return (_grouped(node, known.names) if plain else node,)
 
 
 def _grouped(node: Node, known: Names) -> Node:
@@ -107,7 +107,7 @@ def _is_in_turn(node: Compute) -> bool:
 
 
 def _of_element(element: Element, known: Names) -> frozenset[str]:
-    return _points([name for one in element.subscripts for name in names_in(one)], known)
+    return _points(names_in(*element.subscripts), known)
 
 
 def _points(names: Iterable[str], known: Names) -> frozenset[str]:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, substitute, total
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    multiplied,
+    quotient,
+    remainder,
+    substitute,
+    total,
+)
 from eatss.program.linear import Linear, linear
 
 _SUMS = (Operator.ADD, Operator.SUB, Operator.MUL)
@@ -54,10 +65,10 @@ def _divided(one: Apply) -> IntExpr | None:
         return None
     unit, count, rest, small = parts
     if one.operator is Operator.QUOTIENT:
-        return rest if count == 1 else Apply(Operator.QUOTIENT, (rest, Constant(count)))
+        return rest if count == 1 else quotient(rest, count)
     if count == 1:
         return small
-    turns = Apply(Operator.REMAINDER, (rest, Constant(count)))
+    turns = remainder(rest, count)
     return total(multiplied(Constant(unit), turns), small)
 
 

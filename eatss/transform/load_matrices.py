@@ -28,9 +28,7 @@ from eatss.analysis.structure import VECTOR_BYTES
 from eatss.instructions.matrix_loads import LOADS, TURNED_BYTES
 from eatss.instructions.products import LANES_OF_A_BOX
 from eatss.kernel.barriers import varies, varying_names
-from eatss.kernel.distribution import places
-from eatss.kernel.instruction import WORD, Instruction, Operand
-from eatss.kernel.layout import Layout
+from eatss.kernel.instruction import WORD, Instruction, Operand, places
 from eatss.kernel.nodes import (
     Buffer,
     Declare,
@@ -38,12 +36,22 @@ from eatss.kernel.nodes import (
     Evaluate,
     For,
     Kernel,
+    Layout,
     Node,
     Perform,
 )
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import accesses, every, mapped
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, substitute, total
+from eatss.kernel.uses import accesses, every, mapped, trips_from_zero
+from eatss.program import (
+    Constant,
+    IntExpr,
+    Name,
+    less,
+    multiplied,
+    quotient,
+    remainder,
+    substitute,
+    total,
+)
 from eatss.program.linear import Linear, linear
 from eatss.scops import Read
 from eatss.transform.index_sums import in_order
@@ -164,7 +172,7 @@ class _Loads:
             buffer=self.box, subscripts=tuple(map(self._own_row, range(len(self.corner))))
         )
         load = Perform(instruction=self.load, operands=(("d", tuple(targets)), ("rows", (row,))))
-        condition = Apply(Operator.LT, (counter, Constant(trips // turns)))
+        condition = less(counter, trips // turns)
         return replace(self.nest, condition=condition, body=(load,))
 
     def _own_row(self, dimension: int) -> IntExpr:
@@ -175,16 +183,16 @@ class _Loads:
         if second == 2 * first:
             found = total(found, multiplied(Constant(first), quad))
         else:
-            low = Apply(Operator.REMAINDER, (quad, Constant(2)))
-            high = Apply(Operator.QUOTIENT, (quad, Constant(2)))
+            low = remainder(quad, 2)
+            high = quotient(quad, 2)
             found = total(found, multiplied(Constant(first), low))
             found = total(found, multiplied(Constant(second), high))
         for at, distance in enumerate(others):
-            bit: IntExpr = row if at == 0 else Apply(Operator.QUOTIENT, (row, Constant(1 << at)))
+            bit: IntExpr = row if at == 0 else quotient(row, 1 << at)
             if at == 1 and self.load is TURNED_BYTES:
                 bit = total(bit, row)
             if 2 << at < _ROWS:
-                bit = Apply(Operator.REMAINDER, (bit, Constant(2)))
+                bit = remainder(bit, 2)
             found = total(found, multiplied(Constant(distance), bit))
         return found
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.free_names import free_name
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
     Compute,
@@ -27,12 +26,12 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Let,
     Node,
     Source,
 )
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import every, mapped, names_of
+from eatss.kernel.uses import every_of, mapped, names_of, trips_from_zero
 from eatss.program import Constant, Name, names_in
 
 
@@ -44,8 +43,8 @@ def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:
     """
     partly = {
         node.target.buffer
-        for node in every(kernel.body)
-        if isinstance(node, Copy) and node.condition is not None and not node.clears
+        for node in every_of(kernel.body, Copy)
+        if node.condition is not None and not node.clears
     }
     whole = frozenset(kernel.shared) - partly
 
@@ -115,7 +114,7 @@ class _Tested:
 
     def _moves(self, element: Element, inner: Sequence[Let], own: set[str]) -> bool:
         """Tell whether an element moves along the points of a row, and is the same in all rows."""
-        names = {name for one in element.subscripts for name in names_in(one)}
+        names = set(names_in(*element.subscripts))
         for one in reversed(inner):
             if one.name in names:
                 names |= set(names_in(one.value))

@@ -20,9 +20,17 @@ from dataclasses import dataclass, replace
 from eatss.analysis.structure import matrices_in_turn
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, WarpAxis
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import elements, every, mapped
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
+from eatss.kernel.uses import elements, every, mapped, trips_from_zero
+from eatss.program import (
+    Constant,
+    IntExpr,
+    Name,
+    multiplied,
+    names_in,
+    quotient,
+    remainder,
+    total,
+)
 from eatss.program.linear import linear
 from eatss.transform.vectors_apart import depends_on_points
 
@@ -115,8 +123,8 @@ class _Turns:
         found = replace(form, terms=rest).expression()
         for one in (
             multiplied(vector, Name(axis.thread)),
-            multiplied(apart, Apply(Operator.QUOTIENT, (point, vector))),
-            Apply(Operator.REMAINDER, (point, vector)),
+            multiplied(apart, quotient(point, vector)),
+            remainder(point, vector),
         ):
             found = total(found, one)
         return found

@@ -20,10 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.free_names import free_name
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Copy, Declare, Element, For, If, Let, Node
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import every, mapped
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, For, If, Layout, Let, Node
+from eatss.kernel.uses import every, every_of, mapped, trips_from_zero
 from eatss.program import Constant, Name, names_in
 
 
@@ -58,7 +56,7 @@ class NarrowLines:
         declared, loads, stores = list[Buffer](), list[Node](), list[Node]()
         free = set(taken)
         for node in copies:
-            own = [one for one in every((node,)) if isinstance(one, Copy)]
+            own = list(every_of((node,), Copy))
             walk = _walk(node, own) if own and all(map(is_narrow, own)) else None
             if walk is None:
                 loads.append(node)
@@ -103,7 +101,7 @@ def _walk(node: Node, copies: Sequence[Copy]) -> For | None:
     )
     lets = {one.name for one in inside if isinstance(one, Let)}
     places = {one.target for one in copies}
-    named = {name for one in places for each in one.subscripts for name in names_in(each)}
+    named = {name for one in places for name in names_in(*one.subscripts)}
     unrolled = loops[0].unroll == "whole" and trips_from_zero(loops[0])
     whole = same and len(loops) == len(copies) and len(places) == 1 and not named & lets
     return loops[0] if whole and unrolled else None

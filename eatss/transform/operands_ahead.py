@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eatss.analysis.structure import OPERAND_REUSE, STEPS_LOADED
 from eatss.analysis.unrolled_steps import unrolled
 from eatss.free_names import free_name
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     AllFinite,
     Buffer,
@@ -34,19 +34,29 @@ from eatss.kernel.nodes import (
     Element,
     For,
     If,
+    Layout,
     Let,
     Node,
     Scope,
     Source,
+    counted,
 )
-from eatss.kernel.trips import constant_trips, trips_from_zero
-from eatss.kernel.uses import every, names_of, with_elements, with_expressions
+from eatss.kernel.uses import (
+    constant_trips,
+    every,
+    every_of,
+    names_of,
+    rewritten,
+    trips_from_zero,
+    walked,
+    with_bodies,
+    with_elements,
+    with_expressions,
+)
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
     evaluate,
     names_in,
     substitute,
@@ -116,15 +126,8 @@ def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) 
         *(Declare(buffer=one.buffer) for own in operands for one in own),
         *(parts[0] if len(parts) == 1 else (Scope(body=one) for one in parts)),
     )
-    return For(
-        counter=step,
-        lower=Constant(0),
-        condition=Apply(Operator.LT, (Name(step), Constant(count))),
-        step=Constant(1),
-        body=with_expressions(body, lambda one: _simpler(substitute(one, at), one)),
-        unroll="whole",
-        narrow=True,
-    )
+    inside = with_expressions(body, lambda one: _simpler(substitute(one, at), one))
+    return counted(step, count, inside)
 
 
 def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -134,9 +137,7 @@ def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """
     found: list[Node] = []
     for node in nodes:
-        if isinstance(node, For):
-            found.append(replace(node, body=_opened(node.body)))
-        elif isinstance(node, Scope) and not node.phase:
+        if isinstance(node, Scope) and not node.phase:
             inner = _opened(node.body)
             if not all(isinstance(one, Let | Source | Compute) for one in inner):
                 found.append(node)  # a loop may have names of its own that values mention
@@ -149,7 +150,7 @@ def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
                 else:
                     found.append(inside)
         else:
-            found.append(node)
+            found.append(with_bodies(node, _opened) if isinstance(node, For) else node)
     return tuple(found)
 
 
@@ -221,19 +222,21 @@ def _follow(element: Element, path: _Path, loop: For | Let) -> bool:
 
 def _places_written(body: Sequence[Node]) -> set[str]:
     """Return the names that say where something is written."""
-    targets = (one.target for one in every(body) if isinstance(one, Compute))
-    return {name for one in targets for place in one.subscripts for name in names_in(place)}
+    targets = (one.target for one in every_of(body, Compute))
+    return {name for one in targets for name in names_in(*one.subscripts)}
 
 
 def _computed(nodes: Sequence[Node], path: _Path) -> Iterator[tuple[_Path, Compute]]:
     """Yield what is computed, each with its path."""
-    for node in nodes:
-        if isinstance(node, Let):
-            path = (*path, node)
-        elif isinstance(node, For):
-            yield from _computed(node.body, (*path, node))
-        elif isinstance(node, Compute):
-            yield path, node
+    for node, here in walked(nodes, path, _along):
+        if isinstance(node, Compute):
+            yield here, node
+
+
+def _along(path: _Path, node: Node) -> tuple[_Path, _Path]:
+    """Return the path to what is inside a node, and to what is behind it."""
+    inner = (*path, node) if isinstance(node, For | Let) else path
+    return inner, inner if isinstance(node, Let) else path
 
 
 def _turns(path: _Path) -> int:
@@ -303,7 +306,7 @@ def _operands(
 
 def _needed(element: Element, path: _Path) -> _Path:
     """Return the part of a path that the place of an element depends on."""
-    names = {name for one in element.subscripts for name in names_in(one)}
+    names = set(names_in(*element.subscripts))
     found: list[For | Let] = []
     for one in reversed(path):
         if isinstance(one, Let) and one.name in names:
@@ -318,23 +321,17 @@ def _with_operands(
     nodes: Sequence[Node], path: _Path, operands: Sequence[_Operand]
 ) -> tuple[Node, ...]:
     """Return products that read operands instead of boxes."""
-    found: list[Node] = []
-    for node in nodes:
-        if isinstance(node, Let):
-            path = (*path, node)
+
+    def held(one: Element, path: _Path) -> Element:
+        own = (each for each in operands if each.element == one)
+        return next((each.held for each in own if each.path == _needed(one, path)), one)
+
+    def changed(node: Node, path: _Path) -> tuple[Node, ...]:
         if isinstance(node, For):
-            found.append(replace(node, body=_with_operands(node.body, (*path, node), operands)))
-            continue
-        here = path
+            return (with_bodies(node, _without_unused),)
+        return with_elements((node,), partial(held, path=path))
 
-        def element(one: Element, here: _Path = here) -> Element:
-            for own in operands:
-                if own.element == one and own.path == _needed(one, here):
-                    return own.held
-            return one
-
-        found += with_elements((node,), element)
-    return _without_unused(found)
+    return _without_unused(rewritten(nodes, path, _along, changed))
 
 
 def _without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:

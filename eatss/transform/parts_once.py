@@ -18,8 +18,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from eatss.free_names import free_name
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Compute, Declare, Element, Evaluate, Kernel, Node, Scope
+from eatss.kernel.nodes import (
+    Buffer,
+    Compute,
+    Declare,
+    Element,
+    Evaluate,
+    Kernel,
+    Layout,
+    Node,
+    Scope,
+)
 from eatss.kernel.uses import mapped
 from eatss.scops import (
     Access,

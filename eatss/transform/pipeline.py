@@ -20,8 +20,7 @@ from itertools import takewhile
 
 from eatss.analysis.banks import COPIED_BYTES
 from eatss.free_names import free_name
-from eatss.kernel.barriers import varies, varying_names
-from eatss.kernel.layout import Layout
+from eatss.kernel.barriers import turn_after, turn_before, varies, varying_names
 from eatss.kernel.nodes import (
     Barrier,
     Buffer,
@@ -32,16 +31,17 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Let,
     Node,
-    Scope,
     Wait,
 )
-from eatss.kernel.stages import turn_after, turn_before
 from eatss.kernel.uses import (
     accesses,
     every,
+    every_of,
     mapped,
+    with_bodies,
     with_elements,
     with_expressions,
 )
@@ -96,7 +96,7 @@ def pipelined(
     ``taken`` stay what they are. A thread may have so many ``registers``.
     """
     found, around = kernel, _Around.of(kernel, taken, registers)
-    for loop in [node for node in every(kernel.body) if isinstance(node, For)]:
+    for loop in list(every_of(kernel.body, For)):
         ahead = _Ahead.of(loop, found)
         if ahead is None:
             continue
@@ -114,15 +114,7 @@ def _started_in_front(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
     They are of the group that the first turn waits for.
     """
-    found: list[Node] = []
-    for node in nodes:
-        own = node
-        if isinstance(node, For | Scope):
-            own = replace(node, body=_started_in_front(node.body))
-        elif isinstance(node, If):
-            body, orelse = _started_in_front(node.body), _started_in_front(node.orelse)
-            own = replace(node, body=body, orelse=orelse)
-        found.append(own)
+    found = [with_bodies(node, _started_in_front) for node in nodes]
     last = next((at for at, one in enumerate(found) if isinstance(one, Commit)), 0)
     front = len(list(takewhile(_copies_plainly, found[:last])))
     return (*_ahead(found[:front]), *found[front:])
@@ -205,7 +197,7 @@ class _Ahead:
         self.in_lines = with_tests(copies)
         self.tested = without_lines(self.in_lines)
         self.buffers = frozenset(_written(copies))
-        copied = [node for node in every(self.copies) if isinstance(node, Copy)]
+        copied = list(every_of(self.copies, Copy))
         self.starts = any(map(_may_start, copied))
 
     @classmethod
@@ -225,7 +217,7 @@ class _Ahead:
                 return None
         if _written(found.rest) & found.buffers or _read(found.copies) & found.buffers:
             return None
-        copied = [node for node in every(found.copies) if isinstance(node, Copy)]
+        copied = list(every_of(found.copies, Copy))
         others = (one for one in copied if not _may_start(one))
         if not all(map(_is_narrow, others)):
             return None

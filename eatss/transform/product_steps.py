@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from eatss.analysis.structure import STEPS_LOADED
 from eatss.analysis.unrolled_steps import parts_behind, steps_of_a_part
 from eatss.free_names import free_name
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
     Compute,
@@ -24,15 +23,32 @@ from eatss.kernel.nodes import (
     Element,
     Evaluate,
     For,
+    Layout,
     Let,
     Node,
     Perform,
     Scope,
     Source,
 )
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import accesses, every, with_elements, with_expressions
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, substitute, total
+from eatss.kernel.uses import (
+    every,
+    every_of,
+    inside,
+    read,
+    trips_from_zero,
+    with_elements,
+    with_expressions,
+    written,
+)
+from eatss.program import (
+    Constant,
+    IntExpr,
+    Name,
+    less,
+    remainder,
+    substitute,
+    total,
+)
 from eatss.transform.copies_among_products import multiplies, turns_between
 from eatss.transform.copies_in_shares import Shares
 
@@ -55,13 +71,13 @@ class Part:
 
     def around(self, loop: For, body: Sequence[Node]) -> For:
         """Return the loop over parts; ``body`` is that of a step, which ``loop`` counts in one."""
-        inside = replace(loop, condition=_below(loop.counter, self.steps), body=tuple(body))
+        inner = replace(loop, condition=less(Name(loop.counter), self.steps), body=tuple(body))
         return For(
             counter=self.counter,
             lower=Constant(self.first),
-            condition=_below(self.counter, self.end),
+            condition=less(Name(self.counter), self.end),
             step=Constant(self.steps),
-            body=(inside,),
+            body=(inner,),
             unroll=1,
             narrow=loop.narrow,
         )
@@ -69,10 +85,6 @@ class Part:
     def step(self, counter: str) -> IntExpr:
         """Return the number of a step from the counters of both loops."""
         return total(Name(self.counter), Name(counter))
-
-
-def _below(counter: str, end: int) -> IntExpr:
-    return Apply(Operator.LT, (Name(counter), Constant(end)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +133,7 @@ class Steps:
     @property
     def words_of_parts(self) -> int:
         """Registers for further parts that factors are split into, of one matrix of each."""
-        performed = [one for one in every(self.products) if isinstance(one, Perform)]
+        performed = list(every_of(self.products, Perform))
         parts = max((one.instruction.multiplying.parts for one in performed), default=1)
         ones = sum(one.size_bytes // _matrices(one) for one in self.declared)
         return (parts - 1) * ones // _WORD_BYTES
@@ -270,9 +282,9 @@ class Phases:
         if self.part is None:
             return (*turns_between(loop, 0, self.count - 1), end)
         change = {self.loop.counter: self.part.step(self.loop.counter)}
-        inside = with_expressions(body, lambda one: substitute(one, change))
+        inner = with_expressions(body, lambda one: substitute(one, change))
         rest = turns_between(loop, self.part.end, self.count - 1)
-        return (self.part.around(self.loop, inside), *rest, end)
+        return (self.part.around(self.loop, inner), *rest, end)
 
     def _step(self, here: IntExpr, behind: Sequence[Node]) -> tuple[Node, ...]:
         nodes: list[Node] = []
@@ -291,8 +303,7 @@ def _declare(buffer: Buffer) -> Declare:
 
 
 def _words_written(nodes: Sequence[Node]) -> int:
-    written = {one.buffer for node in every(nodes) for one in accesses(node)[0]}
-    return sum(one.size_bytes for one in written) // _WORD_BYTES
+    return sum(one.size_bytes for one in written(nodes)) // _WORD_BYTES
 
 
 def with_parts(steps: Steps | Phases, threads: int, taken: set[str]) -> Steps | Phases:
@@ -317,12 +328,8 @@ def _computed(nodes: Sequence[Node]) -> int:
     """Return how many products unrolled loops over points have."""
     found = 0
     for node in nodes:
-        if isinstance(node, For):
-            found += (trips_from_zero(node) or 1) * _computed(node.body)
-        elif isinstance(node, Scope):
-            found += _computed(node.body)
-        else:
-            found += isinstance(node, Compute)
+        turns = (trips_from_zero(node) or 1) if isinstance(node, For) else 1
+        found += isinstance(node, Compute) + turns * sum(map(_computed, inside(node)))
     return found
 
 
@@ -335,7 +342,7 @@ def _matrices(fragment: Buffer) -> int:
 def _set_of(step: IntExpr) -> IntExpr:
     if isinstance(step, Constant):
         return Constant(step.value % STEPS_LOADED)
-    return Apply(Operator.REMAINDER, (step, Constant(STEPS_LOADED)))
+    return remainder(step, STEPS_LOADED)
 
 
 _Parts = tuple[tuple[Buffer, ...], tuple[Node, ...], tuple[Node, ...]]
@@ -358,14 +365,12 @@ def _parts(body: Sequence[Node]) -> _Parts | None:
 
 def _meet(loads: Sequence[Node], products: Sequence[Node]) -> bool:
     """Tell whether something is loaded that products write, so that loads have to stay behind."""
-    read = {one.buffer for node in every(loads) for one in accesses(node)[1]}
-    written = {one.buffer for node in every(products) for one in accesses(node)[0]}
-    return bool(read & written)
+    return bool(read(loads) & written(products))
 
 
 def _computes(node: Node) -> bool:
     """Tell whether a node has products of warps or of threads."""
-    return multiplies(node) or any(isinstance(one, Compute) for one in every((node,)))
+    return multiplies(node) or any(every_of((node,), Compute))
 
 
 _LOADS = (Copy, Evaluate, For, Let, Perform, Scope)

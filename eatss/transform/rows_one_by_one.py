@@ -30,10 +30,9 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
-    Scope,
     Source,
 )
-from eatss.kernel.uses import accesses, every, names_of, with_expressions
+from eatss.kernel.uses import accesses, every, every_of, names_of, with_bodies, with_expressions
 from eatss.program import IntExpr, Name, names_in, substitute
 from eatss.program.linear import linear
 
@@ -53,7 +52,7 @@ def with_rows_one_by_one(kernel: Kernel) -> Kernel:
 def _joined(nodes: Sequence[Node]) -> tuple[Node, ...]:
     found: list[Node] = []
     for node in nodes:
-        own = _inside(node)
+        own = with_bodies(node, _joined)
         before = _over_rows(found[-1]) if found else None
         after = _over_rows(own)
         one = None if before is None or after is None else _one(before, after)
@@ -62,14 +61,6 @@ def _joined(nodes: Sequence[Node]) -> tuple[Node, ...]:
         else:
             found[-1] = one
     return tuple(found)
-
-
-def _inside(node: Node) -> Node:
-    if isinstance(node, For | Scope):
-        return replace(node, body=_joined(node.body))
-    if isinstance(node, If):
-        return replace(node, body=_joined(node.body), orelse=_joined(node.orelse))
-    return node
 
 
 def _over_rows(node: Node) -> For | None:
@@ -89,7 +80,7 @@ def _over_rows(node: Node) -> For | None:
 
 def _one(first: For, second: For) -> For | None:
     """Return two loops as one, ``None`` where that would change what they do."""
-    taken = {one.name for one in every(first.body) if isinstance(one, Let)}
+    taken = {one.name for one in every_of(first.body, Let)}
     if first.counter in names_of(second.body) - {second.counter} or second.counter in taken:
         return None
     change: dict[str, IntExpr] = {second.counter: Name(first.counter)}
@@ -134,8 +125,8 @@ def _uses(loop: For) -> list[tuple[Element, bool]]:
 
 def _rows(element: Element, loop: For) -> set[tuple[int, IntExpr]]:
     """Return the subscripts, by their number, that differ from turn to turn and not within one."""
-    lets = {one.name: one.value for one in every(loop.body) if isinstance(one, Let)}
-    counters = {one.counter for one in every(loop.body) if isinstance(one, For)}
+    lets = {one.name: one.value for one in every_of(loop.body, Let)}
+    counters = {one.counter for one in every_of(loop.body, For)}
     found = set()
     for number, subscript in enumerate(element.subscripts):
         value = subscript

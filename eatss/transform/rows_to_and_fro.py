@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from eatss.free_names import free_name
 from eatss.kernel.nodes import Compute, For, Let, Node, Scope
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import every
-from eatss.program import Apply, Constant, Name, Operator, difference, multiplied, total
+from eatss.kernel.uses import every, every_of, trips_from_zero, with_bodies
+from eatss.program import Constant, Name, difference, less, multiplied, total
 
 
 def with_rows_to_and_fro(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
@@ -35,10 +35,8 @@ def with_rows_to_and_fro(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, 
         row = _row(node)
         if row is not None:
             found.append(_two_rows(*row, taken))
-        elif isinstance(node, For):
-            found.append(replace(node, body=with_rows_to_and_fro(node.body, taken)))
         else:
-            found.append(node)
+            found.append(with_bodies(node, partial(with_rows_to_and_fro, taken=taken)))
     return tuple(found)
 
 
@@ -60,7 +58,7 @@ def _are_apart(nodes: Sequence[Node], places: set[Name]) -> bool:
 
     Places are those of a point.
     """
-    computed = [one for one in every(nodes) if isinstance(one, Compute)]
+    computed = list(every_of(nodes, Compute))
     written = {one.target.buffer for one in computed}
     return all(
         places <= set(one.subscripts)
@@ -95,5 +93,5 @@ def _two_rows(rows: For, values: Sequence[Let], row: For, taken: set[str]) -> Fo
 
 def _counting(loop: For, counter: str, count: int, body: tuple[Node, ...]) -> For:
     """Return a loop as one by another counter, from zero."""
-    condition = Apply(Operator.LT, (Name(counter), Constant(count)))
+    condition = less(Name(counter), count)
     return replace(loop, counter=counter, condition=condition, body=body)

@@ -35,7 +35,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.free_names import free_name
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
     Buffer,
@@ -43,6 +42,7 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Let,
     Node,
     PartialSum,
@@ -58,8 +58,12 @@ from eatss.program import (
     Operator,
     at_least,
     difference,
+    less,
     multiplied,
     names_in,
+    quotient,
+    remainder,
+    select,
     substitute,
     total,
 )
@@ -157,7 +161,7 @@ class _Streaming:
         loop = For(
             counter=named("turn").name,
             lower=Constant(0),
-            condition=Apply(Operator.LT, (named("turn"), named("turns"))),
+            condition=less(named("turn"), named("turns")),
             step=Constant(1),
             body=self._of_a_tile(streamed),
         )
@@ -176,7 +180,7 @@ class _Streaming:
     def _shares(self, tiles: IntExpr) -> tuple[Let, ...]:
         """Name what a block takes: whole tiles, then steps ``first`` to ``last`` of those left."""
         named, blocks = self._name, Name("gridDim.x")
-        waves = total(Apply(Operator.QUOTIENT, (tiles, blocks)), Constant(-1))
+        waves = total(quotient(tiles, blocks), Constant(-1))
         left = difference(tiles, multiplied(named("waves"), blocks))
         steps = named("steps")
         first, last = named("first"), named("last")
@@ -187,7 +191,7 @@ class _Streaming:
             self._let("share", _rounded_up(named("left"), blocks)),
             self._let("first", _least(multiplied(named("share"), _BLOCK), named("left"))),
             self._let("last", _least(total(first, named("share")), named("left"))),
-            self._let("begun", Apply(Operator.QUOTIENT, (first, steps))),
+            self._let("begun", quotient(first, steps)),
             self._let(
                 "turns",
                 total(named("waves"), difference(_rounded_up(last, steps), named("begun"))),
@@ -200,11 +204,11 @@ class _Streaming:
 
     def _of_a_tile(self, streamed: Streamed) -> tuple[Node, ...]:
         named, steps = self._name, self._name("steps")
-        whole = Apply(Operator.LT, (named("turn"), named("waves")))
+        whole = less(named("turn"), named("waves"))
         before_it = multiplied(named("streamed"), steps)
 
         def chosen(of_whole: IntExpr, otherwise: IntExpr) -> IntExpr:
-            return Apply(Operator.SELECT, (whole, of_whole, otherwise))
+            return select(whole, of_whole, otherwise)
 
         begin = Apply(Operator.MAX, (difference(named("first"), before_it), Constant(0)))
         end = _least(difference(named("last"), before_it), steps)
@@ -223,9 +227,7 @@ class _Streaming:
         origin = total(loop.lower, multiplied(loop.step, named("begin")))
         stop = _least(last, total(loop.lower, multiplied(loop.step, named("end"))))
         stops = free_name("stop", self._taken)
-        inner: Node = replace(
-            loop, lower=origin, condition=Apply(Operator.LT, (Name(loop.counter), Name(stops)))
-        )
+        inner: Node = replace(loop, lower=origin, condition=less(Name(loop.counter), Name(stops)))
         if tile.tests:
             inner = If(conditions=tile.tests, body=(inner,))
         places = self._places()
@@ -242,11 +244,11 @@ class _Streaming:
         """Return where a tile lies, as blocks had it."""
         x, y, z = self._stream.tiles
         tile = self._name("tile")
-        rows = Apply(Operator.QUOTIENT, (tile, x))
+        rows = quotient(tile, x)
         return {
-            "blockIdx.x": Apply(Operator.REMAINDER, (tile, x)),
-            "blockIdx.y": rows if z == Constant(1) else Apply(Operator.REMAINDER, (rows, y)),
-            "blockIdx.z": Apply(Operator.QUOTIENT, (rows, y)),
+            "blockIdx.x": remainder(tile, x),
+            "blockIdx.y": rows if z == Constant(1) else remainder(rows, y),
+            "blockIdx.z": quotient(rows, y),
             "gridDim.x": x,
             "gridDim.y": y,
             "gridDim.z": z,
@@ -257,10 +259,10 @@ class _Streaming:
         named, steps = self._name, self._name("steps")
         before_it = multiplied(named("streamed"), steps)
         behind_it = total(before_it, difference(steps, Constant(1)))
-        several = difference(Apply(Operator.QUOTIENT, (behind_it, named("share"))), named("owner"))
-        number = Apply(Operator.SELECT, (whole, Constant(1), total(several, Constant(1))))
+        several = difference(quotient(behind_it, named("share")), named("owner"))
+        number = select(whole, 1, total(several, Constant(1)))
         return (
-            self._let("owner", Apply(Operator.QUOTIENT, (before_it, named("share")))),
+            self._let("owner", quotient(before_it, named("share"))),
             self._let("number", number),
             self._let("own", difference(_BLOCK, named("owner"))),
             PutTogether(
@@ -338,7 +340,7 @@ class _Streaming:
 
 def _rounded_up(value: IntExpr, divisor: IntExpr) -> IntExpr:
     """Return a quotient rounded up."""
-    return Apply(Operator.QUOTIENT, (total(value, difference(divisor, Constant(1))), divisor))
+    return quotient(total(value, difference(divisor, Constant(1))), divisor)
 
 
 def _least(one: IntExpr, other: IntExpr) -> IntExpr:

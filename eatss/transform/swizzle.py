@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Kernel
+from eatss.kernel.nodes import Buffer, Kernel, Layout
 from eatss.kernel.uses import with_buffers
 from eatss.program import Constant
 

@@ -21,7 +21,7 @@ from collections.abc import Collection, Sequence
 
 from eatss.analysis.structure import WORD_BYTES
 from eatss.kernel.nodes import Buffer, Copy, Declare, If, Node
-from eatss.kernel.uses import every, mapped
+from eatss.kernel.uses import every_of, mapped
 
 
 def without_lines(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -35,13 +35,13 @@ def without_lines(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 def all_in_lines(nodes: Sequence[Node], boxes: Collection[Buffer]) -> bool:
     """Tell whether all boxes that nodes fill come through registers, where rows allow it."""
-    stores = [node for node in every(nodes) if isinstance(node, Copy) and _stores(node)]
+    stores = [node for node in every_of(nodes, Copy) if _stores(node)]
     return {one.target.buffer for one in stores} == set(boxes)
 
 
 def line_words(nodes: Sequence[Node]) -> int:
     """Return the registers for what is on its way through them."""
-    declared = (one.buffer for one in every(nodes) if isinstance(one, Declare))
+    declared = (one.buffer for one in every_of(nodes, Declare))
     return sum(one.size_bytes for one in declared) // WORD_BYTES
 
 
@@ -56,7 +56,7 @@ def _has_lines(node: If) -> bool:
 
 
 def _stores(node: Node) -> bool:
-    copies = [one for one in every((node,)) if isinstance(one, Copy)]
+    copies = list(every_of((node,), Copy))
     return bool(copies) and all(
         one.source.buffer.space == "register" and one.target.buffer.space == "shared"
         for one in copies

@@ -26,7 +26,7 @@ from eatss.kernel.nodes import (
     Node,
     Perform,
 )
-from eatss.kernel.uses import accesses, every, own_expressions
+from eatss.kernel.uses import accesses, every, every_of, own_expressions
 from eatss.program import (
     Apply,
     Constant,
@@ -36,6 +36,7 @@ from eatss.program import (
     at_least,
     difference,
     names_in,
+    quotient,
     total,
 )
 from eatss.scops import Cast, ElementType, Literal, Read, preorder
@@ -63,7 +64,7 @@ class TileOfSteps:
     def of(cls, nodes: Sequence[Node], counter: str) -> TileOfSteps | None:
         """Return what a block does with a tile, if one loop has this counter."""
         own = [at for at, one in enumerate(nodes) if _loop_in(one, counter) is not None]
-        loops = [one for one in every(nodes) if isinstance(one, For) and one.counter == counter]
+        loops = [one for one in every_of(nodes, For) if one.counter == counter]
         if len(own) != 1 or len(loops) != 1:
             return None
         (at,) = own
@@ -80,7 +81,7 @@ class TileOfSteps:
     @property
     def sums(self) -> tuple[Buffer, ...]:
         """The registers that the loop changes, and that are known behind it."""
-        declared = {one.buffer for one in every((self.loop,)) if isinstance(one, Declare)}
+        declared = {one.buffer for one in every_of((self.loop,), Declare)}
         changed = {
             element.buffer: None
             for node in every((self.loop,))
@@ -94,13 +95,13 @@ class TileOfSteps:
         loop = self.loop
         last = bound_of(loop)
         known = [loop.lower, loop.condition, *self.tests]
-        names = {name for one in known for name in names_in(one)} - {loop.counter}
+        names = set(names_in(*known)) - {loop.counter}
         if last is None or not isinstance(loop.step, Constant) or not names <= sizes:
             return None
         if any(one.startswith(("threadIdx.", *_PLACES)) for one in names):
             return None
         length = difference(last, loop.lower)
-        turns = Apply(Operator.QUOTIENT, (total(length, Constant(loop.step.value - 1)), loop.step))
+        turns = quotient(total(length, Constant(loop.step.value - 1)), loop.step)
         if isinstance(length, Constant):
             return Constant(max(1, -(-length.value // loop.step.value)))
         return at_least(turns, 1)

@@ -10,7 +10,7 @@ from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, Kernel, Node
 from eatss.kernel.uses import mapped
 from eatss.scops import Binary, ElementType, Expression, Literal, Read, preorder
-from eatss.scops.factors import added_to, terms
+from eatss.scops.expression import added_to, terms
 
 _SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 

@@ -19,9 +19,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from eatss.free_names import free_name
-from eatss.kernel.distribution import Coordinate, places
-from eatss.kernel.instruction import Instruction, Operand
-from eatss.kernel.layout import Layout
+from eatss.kernel.instruction import Coordinate, Instruction, Operand, places
 from eatss.kernel.nodes import (
     Buffer,
     Compute,
@@ -30,30 +28,31 @@ from eatss.kernel.nodes import (
     Evaluate,
     For,
     Kernel,
+    Layout,
     Let,
     Node,
     Perform,
     Scope,
     Source,
     WarpAxis,
+    counted,
 )
-from eatss.kernel.trips import constant_trips
-from eatss.kernel.uses import every, mapped
+from eatss.kernel.uses import constant_trips, every_of, mapped
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
     multiplied,
     names_in,
+    quotient,
+    remainder,
     substitute,
     total,
 )
 from eatss.program.linear import Linear, linear
 from eatss.program.source_names import is_reserved
 from eatss.scops import AffineValue, Binary, Expression, Read, preorder
-from eatss.scops.factors import factors, narrow_factor, product_of
+from eatss.scops.expression import factors, narrow_factor, product_of
 from eatss.transform.index_sums import in_order
 from eatss.transform.use_instruction import added_terms, added_to_target, own_part
 
@@ -98,7 +97,7 @@ class _User:
         self._instruction = instruction
         self._axes: tuple[WarpAxis, ...] = kernel.warps
         self._target, *_ = (one for one in instruction.operands if one.role == "inout")
-        self._lets = {node.name: node.value for node in every(kernel.body) if isinstance(node, Let)}
+        self._lets = {node.name: node.value for node in every_of(kernel.body, Let)}
         self._taken = taken
         self.regroups = False
         """Whether products of one statement are added one after the other."""
@@ -196,7 +195,7 @@ class _User:
     def _names(self, nest: _Nest, part: Expression) -> set[str]:
         """Return what the elements of a part depend on."""
         reads = [nest.compute.reads[one.access] for one in preorder(part) if isinstance(one, Read)]
-        found = {n for read in reads for one in read.subscripts for n in names_in(one)}
+        found = {n for read in reads for n in names_in(*read.subscripts)}
         lets = {**self._lets, **{one.name: one.value for one in nest.lets}}
         todo = list(found)
         while todo:
@@ -240,7 +239,7 @@ class _User:
                 )
                 for number, values in enumerate(places(slots))
             ]
-            body += [Declare(buffer=buffer), _loop(at[axis], tiles[axis], tuple(loads))]
+            body += [Declare(buffer=buffer), counted(at[axis], tiles[axis], tuple(loads))]
         perform = Perform(
             instruction=instruction,
             computes=nest.compute.statement.name,
@@ -255,10 +254,10 @@ class _User:
                 ),
             ),
         )  # fmt: skip
-        product_of = _loop(at[0], tiles[0], (_loop(at[1], tiles[1], (perform,)),))
+        product_of = counted(at[0], tiles[0], (counted(at[1], tiles[1], (perform,)),))
         source = () if nest.source is None else (nest.source,)
         inside = (*body, *source, product_of)
-        return (_loop(step, steps, inside),) if steps > 1 else (self._once(inside, step),)
+        return (counted(step, steps, inside),) if steps > 1 else (self._once(inside, step),)
 
     def _once(self, inside: tuple[Node, ...], step: str) -> Node:
         return Scope(body=(Let(name=step, value=Constant(0), narrow=True), *inside))
@@ -279,8 +278,8 @@ class _User:
         count, turns, number = self._count(axis), self._axes[axis].turns, Name(matrix)
         if turns == 1:
             return total(multiplied(Constant(count), number), slot)
-        first = Apply(Operator.QUOTIENT, (number, Constant(turns)))
-        inside = Apply(Operator.REMAINDER, (number, Constant(turns)))
+        first = quotient(number, turns)
+        inside = remainder(number, turns)
         before = total(
             multiplied(Constant(count * turns), first), multiplied(Constant(turns), slot)
         )
@@ -354,8 +353,8 @@ class _User:
             most = sum(value * (extents[name] - 1) for name, value in form.terms.items())
             if form.constant % stride == 0 and most < stride:
                 return Constant(form.constant // stride % one.extent)
-        found = index if stride == 1 else Apply(Operator.QUOTIENT, (index, Constant(stride)))
-        return Apply(Operator.REMAINDER, (found, Constant(one.extent)))
+        found = index if stride == 1 else quotient(index, stride)
+        return remainder(found, one.extent)
 
 
 def _terms_apart(nest: _Nest) -> list[_Nest]:
@@ -395,18 +394,6 @@ def _nests(node: For) -> tuple[_Nest, ...]:
         return True
 
     return tuple(found) if walk(node.body, (), ()) else ()
-
-
-def _loop(counter: str, count: int, body: tuple[Node, ...]) -> For:
-    return For(
-        counter=counter,
-        lower=Constant(0),
-        condition=Apply(Operator.LT, (Name(counter), Constant(count))),
-        step=Constant(1),
-        body=body,
-        unroll="whole",
-        narrow=True,
-    )
 
 
 def _placed(form: Linear, lanes: Mapping[str, str], slots: Mapping[str, int]) -> IntExpr:

@@ -15,9 +15,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eatss.kernel.nodes import For, Kernel, Let, Node
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import elements, every, mapped, own_expressions
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
+from eatss.kernel.uses import elements, every, mapped, own_expressions, trips_from_zero
+from eatss.program import (
+    Constant,
+    IntExpr,
+    Name,
+    multiplied,
+    names_in,
+    quotient,
+    remainder,
+    total,
+)
 from eatss.program.linear import linear
 
 
@@ -84,8 +92,8 @@ def _apart(value: IntExpr, of: Neighbours) -> IntExpr:
     assert form is not None
     rest = {name: c for name, c in form.terms.items() if name not in (of.thread, of.point)}
     vector, point = Constant(of.vector), Name(of.point)
-    apart = multiplied(Constant(of.vector * of.threads), Apply(Operator.QUOTIENT, (point, vector)))
-    inside = Apply(Operator.REMAINDER, (point, vector))
+    apart = multiplied(Constant(of.vector * of.threads), quotient(point, vector))
+    inside = remainder(point, vector)
     first = total(replace(form, terms=rest).expression(), multiplied(vector, Name(of.thread)))
     return total(total(first, apart), inside)
 
@@ -100,4 +108,4 @@ def depends_on_points(node: Node, thread: str, point: str) -> bool:
             for one in element.subscripts
             if element.buffer.space != "register" or one != Name(point)
         ]
-    return any(name in (thread, point) for one in asked for name in names_in(one))
+    return any(name in (thread, point) for name in names_in(*asked))

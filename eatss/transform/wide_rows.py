@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eatss.analysis.banks import COPIED_BYTES
 from eatss.free_names import free_name
-from eatss.kernel.nodes import Aligned, Copy, Element, For, If, Kernel, Let, Node, Scope
-from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import every, mapped
+from eatss.kernel.nodes import Aligned, Copy, Element, For, If, Kernel, Let, Node
+from eatss.kernel.uses import every, every_of, mapped, trips_from_zero, with_bodies
 from eatss.program import (
     Apply,
     Constant,
@@ -36,8 +36,11 @@ from eatss.program import (
     Name,
     Operator,
     difference,
+    equals,
+    less,
     multiplied,
     names_in,
+    remainder,
     substitute,
 )
 from eatss.program.linear import Linear, linear
@@ -55,8 +58,8 @@ def with_wide_rows(kernel: Kernel, taken: set[str]) -> Kernel:
     known = {(node.buffer, node.width): node for node in kernel.body if isinstance(node, Aligned)}
     loaded = {
         node.source.buffer
-        for node in every(kernel.body)
-        if isinstance(node, Copy) and node.target.buffer.space == "register"
+        for node in every_of(kernel.body, Copy)
+        if node.target.buffer.space == "register"
     }
     new: list[Aligned] = []
 
@@ -83,15 +86,9 @@ def _changed(nodes: Sequence[Node], aligned: Callable[[_Row], Name | None]) -> t
     """
     found: list[Node] = []
     for node in nodes:
-        if isinstance(node, For) and node.unroll == "whole" and (both := _both(node, aligned)):
-            found.append(both)
-        elif isinstance(node, For | Scope):
-            found.append(replace(node, body=_changed(node.body, aligned)))
-        elif isinstance(node, If):
-            body, orelse = _changed(node.body, aligned), _changed(node.orelse, aligned)
-            found.append(replace(node, body=body, orelse=orelse))
-        else:
-            found.append(node)
+        whole = node if isinstance(node, For) and node.unroll == "whole" else None
+        both = None if whole is None else _both(whole, aligned)
+        found.append(both or with_bodies(node, partial(_changed, aligned=aligned)))
     return tuple(found)
 
 
@@ -176,8 +173,8 @@ class _Row:
             return None
         tests: list[IntExpr] = []
         if begins != Constant(0):
-            rest = Apply(Operator.REMAINDER, (begins, Constant(self.width)))
-            tests.append(Apply(Operator.EQ, (rest, Constant(0))))
+            rest = remainder(begins, self.width)
+            tests.append(equals(rest, 0))
         for condition in self.conditions:
             end = self._at_worst(condition)
             if end is None:
@@ -199,7 +196,7 @@ class _Row:
             width=self.width,
         )
         value = replace(self.value, value=in_order(substitute(self.value.value, change)))
-        condition = Apply(Operator.LT, (Name(counter), last))
+        condition = less(Name(counter), last)
         return If(
             conditions=tuple(dict.fromkeys(tests)),
             body=(replace(self.loop, condition=condition, body=(value, moved)),),

@@ -25,8 +25,7 @@ from eatss.isl_names import (
 )
 from eatss.program import IntExpr
 from eatss.program.linear import Linear
-from eatss.work.count_expression import Atoms, Count, Piece
-from eatss.work.summation import RationalPolynomial
+from eatss.work.count_expression import Atoms, Count, Piece, RationalPolynomial
 
 MAX_CASES = 1000
 """Cases told apart for one set; about 0.3 ms each."""

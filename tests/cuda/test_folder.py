@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.cuda.folder import write_program
-from eatss.cuda.original import OriginalFiles
+from eatss.cuda.folder import OriginalFiles, write_program
 from eatss.diagnostics import InputError
 from eatss.program import Original, Program, load_program
 

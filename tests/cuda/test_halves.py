@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import eatss
-from eatss.cuda.halves import DEFINITION, type_text
+from eatss.cuda.preamble import HALVES
+from eatss.cuda.text import type_text
 from eatss.scops import ElementType
 
 MAIN = r"""
@@ -49,7 +50,7 @@ def test_conversions_on_the_host_are_those_of_c(tmp_path: Path) -> None:
     source = tmp_path / "all.cpp"
     headers = "".join(f"#include <{one}>\n" for one in ("initializer_list", "math.h", "string.h"))
     names = "".join(f"#define {one}\n" for one in ("__host__", "__device__", "__forceinline__"))
-    source.write_text(f"{headers}{names}{DEFINITION}{MAIN}")
+    source.write_text(f"{headers}{names}{HALVES}{MAIN}")
     subprocess.run(["g++", "-O1", "-w", source, "-o", tmp_path / "all"], check=True)
     assert subprocess.run([tmp_path / "all"], check=False).returncode == 0
 

@@ -10,7 +10,6 @@ import pytest
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.instructions import COMBINES
 from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
     Barrier,
@@ -22,6 +21,7 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Let,
     Node,
     Perform,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.cuda.literal_text import constant_text
+from eatss.cuda.text import constant_text
 from eatss.instructions import ATOMICS, COMBINES, SHUFFLES
 from eatss.kernel.instruction import Instruction, Values, run
 from eatss.scops import ElementType

@@ -13,8 +13,15 @@ import pytest
 from eatss.instructions import INSTRUCTIONS
 from eatss.instructions.products import FMA
 from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
-from eatss.kernel.distribution import Coordinate, Distribution
-from eatss.kernel.instruction import Capability, Instruction, Operand, Values, run
+from eatss.kernel.instruction import (
+    Capability,
+    Coordinate,
+    Distribution,
+    Instruction,
+    Operand,
+    Values,
+    run,
+)
 from eatss.program.linear import Linear
 from eatss.scops import ElementType
 from eatss.verify.build import SHIM

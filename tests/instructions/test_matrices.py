@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.cuda.halves import CPU_DEFINITION, type_text
+from eatss.cuda.preamble import CPU_HALVES
+from eatss.cuda.text import type_text
 from eatss.instructions.products import (
     MMA_3XTF32_16X8X8,
     MMA_F16_16X8X16,
@@ -22,8 +23,7 @@ from eatss.instructions.products import (
     MMA_TF32_16X8X8,
     MMAS_OF_BYTES,
 )
-from eatss.kernel.distribution import LANES
-from eatss.kernel.instruction import Instruction, Operand, Values, run
+from eatss.kernel.instruction import LANES, Instruction, Operand, Values, run
 from eatss.scops import ElementType
 from eatss.verify.build import SHIM
 
@@ -78,7 +78,7 @@ def run_on_cpu(
     }
     tables = "\n".join(map(table, before))
     (folder / "all.cpp").write_text(
-        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_DEFINITION}{instruction.cpu_definitions}\n'
+        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_HALVES}{instruction.cpu_definitions}\n'
         f"#define inf INFINITY\n#define nan NAN\n{tables}\n"
         "void body(void *) { int lane = threadIdx.x; "
         f"{instruction.cuda.format(**words)} }}\n"

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from eatss.cuda.halves import CPU_DEFINITION
+from eatss.cuda.preamble import CPU_HALVES
 from eatss.instructions.matrix_loads import LOADS, ROW, TURNED_BYTES
-from eatss.kernel.distribution import LANES
-from eatss.kernel.instruction import Instruction, Operand, Values, run
+from eatss.kernel.instruction import LANES, Instruction, Operand, Values, run
 from eatss.verify.build import SHIM
 
 EVERY = [pytest.param(size, one, id=one.name) for size, own in LOADS.items() for one in own]
@@ -38,7 +37,7 @@ def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, 
 def printed_by(instruction: Instruction, box: str, body: str, folder: Path) -> str:
     """Return what the lanes of a warp have in words, and what is wrong, after they ran."""
     (folder / "all.cpp").write_text(
-        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_DEFINITION}{instruction.cpu_definitions}\n'
+        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_HALVES}{instruction.cpu_definitions}\n'
         f"unsigned d[4 * {LANES}];\nstruct box {{ EATSS_TRACKED({box}; }};\n"
         f"void body(void *) {{ EATSS_SHARED(box, sh); int lane = threadIdx.x;\n{body} }}\n"
         'int main() { eatss::launch("k", (void *)&body, 1, 32, 0, body, nullptr);\n'

@@ -13,7 +13,6 @@ from eatss.kernel.barriers import (
     passed_on,
     without_barrier,
 )
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     AllFinite,
     Barrier,
@@ -24,6 +23,7 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Let,
     Node,
     PartialSum,

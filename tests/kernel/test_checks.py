@@ -10,7 +10,6 @@ from eatss.instructions.matrix_loads import LOADS
 from eatss.instructions.reductions import ATOMIC_ADD
 from eatss.kernel.checks import kernel_faults
 from eatss.kernel.instruction import WORD
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
     Buffer,
@@ -20,6 +19,7 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Let,
     Node,
     PartialSum,

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import Layout
 from eatss.program import Constant, Name, c_text, evaluate
 
 

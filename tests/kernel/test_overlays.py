@@ -9,8 +9,7 @@ import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.kernel.barriers import barrier_faults, barriers_in, without_barrier
-from eatss.kernel.checks import kernel_faults
-from eatss.kernel.layout import Layout
+from eatss.kernel.checks import kernel_faults, overlay_faults, uses_of
 from eatss.kernel.nodes import (
     Argument,
     Barrier,
@@ -21,12 +20,12 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Let,
     Node,
     Space,
     Wait,
 )
-from eatss.kernel.overlays import overlay_faults, uses_of
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.scops import ElementType
 from eatss.transform.barriers import with_barriers

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.kernel.barriers import barrier_faults
-from eatss.kernel.layout import Layout
+from eatss.kernel.barriers import (
+    ANY,
+    Stage,
+    barrier_faults,
+    may_meet,
+    stage_of,
+    turn_after,
+    turn_before,
+)
 from eatss.kernel.nodes import (
     Barrier,
     Buffer,
@@ -21,10 +28,10 @@ from eatss.kernel.nodes import (
     Element,
     For,
     If,
+    Layout,
     Node,
     Wait,
 )
-from eatss.kernel.stages import ANY, Stage, may_meet, stage_of, turn_after, turn_before
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.scops import ElementType
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Let, Scope
+from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Layout, Let, Scope
 from eatss.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
 from eatss.program import Apply, Constant, Name, Operator, Program
 from eatss.scops import ElementType

@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import pytest
 
 import eatss
-from eatss.kernel.distribution import LANES
+from eatss.kernel.instruction import LANES
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.kernel.barriers import barrier_faults, barriers_in, without_barrier
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Barrier, Buffer, Copy, Element, For, If, Node, Scope
+from eatss.kernel.nodes import Barrier, Buffer, Copy, Element, For, If, Layout, Node, Scope
 from eatss.program import Apply, Constant, Name, Operator
 from eatss.scops import ElementType
 from eatss.transform.barriers import with_barriers

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Copy, Declare, Element, For, Kernel, Node
+from eatss.kernel.nodes import Copy, Declare, Element, For, Kernel, Layout, Node
 from eatss.kernel.uses import accesses, every
 from eatss.program import Constant
 from eatss.transform.common_factors import with_factors_last

@@ -8,7 +8,6 @@ import pytest
 
 from eatss.instructions import COMBINES
 from eatss.instructions.products import MMA_F64_8X8X4
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
     Copy,
@@ -17,6 +16,7 @@ from eatss.kernel.nodes import (
     Fill,
     For,
     If,
+    Layout,
     Let,
     Node,
     Perform,

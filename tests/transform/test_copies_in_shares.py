@@ -8,8 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Commit, Copy, Element, Fill, For, If, Let, Node, Scope
+from eatss.kernel.nodes import (
+    Buffer,
+    Commit,
+    Copy,
+    Element,
+    Fill,
+    For,
+    If,
+    Layout,
+    Let,
+    Node,
+    Scope,
+)
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.scops import ElementType

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.kernel.checks import kernel_faults
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
     Buffer,
@@ -26,6 +25,7 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Node,
     Scope,
 )

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from eatss.analysis.structure import FRAGMENT_PLACES
 from eatss.analysis.unrolled_steps import UNROLLED_A_THREAD, parts_behind, steps_of_a_part
 from eatss.instructions.products import MMA_F64_16X8X4
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
     Commit,
@@ -28,16 +27,16 @@ from eatss.kernel.nodes import (
     Fill,
     For,
     If,
+    Layout,
     Let,
     Node,
     Perform,
     Scope,
     Source,
 )
-from eatss.kernel.trips import constant_trips
-from eatss.kernel.uses import every, with_expressions
+from eatss.kernel.uses import constant_trips, every, with_expressions
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
-from eatss.scops import ElementType
+from eatss.scops import ElementType, Read
 from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
 
@@ -75,7 +74,7 @@ def nest(
     load = [
         Evaluate(
             statement=cast("Any", None),
-            part=cast("Any", None),
+            part=Read(access=0),
             target=Element(buffer=one, subscripts=(zero,)),
             reads=(Element(buffer=box, subscripts=(Name(counter),)),),
             types={},

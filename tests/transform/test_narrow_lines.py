@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Copy, Declare, Element, For, If, Let, Node
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, For, If, Layout, Let, Node
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 from eatss.scops import ElementType

@@ -22,7 +22,6 @@ from eatss.analysis.unrolled_steps import (
     unrolled,
 )
 from eatss.kernel.barriers import barrier_faults
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     AllFinite,
     Buffer,
@@ -34,13 +33,13 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
+    Layout,
     Let,
     Node,
     Scope,
     Source,
 )
-from eatss.kernel.trips import constant_trips
-from eatss.kernel.uses import every, with_expressions
+from eatss.kernel.uses import constant_trips, every, with_expressions
 from eatss.program import (
     Apply,
     Constant,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Buffer, Copy, Element, Fill, For, If, Kernel, Let, Node
+from eatss.kernel.nodes import Buffer, Copy, Element, Fill, For, If, Kernel, Layout, Let, Node
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 from eatss.scops import ElementType
 from eatss.transform.rows_one_by_one import with_rows_one_by_one

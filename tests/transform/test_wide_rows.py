@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.kernel.layout import Layout
-from eatss.kernel.nodes import Aligned, Buffer, Copy, Element, For, If, Kernel, Let, Node
+from eatss.kernel.nodes import Aligned, Buffer, Copy, Element, For, If, Kernel, Layout, Let, Node
 from eatss.program import (
     Apply,
     Constant,

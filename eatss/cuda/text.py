@@ -1,11 +1,63 @@
-"""Prints literals, and literals that C converts at once."""
+"""Pieces of generated text: lines, indented; what types are called; numbers.
+
+NVRTC has no header with a type for halves. ``eatss_half`` holds 16 bits and converts to and from
+all other numbers. Nothing is computed in it, and no conversion is left to the compiler.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import isfinite, isinf, isnan
 
-from eatss.cuda.halves import type_text
 from eatss.scops import ElementType, Literal
+
+
+class Lines:
+    """Collects lines; blocks in braces indent what stands in them."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self._lines: list[str] = []
+        self._depth = depth
+
+    def add(self, *lines: str) -> None:
+        """Add lines; one that starts with ``#`` is not indented unless it is a pragma."""
+        for line in lines:
+            flush = line.startswith("#") and not line.startswith("#pragma")
+            self._lines.append(line if flush or not line else "    " * self._depth + line)
+
+    @contextmanager
+    def block(self, head: str = "", tail: str = "") -> Iterator[None]:
+        """Put what is added inside braces after ``head``."""
+        self.add(f"{head} {{".lstrip())
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.add("}" + tail)
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Indent what is added."""
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def text(self) -> str:
+        """Return the text, with a line break after every line."""
+        return "".join(line + "\n" for line in self._lines)
+
+
+HALF = "eatss_half"
+"""What ``_Float16`` is called in CUDA."""
+
+_SPELLINGS = {ElementType.HALF.value: HALF, ElementType.BOOL.value: "bool"}
+
+
+def type_text(element_type: ElementType | str) -> str:
+    """Return what an element type, or its C spelling, is called in CUDA."""
+    spelling = element_type.value if isinstance(element_type, ElementType) else element_type
+    return _SPELLINGS.get(spelling, spelling)
+
 
 _SUFFIXES = {
     ElementType.INT32: "",
