@@ -36,8 +36,9 @@ def parts_of(
         return (Part(statements=tuple(names), serial=()),)
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(names)
-    graph.add_edges_from(_edges(piece, mapped, dependences))
-    for users in _scalar_users(piece, moving):
+    tied = _tied(piece, mapped)
+    graph.add_edges_from(_edges(tied, dependences))
+    for users in _users_of_one_place(piece, moving, tied, dependences):
         nx.add_cycle(graph, users)
     condensed = nx.condensation(graph)
     members = {
@@ -61,20 +62,36 @@ def parts_of(
     return tuple(_merged(parts, graph))
 
 
-def _scalar_users(piece: Piece, moving: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, ...]]:
-    """Yield the statements that share a scalar which serial iterations set anew.
+def _users_of_one_place(
+    piece: Piece,
+    moving: Mapping[str, frozenset[str]],
+    tied: Mapping[str, isl.UnionSet],
+    dependences: Dependences,
+) -> Iterator[tuple[str, ...]]:
+    """Yield the statements that share a place which serial iterations set anew.
 
-    They stay together: dependences lead from a read to the next write of the original order,
-    which may be another thread's, while here each thread has a scalar of its own.
+    They stay together. Of scalars, dependences lead from a read to the next write of the original
+    order, which may be another thread's, while here each thread has a scalar of its own. Values
+    that replace each other unread may have changed places in the schedule, behind the last one's
+    use: ``for (j = m; j-- > 0;) …; out[i] = j;``.
     """
     for array in dict.fromkeys(s.write.array for s in piece.statements):
         users = [s.name for s in piece.statements if any(a.array == array for a in s.accesses)]
-        (extent,) = {
-            len(output_affs(s.write.relation)) for s in piece.statements if s.write.array == array
-        }
-        writers = [s.name for s in piece.statements if s.write.array == array]
-        if extent == 0 and any(moving[name] for name in writers):
+        writers = [s for s in piece.statements if s.write.array == array and moving[s.name]]
+        if any(
+            not output_affs(s.write.relation) or _replaces_unread(tied[s.name], dependences)
+            for s in writers
+        ):
             yield tuple(users)
+
+
+def _replaces_unread(instances: isl.UnionSet, dependences: Dependences) -> bool:
+    """Tell whether instances of one statement write an element again, and none reads it before."""
+
+    def among(relation: isl.UnionMap) -> isl.UnionMap:
+        return relation.intersect_domain(instances).intersect_range(instances)
+
+    return bool(among(dependences.flow).is_empty() and not among(dependences.output).is_empty())
 
 
 def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:
@@ -124,18 +141,20 @@ def _is_determined(params: isl.Set, name: str) -> bool:
     return bool(isl.Map.from_range(line).is_single_valued())
 
 
-def _edges(piece: Piece, mapped: Sequence[str], dependences: Dependences) -> list[tuple[str, str]]:
-    """Return the dependences between different statements at one point of a launch."""
+def _tied(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:
+    """Return the instances of each statement at one point of a launch."""
     others = [loop.name for loop in piece.band if loop.name not in mapped]
-    tied: Mapping[str, isl.UnionSet] = {
+    return {
         statement.name: isl.UnionSet.from_set(without_parameters(domain, others))
         for statement, domain in zip(piece.statements, piece.placed, strict=True)
     }
+
+
+def _edges(tied: Mapping[str, isl.UnionSet], dependences: Dependences) -> Iterator[tuple[str, str]]:
+    """Yield the dependences between different statements at one point of a launch."""
     every = dependences.flow.union(dependences.anti).union(dependences.output)
-    edges = []
     for source, at_source in tied.items():
         leaving = every.intersect_domain(at_source)
         for sink, at_sink in tied.items():
             if source != sink and not leaving.intersect_range(at_sink).is_empty():
-                edges.append((source, sink))
-    return edges
+                yield source, sink

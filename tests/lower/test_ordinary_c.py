@@ -111,8 +111,21 @@ void f(int w, int h, int flag, float in[w][h], float y[w][h], float z[w][h]) {
 """
 """The second nest reads what the first left in ``q``; flags are no 4096."""
 
+COUNTED_DOWN = """\
+void f(int n, int m, double a[n][m], int out[4]) {
+#pragma scop
+  int j = 9;
+  for (int i = 0; i < n; i++)
+    for (j = m; j-- > 0;) a[i][j] += i;
+  out[1] = j;
+#pragma endscop
+}
+"""
+"""The schedule counts upwards: values of ``j`` that nothing reads change places."""
+
 PROGRAMS = {
     "carried": (CARRIED, {"w": 4, "h": 9, "flag": 84}),
+    "counted-down": (COUNTED_DOWN, {"n": 5, "m": 9}),
     "extrema": (EXTREMA, {"n": 70}),
     "gemm": (GEMM, {"m": 5, "n": 7, "k": 3, "lda": 9, "ldb": 3, "ldc": 6}),
     "leaving": (LEAVING, {"n": 37, "m": 4}),
