@@ -12,6 +12,7 @@ from eatss.isl_names import coalesced, fixed_box
 from eatss.kernel.nodes import Buffer, Layout
 from eatss.lower.storage import Candidate
 from eatss.plan.rows import StagedReads, Tiling, padded_rows, row_dimensions
+from eatss.plan.stage import Stage
 from eatss.program import Constant
 from eatss.scops import ElementType
 
@@ -23,21 +24,28 @@ Part = TypeVar("Part")
 class SharedTile:
     """A box of an array in shared memory.
 
-    ``offsets`` are functions of the parameters, one a dimension; ``sizes`` the box's extents in
-    elements. Rows of the box lie along dimension ``row_at``, mostly the last; ``padding`` elements
-    follow each. ``depth`` is how many serial loops stand around the copy. ``footprint`` are the
-    elements that are read, over the parameters of that level.
+    ``offsets`` are functions of the parameters, one a dimension; ``stage`` is its copy as planned.
+    ``depth`` is how many serial loops stand around the copy. ``footprint`` are the elements that
+    are read, over the parameters of that level.
     """
 
     name: str
     candidate: Candidate
     element_type: ElementType
     offsets: tuple[isl.PwAff, ...]
-    sizes: tuple[int, ...]
-    row_at: int
-    padding: int
+    stage: Stage
     depth: int
     footprint: isl.Set
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The extents in elements."""
+        return tuple(self.stage.extents)
+
+    @property
+    def row_at(self) -> int:
+        """The dimension along which rows lie, mostly the last."""
+        return self.stage.rows.index(True)
 
     @property
     def buffer(self) -> Buffer:
@@ -46,28 +54,21 @@ class SharedTile:
             name=self.name,
             space="shared",
             element_type=self.element_type,
-            layout=Layout(tuple(map(Constant, self.in_box(self.sizes))), padding=self.padding),
+            layout=Layout(
+                tuple(map(Constant, self.in_box(self.sizes))),
+                padding=self.stage.declared[self.row_at] - self.sizes[self.row_at],
+            ),
         )
 
     @property
     def turned(self) -> bool:
         """Whether rows lie along another dimension than those of the array."""
-        return self.row_at != len(self.sizes) - 1
+        return bool(self.stage.transposed)
 
     def in_box(self, of_array: Sequence[Part]) -> tuple[Part, ...]:
         """Return what belongs to the dimensions of the array in the order of those of the box."""
         others = (*of_array[: self.row_at], *of_array[self.row_at + 1 :])
         return (*others, of_array[self.row_at])
-
-    @property
-    def row(self) -> int:
-        """Elements from one row to the next, as declared."""
-        return self.sizes[self.row_at] + self.padding
-
-    @property
-    def shared_bytes(self) -> int:
-        """Bytes of the declared array."""
-        return self.buffer.size_bytes
 
 
 def shared_tile(
@@ -95,32 +96,38 @@ def shared_tile(
     Returns:
         The tile, or why there is none.
     """
-    row_at = row_dimensions(tiling, reads).index(True)
+    rows = row_dimensions(tiling, reads)
+    row_at = rows.index(True)
     reason = "no box of constant size holds what a tile reads"
     for depth, footprint in footprints.items():
         box = fixed_box(coalesced(footprint))
         if box is None:
             continue
         sizes = tuple(size for _, size in box)
-        length = sizes[row_at]
-        rest = -length % together
-        wanted = padded_rows(tiling, reads, sizes)[row_at] - length
+        rest = -sizes[row_at] % together
+        wanted = padded_rows(tiling, reads, sizes)[row_at] - sizes[row_at]
         for padding in (wanted if together == 1 else rest + together, rest):
-            tile = SharedTile(
-                name=name,
-                candidate=candidate,
-                element_type=element_type,
-                offsets=tuple(offset for offset, _ in box),
-                sizes=sizes,
-                row_at=row_at,
-                padding=padding,
-                depth=depth,
-                footprint=coalesced(footprint),
+            declared = [size + padding * on for size, on in zip(sizes, rows, strict=True)]
+            stage = Stage(
+                extents=sizes,
+                declared=declared,
+                rows=rows,
+                element_bytes=reads.element_bytes,
+                threads=tiling.threads,
+                aligned=reads.aligned,
             )
-            if tile.shared_bytes <= most_bytes:
-                return tile
+            if stage.shared_bytes <= most_bytes:
+                return SharedTile(
+                    name=name,
+                    candidate=candidate,
+                    element_type=element_type,
+                    offsets=tuple(offset for offset, _ in box),
+                    stage=stage,
+                    depth=depth,
+                    footprint=coalesced(footprint),
+                )
         reason = (
-            f"its tile of {' x '.join(map(str, sizes))} needs {tile.shared_bytes} bytes, "
+            f"its tile of {' x '.join(map(str, sizes))} needs {stage.shared_bytes} bytes, "
             f"{most_bytes} are left"
         )
     return reason

@@ -9,7 +9,6 @@ from math import prod
 
 import islpy as isl
 
-from eatss.analysis.banks import COPIED_BYTES
 from eatss.analysis.mapping import AXES
 from eatss.isl_names import (
     coalesced,
@@ -42,7 +41,7 @@ from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
 from eatss.lower.vector_rows import staged_reads, tiling_of
 from eatss.lower.whole_steps import WholeSteps, in_vectors, whole_steps
-from eatss.plan.stage import PIECE_BYTES, copied_in_vectors, copied_through_registers
+from eatss.plan.rows import PIECE_BYTES, vector
 from eatss.program import (
     Apply,
     Constant,
@@ -133,8 +132,8 @@ class PromotionBuilder:
                 depth: self._footprint(places, serial[:depth])
                 for depth in range(outermost, len(serial) + 1)
             }
-            used = sum(tile.shared_bytes for tile in tiles)
-            width = COPIED_BYTES // array.array.element_type.size_bytes
+            used = sum(tile.stage.shared_bytes for tile in tiles)
+            width = vector(array.array.element_type.size_bytes)
             tile = shared_tile(
                 self._members.fresh(array.name),
                 candidate,
@@ -279,25 +278,18 @@ class PromotionBuilder:
 
     def _width(self, tile: SharedTile) -> int:
         """Return the elements that a thread may copy at a time."""
-        return COPIED_BYTES // tile.element_type.size_bytes
+        return vector(tile.stage.element_bytes)
 
     def _wide_walk(self, tile: SharedTile) -> CopyLoop | None:
         """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
-        width, threads = self._width(tile), self._mapping.threads
-        if not (self._wide and self._arrays[tile.candidate.array].may_be_aligned(width)):
-            return None
-        names = self._names.inner()
-        if not tile.turned:
-            if not copied_in_vectors(tile.sizes, tile.row, threads, width):
-                return None
+        width, threads, names = self._width(tile), self._mapping.threads, self._names.inner()
+        if self._wide and tile.stage.width == width > 1:
             return copy_loop(tile.sizes, threads, self.thread, names, width)
-        if not (self._ahead and tile.element_type.is_floating):
+        ahead = self._wide and self._ahead and tile.element_type.is_floating
+        if not (ahead and tile.stage.through_registers):
             return None
-        rows, columns = tile.sizes[tile.row_at], tile.sizes[-1]
-        if not copied_through_registers(rows, columns, threads, tile.element_type.size_bytes):
-            return None
-        sizes = (*tile.sizes[:-1], columns // width)
-        piece = PIECE_BYTES // tile.element_type.size_bytes // width
+        sizes = (*tile.sizes[:-1], tile.sizes[-1] // width)
+        piece = PIECE_BYTES // tile.stage.element_bytes // width
         found = turned_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece)
         *places, last = found.places
         return replace(found, places=(*places, multiplied(Constant(width), last)))
@@ -380,8 +372,8 @@ class PromotionBuilder:
     def _walk(self, tile: SharedTile) -> CopyLoop:
         """Return how threads copy a box by elements."""
         names, threads = self._names.inner(), self._mapping.threads
-        if tile.turned:
-            piece = PIECE_BYTES // tile.element_type.size_bytes
+        if tile.stage.in_pieces:
+            piece = PIECE_BYTES // tile.stage.element_bytes
             return turned_copy_loop(tile.sizes, tile.row_at, threads, self.thread, names, piece)
         return copy_loop(tile.sizes, threads, self.thread, names)
 

@@ -27,7 +27,9 @@ from math import prod
 from eatss.analysis.lanes import interleaves
 from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no
-from eatss.plan.stage import PIECE_BYTES, copied_in_pieces
+
+PIECE_BYTES = 32
+"""What lanes that follow each other copy of a row of the array into a transposed tile: a sector."""
 
 _MOST_ROWS = 8
 """Rows that neighbouring threads may be in where each loads as much: banks have no more."""
@@ -112,6 +114,19 @@ def may_be_aligned(extents: Sequence[int | None], width: int) -> bool:
         width: the elements.
     """
     return len(extents) <= 1 or extents[-1] is None or extents[-1] % width == 0
+
+
+def copied_in_pieces(rows: Number, columns: Number, threads: Number, piece: int) -> Flag:
+    """Return where threads copy rows of an array piece by piece, each the same number of elements.
+
+    Args:
+        rows: rows of the array that a tile has.
+        columns: elements of each.
+        threads: of the block.
+        piece: elements that follow each other.
+    """
+    whole = (columns % piece == 0) & (threads % piece == 0) & (rows * columns % threads == 0)
+    return whole & ((rows * piece % threads == 0) | (threads % (rows * piece) == 0))
 
 
 def with_neighbours(

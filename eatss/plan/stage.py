@@ -7,12 +7,11 @@ other, and all turns are unrolled. Elsewhere each element is found by divisions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
-from eatss.analysis.structure import VECTOR_BYTES
-from eatss.plan.numbers import Flag, Number, chosen, common_divisor
-
-PIECE_BYTES = 32
-"""What lanes that follow each other copy of a row of the array into a transposed tile: a sector."""
+from eatss.plan.numbers import Flag, Number, chosen, common_divisor, no
+from eatss.plan.rows import PIECE_BYTES, copied_in_pieces, vector
 
 LEAST_IN_A_ROW = 8
 """Elements of a row that neighbouring threads copy, if not all of it: of floats a sector."""
@@ -45,41 +44,62 @@ def copied_in_rows(sizes: Sequence[Number], threads: Number, width: int = 1) -> 
     return (long == 2) & (columns % width == 0) & pays & (rows * lanes % threads == 0)
 
 
-def copied_in_vectors(sizes: Sequence[Number], row: Number, threads: Number, width: int) -> Flag:
-    """Return where threads may copy several elements of a row at a time.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The copy of a tile of an array into shared memory by the ``threads`` of a block.
 
-    Args:
-        sizes: of the tile, in elements.
-        row: elements from one row of the tile to the next.
-        threads: of the block.
-        width: elements that a thread copies at a time.
+    ``extents`` are those of the tile, ``declared`` those of its buffer, a dimension of the array
+    each; ``rows`` tells along which its rows lie. ``aligned`` says that rows of the array may all
+    begin at multiples of 16 bytes.
     """
-    whole = (sizes[-1] % width == 0) & (row % width == 0) & (width > 1)
-    return whole & copied_in_rows(sizes, threads, width)
 
+    extents: Sequence[Number]
+    declared: Sequence[Number]
+    rows: Sequence[Flag]
+    element_bytes: int
+    threads: Number
+    aligned: bool
 
-def copied_in_pieces(rows: Number, columns: Number, threads: Number, piece: int) -> Flag:
-    """Return where threads copy rows of an array piece by piece, each the same number of elements.
+    @property
+    def transposed(self) -> Flag:
+        """Where rows lie along another dimension than those of the array."""
+        return no(self.rows[-1])
 
-    Args:
-        rows: rows of the array that a tile has.
-        columns: elements of each.
-        threads: of the block.
-        piece: elements that follow each other.
-    """
-    whole = (columns % piece == 0) & (threads % piece == 0) & (rows * columns % threads == 0)
-    return whole & ((rows * piece % threads == 0) | (threads % (rows * piece) == 0))
+    @property
+    def shared_bytes(self) -> Number:
+        """Bytes of the buffer."""
+        return prod(self.declared) * self.element_bytes
 
+    @property
+    def width(self) -> Number:
+        """Elements of a row that a thread may copy at a time, where a tile begins at a vector."""
+        width = vector(self.element_bytes)
+        if width == 1 or not self.aligned:
+            return 1
+        whole = (self.extents[-1] % width == 0) & (self.declared[-1] % width == 0)
+        rows = self.rows[-1] & copied_in_rows(self.extents, self.threads, width)
+        return chosen(whole & rows, width, 1)
 
-def copied_through_registers(
-    rows: Number, columns: Number, threads: Number, element_bytes: int
-) -> Flag:
-    """Return where threads may load vectors of rows of an array for a transposed tile.
+    @property
+    def in_pieces(self) -> Flag:
+        """Where threads copy rows of the array piece by piece into a transposed tile."""
+        return self._in_pieces(1)
 
-    Arguments are those of :func:`copied_in_pieces`.
-    """
-    width, piece = VECTOR_BYTES // element_bytes, PIECE_BYTES // element_bytes
-    if width <= 1:
-        return False
-    whole = columns % width == 0
-    return whole & copied_in_pieces(rows, columns // width, threads, piece // width)
+    @property
+    def through_registers(self) -> Flag:
+        """Where threads may load vectors of rows of the array for a transposed tile."""
+        width = vector(self.element_bytes)
+        whole = self.aligned & (width > 1) & (self.extents[-1] % width == 0)
+        return whole & self._in_pieces(width)
+
+    def _in_pieces(self, width: int) -> Flag:
+        *others, columns = self.extents
+        piece = PIECE_BYTES // self.element_bytes // width
+        few = sum((size > 1) * 1 for size in others) <= 1
+        pieces = copied_in_pieces(prod(others), columns // width, self.threads, piece)
+        return self.transposed & few & pieces
+
+    @property
+    def unrolled(self) -> Flag:
+        """Where copies element by element are unrolled, and each thread copies as much."""
+        return self.in_pieces | copied_in_rows(self.extents, self.threads)

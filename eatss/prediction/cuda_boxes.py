@@ -9,49 +9,49 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.work import StatementFacts
-from eatss.plan.rows import padded_rows
+from eatss.plan.rows import padded_rows, row_dimensions
+from eatss.plan.stage import Stage
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.cuda_fragments import fragment_padding
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
-_NO_BYTES = 4
-
 
 @dataclass(frozen=True, slots=True)
 class GroupBox:
     """What a tile touches of a stageable group, an entry a candidate.
 
-    ``sizes`` are its extents, a dimension each; ``whole`` those for whole tiles, which threads
-    walk; ``declared`` those of the buffer, with rows of odd length. ``depth`` is how many of the
-    serial loops of the band stand around the copy.
+    ``sizes`` are its extents, a dimension each, ``stage`` is the copy of whole tiles. ``depth`` is
+    how many of the serial loops of the band stand around the copy.
     """
 
     sizes: list[Column]
-    whole: list[Column]
-    declared: list[Column]
-    element_bytes: int
+    stage: Stage
     depth: int
 
 
 def group_boxes(of: CudaLaunch) -> list[GroupBox]:
     """Return the box of each stageable group."""
     boxes = []
-    for at in range(len(of.cut.stageable)):
+    for at, reads in enumerate(of.staging):
         members = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
-        if not members:
-            boxes.append(GroupBox([of.ones], [of.ones], [of.ones], _NO_BYTES, 0))
-            continue
-        moving = {name for f in members for name, _ in f.access.strides}
-        whole = _union([box_of(of, f, declared=True) for f in members])
+        whole = _union(of, [box_of(of, one, declared=True) for one in members])
+        stage = Stage(
+            extents=whole,
+            declared=_padded(of, at, members, whole),
+            rows=row_dimensions(of.tiling, reads),
+            element_bytes=reads.element_bytes,
+            threads=of.shape.block_threads,
+            aligned=reads.aligned,
+        )
         boxes.append(
             GroupBox(
-                sizes=_union([box_of(of, f, whole=False) for f in members]),
-                whole=whole,
-                declared=_padded(of, at, members, whole),
-                element_bytes=members[0].access.element_bytes,
-                depth=max((p + 1 for p, n in enumerate(of.serial_band) if n in moving), default=0),
+                sizes=_union(of, [box_of(of, one, whole=False) for one in members]),
+                stage=stage,
+                depth=max(
+                    (p + 1 for p, n in enumerate(of.serial_band) if n in reads.moving), default=0
+                ),
             )
         )
     return boxes
@@ -64,7 +64,7 @@ def shared_bytes(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
     for part in range(len(of.cut.parts)):
         total = of.zeros
         for at, box in enumerate(boxes):
-            own = prod(box.declared, start=of.ones) * box.element_bytes * stages[at]
+            own = box.stage.shared_bytes * stages[at]
             total = total + of.staged(at) * of.cut.copied_in[at].count(part) * own
         most = np.maximum(most, total)
     return most
@@ -173,8 +173,10 @@ def working_bytes(of: CudaLaunch) -> Column:
     return most
 
 
-def _union(boxes: Sequence[list[Column]]) -> list[Column]:
+def _union(of: CudaLaunch, boxes: Sequence[list[Column]]) -> list[Column]:
     """Return the extents of a box that holds boxes of the same references."""
+    if not boxes:
+        return [of.ones]
     return [np.maximum.reduce(extents) for extents in zip(*boxes, strict=True)]
 
 

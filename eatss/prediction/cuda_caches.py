@@ -67,7 +67,7 @@ def bank_request(setting: CodeResources, uniform: UniformSet) -> Column:
         return of.ones
     steps: dict[str, Column] = {}
     apart = of.ones
-    sizes = setting.boxes[uniform.group].declared
+    sizes = setting.boxes[uniform.group].stage.declared
     for (terms, _), size in zip(reversed(uniform.access.subscripts), reversed(sizes), strict=True):
         for name, factor in terms:
             steps[name] = steps.get(name, of.zeros) + factor * apart

@@ -8,16 +8,10 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.structure import (
-    VECTOR_BYTES,
     WORD_BYTES,
 )
-from eatss.plan.rows import element_words, row_dimensions, vector
-from eatss.plan.stage import (
-    PIECE_BYTES,
-    copied_in_rows,
-    copied_in_vectors,
-    copied_through_registers,
-)
+from eatss.plan.rows import PIECE_BYTES, element_words, vector
+from eatss.plan.stage import Stage
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import GroupBox, in_front, stages_of
@@ -67,20 +61,20 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         for name in of.serial_band[: box.depth]:
             times = times * of.shape.steps[name]
         loads = np.ceil(prod(box.sizes, start=of.ones) / threads)
-        rows_turned = _is_turned(of, at)
-        row_sectors = np.ceil(box.sizes[-1] * box.element_bytes / SECTOR_BYTES)
+        stage = box.stage
+        row_sectors = np.ceil(box.sizes[-1] * stage.element_bytes / SECTOR_BYTES)
         box_bytes = prod(box.sizes[:-1], start=of.ones) * row_sectors * SECTOR_BYTES
         fetched = of.active * box_bytes * times * on
-        together = _copied_together(of, at, box)
-        wave = np.maximum(box.element_bytes * of.card.warp / LINE_BYTES, 1.0 / together)
+        together = _copied_together(of, at, stage)
+        wave = np.maximum(stage.element_bytes * of.card.warp / LINE_BYTES, 1.0 / together)
         requests = loads * times * on
-        lines = _request_lines(of, box, rows_turned)
-        width = np.where(in_lines, VECTOR_BYTES / box.element_bytes, 1.0)
+        lines = _request_lines(of, box)
+        width = np.where(in_lines, vector(stage.element_bytes), 1.0)
         demand.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines / width)
         demand.add_shared(requests, of.ones * wave)
         demand.l2_bytes += fetched
         demand.copied_bytes += fetched
-        even = rows_turned | (together > 1) | copied_in_rows(box.whole, threads)
+        even = stage.unrolled | (together > 1)
         narrow = is_narrow(of, at)
         ahead = ahead & (even | (not narrow))
         each = _copy_instructions(of, even, ahead & (not narrow))
@@ -116,21 +110,18 @@ def through_registers(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Flags:
         on = of.staged(at) > 0
         if not on.any():
             continue
-        *others, columns = box.whole
-        rows, threads = prod(others, start=of.ones), of.shape.block_threads
-        whole = copied_through_registers(rows, columns, threads, box.element_bytes)
-        found = found & (~on | (_is_turned(of, at) & whole & of.staging[at].aligned))
-        each = element_words(box.element_bytes)
-        registers = registers + on * rows * columns / threads * each
+        found = found & (~on | box.stage.through_registers)
+        each = prod(box.stage.extents) / of.shape.block_threads
+        registers = registers + on * each * element_words(box.stage.element_bytes)
     if not found.any():
         return np.asarray(found)
     ahead = [operands_ahead(of, one, registers) for one in of.statements if of.serial(one)]
     return np.asarray(np.logical_and.reduce([found, *ahead]) & bool(ahead))
 
 
-def _request_lines(of: CudaLaunch, box: GroupBox, in_pieces: Flags) -> Column:
+def _request_lines(of: CudaLaunch, box: GroupBox) -> Column:
     """Return the lines of the array that a warp copies from at a time, piece by piece if so."""
-    piece = np.where(in_pieces, PIECE_BYTES / box.element_bytes, np.inf)
+    piece = np.where(box.stage.transposed, PIECE_BYTES / box.stage.element_bytes, np.inf)
     return np.ceil(of.card.warp / np.minimum(piece, np.maximum(1.0, box.sizes[-1])))
 
 
@@ -268,22 +259,12 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
     demand.edge_cycles += on * ahead * (of.code.start_cycles + of.far_cycles + held)
 
 
-def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
-    """Return the elements that a thread copies at a time.
+def _copied_together(of: CudaLaunch, at: int, stage: Stage) -> Column:
+    """Return the elements that a thread copies at a time: vectors where boxes begin at such.
 
-    Rows in memory and in the box are whole vectors, and boxes begin where vectors do. Copies of
-    products that warps compute are counted by element, but for halves.
+    Copies of products that warps compute are counted by element, but for halves.
     """
-    width = vector(box.element_bytes)
-    by_element = of.structure.instruction is not None and box.element_bytes >= WORD_BYTES
+    by_element = of.structure.instruction is not None and stage.element_bytes >= WORD_BYTES
     own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
-    if by_element or any(any(one.spans) for one in own) or not of.staging[at].aligned:
-        return of.ones
-    wide = copied_in_vectors(box.whole, box.declared[-1], of.shape.block_threads, width)
-    return np.where(wide > _is_turned(of, at), width, 1.0)
-
-
-def _is_turned(of: CudaLaunch, at: int) -> Flags:
-    """Tell where rows of a group's box lie along another dimension than those of the array."""
-    rows = row_dimensions(of.tiling, of.staging[at])[-1]
-    return np.asarray(of.ones > rows)
+    inside = any(any(one.spans) for one in own)
+    return of.ones * (1 if by_element or inside else stage.width)

@@ -17,8 +17,15 @@ from eatss.gpu import load_profile
 from eatss.lower.cooperative_copy import turned_copy_loop
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_candidates import candidates_of
-from eatss.plan.rows import TRANSPOSED_MULTIPLE, LoopTile, StagedReads, Tiling, padded_rows
-from eatss.plan.stage import PIECE_BYTES, copied_in_pieces
+from eatss.plan.rows import (
+    PIECE_BYTES,
+    TRANSPOSED_MULTIPLE,
+    LoopTile,
+    StagedReads,
+    Tiling,
+    copied_in_pieces,
+    padded_rows,
+)
 from eatss.prediction.cuda_model import CudaModel
 from eatss.program import Constant, Program, evaluate
 from eatss.schedule.names import NameTable
@@ -225,3 +232,21 @@ def test_the_prediction_knows_the_boxes(row: int, tmp_path: Path) -> None:
         seen.add(len(turned(code)))
         assert code.kernels[0].shared_bytes == predicted.shared_bytes[at]
     assert len(seen) > 1
+
+
+@pytest.mark.long
+def test_a_tile_that_is_longer_than_its_loop_is_copied_element_by_element(tmp_path: Path) -> None:
+    """Five rows are no whole pieces, though the tile of the layout is."""
+    text = source("A[i][k] * B[j][k]").replace("i < N", "i < 5").replace("float A[N]", "float A[5]")
+    program = eatss.codegen(
+        text.replace("float C[N]", "float C[5]"),
+        gpu="h200",
+        output=tmp_path,
+        tiles={"i": 32, "j": 32, "k": 16},
+        block={"i": 8, "j": 8},
+        share={"k": 1},
+        placements={"A": "shared", "B": "shared"},
+    )
+    assert "A[i][k]: shared memory, 16 x 5 elements, turned" in program.kernels[0].notes
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 33}, {"N": 64}])
+    assert (found.status, found.message) == ("ok", "")

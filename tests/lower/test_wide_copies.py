@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.lower.cooperative_copy import CopyLoop, copy_loop
-from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_rows, copied_in_vectors
+from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, Stage, copied_in_rows
 from eatss.program import Constant, Program, evaluate
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
@@ -53,6 +53,20 @@ def fills_rows(rows: int, columns: int, threads: int, width: int) -> bool:
     few = rows * (columns // width) <= MOST_IN_PIECES * threads
     pieces = lanes * width in range(LEAST_IN_A_ROW, columns) and few
     return (lanes * width == columns or pieces) and rows * lanes % threads == 0
+
+
+def staged_width(sizes: tuple[int, ...], threads: int, width: int) -> int:
+    """Return the elements of 16 bytes that a thread copies of a padded tile at a time, or 1."""
+    *others, row = sizes
+    stage = Stage(
+        extents=sizes,
+        declared=(*others, row + width),
+        rows=(*(False for _ in others), True),
+        element_bytes=16 // width,
+        threads=threads,
+        aligned=True,
+    )
+    return int(stage.width)
 
 
 def copied(walk: CopyLoop, threads: int) -> list[list[tuple[int, ...]]]:
@@ -146,7 +160,7 @@ def test_neighbouring_threads_copy_what_follows_in_a_row(
 def test_rows_of_three_times_a_power_of_two_are_copied_in_vectors(
     sizes: tuple[int, int], threads: int, width: int, lanes: int, turns: int
 ) -> None:
-    assert copied_in_vectors(sizes, sizes[-1] + width, threads, width)
+    assert staged_width(sizes, threads, width) == width
     walk = copy_loop(sizes, threads, "thread", NameTable(), width)
     assert walk.count == turns
     first = [own[0] for own in copied(walk, threads)]
@@ -173,7 +187,7 @@ def test_rows_of_three_times_a_power_of_two_are_copied_in_vectors(
 def test_what_threads_do_not_fill_is_not_copied_in_vectors(
     sizes: tuple[int, ...], threads: int, width: int
 ) -> None:
-    assert not copied_in_vectors(sizes, sizes[-1] + width, threads, width)
+    assert staged_width(sizes, threads, width) == 1
 
 
 def test_the_least_of_a_row_counts_elements() -> None:

@@ -1,4 +1,4 @@
-"""Loads of vectors from shared memory: lanes of the code are what is predicted."""
+"""Loads of vectors from shared memory take what the order of lanes makes of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-import eatss
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
@@ -16,7 +15,6 @@ from eatss.prediction.card import card_of
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.cuda_launch import launch_of
-from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_vectors import vector_wavefronts
 from eatss.session.session import Session
 
@@ -36,8 +34,8 @@ void f(float C[N][N], float A[N][N], float B[N][N])
 """
 
 
-def test_the_prediction_knows_the_lanes(tmp_path: Path) -> None:
-    """Lanes of the code are what is predicted, and loads take what they make of them."""
+def test_loads_take_what_lanes_make_of_them(tmp_path: Path) -> None:
+    """Two wavefronts where lanes are interleaved, along one axis or the other."""
     (tmp_path / "f.c").write_text(PRODUCT)
     program = Session(tmp_path / "f.c", Reading(), code=True).analysed
     (facts,) = program.facts
@@ -56,26 +54,6 @@ def test_the_prediction_knows_the_lanes(tmp_path: Path) -> None:
     assert pair == ("j", "i")
     rows = of.neighbours("i") & of.neighbours("j")
     assert not np.any(on & ~rows)
-    draw = np.random.default_rng(3).choice
-    fine = CudaModel.of(facts, card).columns(plain).fits
-    kinds = (on, rows & ~on, ~rows)
-    for at in (at for kind in kinds for at in draw(np.flatnonzero(kind & fine), 2, replace=False)):
-        placed = [facts.references[group[0]].array for group in cut.stageable]
-        staged = [bool(of.staged(number)[at] > 0) for number in range(len(placed))]
-        code = eatss.codegen(
-            PRODUCT,
-            gpu="h200",
-            output=tmp_path / str(at),
-            tiles={name: int(plain.tiles[name][at]) for name in "ijk"},
-            block={name: int(plain.threads[name][at]) for name in "ij"},
-            share={"k": 1},
-            placements={
-                name: "shared" if there else "l1"
-                for name, there in zip(placed, staged, strict=True)
-            },
-            stages=int(plain.stages[at]),
-        )
-        assert ("const int lane = " in code.text) == on[at]
     for uniform in of.all_uniform_sets:
         if not uniform.held:
             each = vector_wavefronts(of, uniform.access)
