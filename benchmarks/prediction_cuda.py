@@ -35,7 +35,7 @@ from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION, UNLI
 from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, SplitK
-from eatss.analysis.mapping import AXES, thread_axes, threads_along
+from eatss.analysis.mapping import thread_axes, threads_along
 from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.gpu import load_profile
 from eatss.gpu.profile import GpuProfile
@@ -43,6 +43,7 @@ from eatss.lower.structures import structures_for
 from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel
 from eatss.resources import data_directory
+from eatss.targets import AXES
 
 ROWS = ("cuda-tuning.jsonl", "unseen-cuda.jsonl")
 PROGRAMS = Path(__file__).resolve().parent / "programs"

@@ -12,14 +12,7 @@ from eatss.diagnostics import Diagnostic, input_error
 from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
-from eatss.model.options import (
-    SelectKeywords,
-    SelectOptions,
-    TargetName,
-    VolumeName,
-    check_target,
-    one_of,
-)
+from eatss.model.options import SelectKeywords, SelectOptions, VolumeName, check_target, one_of
 from eatss.model.selection import Selection
 from eatss.notices import warn_caller
 from eatss.options import Keywords, spelled_out
@@ -36,11 +29,11 @@ from eatss.session.kept import (
     write_kept,
 )
 from eatss.session.source import Source
+from eatss.targets import TARGETS, Cut, TargetName
 
 if TYPE_CHECKING:
     from eatss.analysis.program import AnalysedProgram
     from eatss.model.expectation import ProgramExpectation
-    from eatss.session.analysis import Cut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +129,9 @@ def _selected(
     profile: GpuProfile,
     wanted: SelectOptions,
 ) -> FoundSelection:
-    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
 
-    session = Session(source, reading, cut=cut_for(wanted.target), volume=wanted.volume_name())
+    session = Session(source, reading, cut=TARGETS[wanted.target].cut, volume=wanted.volume_name())
     selection = session.select(profile, wanted)
     return FoundSelection.of(selection, session.warnings)
 
@@ -203,10 +195,9 @@ def _predicted(
     max_shared_memory: int | None,
     unroll_gpu_tile: bool,
 ) -> tuple[ProgramExpectation, tuple[Diagnostic, ...]]:
-    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
 
-    session = Session(source, reading, cut=cut_for(target))
+    session = Session(source, reading, cut=TARGETS[target].cut)
     found = session.predict(
         profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
     )
@@ -234,7 +225,6 @@ def inspect(asked: _Inspect) -> AnalysedProgram:
     Raises:
         InputError: the source or an option is wrong; carries all findings.
     """
-    from eatss.session.analysis import Cut  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
 
     one_of("volume", asked.volume, get_args(VolumeName))

@@ -6,24 +6,13 @@ The model chooses sizes for what is mapped and the generator carries it out; bot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from eatss.targets import AXES, Axis
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import KernelFacts
     from eatss.polyhedral.kernel import Loop
-
-Axis = Literal["x", "y", "z"]
-
-AXES: tuple[Axis, ...] = ("x", "y", "z")
-
-MAX_THREADS_Z = 64
-"""CUDA's limit on the threads of a block along z."""
-
-MAX_BLOCKS_X = 2**31 - 1
-"""CUDA's limit on the blocks of a grid along x."""
-
-MAX_BLOCKS_YZ = 65535
-"""CUDA's limit on the blocks of a grid along y and along z."""
 
 
 def mapped_loops(facts: KernelFacts) -> tuple[Loop, ...]:

@@ -42,9 +42,6 @@ ROWS_TOGETHER = 8
 MAX_STAGES = 8
 """The most boxes of shared memory in use at once."""
 
-COPIES_AHEAD = (8, 0)
-"""The least compute capability for copies that run ahead of a loop."""
-
 
 Tf32 = Literal["off", "on", "split"]
 """Whether tensor cores may multiply floats: not, rounded to TF32, or each as two such numbers."""

@@ -18,7 +18,6 @@ of_output = partial(option, panel="Output")
 
 FindingsFormat: TypeAlias = Literal["text", "json"]
 TableOrJson: TypeAlias = Literal["table", "json"]
-TargetChoice: TypeAlias = Literal["ppcg", "cuda"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
 
 source_argument = partial(argument, parser=source_path, complete="sources")

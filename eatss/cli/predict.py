@@ -12,7 +12,6 @@ from eatss.cli.options import (
     Format,
     SourceFile,
     TableOrJson,
-    TargetChoice,
     VolumeChoice,
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
@@ -21,6 +20,7 @@ from eatss.model.options import check_target
 from eatss.options import Asked, option
 from eatss.recipe.options import CodeRequest, SizeKeywords
 from eatss.streams import echo
+from eatss.targets import TARGETS, TargetName
 
 EXAMPLES = {
     "predict": """
@@ -53,7 +53,7 @@ def predict(
     file: SourceFile,
     gpu: Card,
     target: Annotated[
-        TargetChoice, option(help="Whose code: PPCG's, or that of eatss codegen (cuda).")
+        TargetName, option(help="Whose code: PPCG's, or that of eatss codegen (cuda).")
     ] = "ppcg",
     sizes: Asked[SizeKeywords],
     max_shared_memory: Annotated[
@@ -73,7 +73,6 @@ def predict(
     What is not given is PPCG's default, or with --target cuda what is selected for least energy.
     """
     from eatss.report.expectation import render_expectation  # noqa: PLC0415 - keeps --help fast
-    from eatss.session.analysis import cut_for  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     how, wanted = Reading(**reading.fields), CodeRequest(**sizes.fields)
@@ -87,7 +86,7 @@ def predict(
         cuda={"--place": bool(wanted.placements), "--recompute": how.recompute != "auto"},
     )
     profile = given_card(gpu, diagnostics)
-    session = Session(file, how, cut=cut_for(target))
+    session = Session(file, how, cut=TARGETS[target].cut)
     read(session, diagnostics)
     with working(f"predicting for {profile.title}"):
         found = session.predict(
@@ -102,7 +101,7 @@ def inspect(
     file: SourceFile,
     output: Format = "table",
     target: Annotated[
-        TargetChoice, option(help="Whose kernels: PPCG's, or those of eatss codegen (cuda).")
+        TargetName, option(help="Whose kernels: PPCG's, or those of eatss codegen (cuda).")
     ] = "ppcg",
     volume: Annotated[
         VolumeChoice, option(help="How a tile's elements are counted.")
@@ -113,7 +112,6 @@ def inspect(
 ) -> None:
     """Show domains, accesses, dependences, schedule, kernels and classes of a C file."""
     from eatss.report.inspection import render_inspection  # noqa: PLC0415 - keeps --help fast
-    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
 
     how = Reading(**reading.fields)
@@ -122,6 +120,6 @@ def inspect(
         ppcg={"--ppcg-schedule": how.ppcg_schedule is not None},
         cuda={"--recompute": how.recompute != "auto"},
     )
-    session = Session(file, how, cut=cut_for(target), volume=volume)
+    session = Session(file, how, cut=TARGETS[target].cut, volume=volume)
     read(session, diagnostics)
     echo(render_inspection(session.analysed, output), nl=False)

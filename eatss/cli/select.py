@@ -15,7 +15,6 @@ from eatss.cli.options import (
     Diagnostics,
     FindingsFormat,
     SourceFile,
-    TargetChoice,
     of_model,
     of_output,
 )
@@ -25,6 +24,7 @@ from eatss.frontend.options import PpcgReadingKeywords, Reading
 from eatss.model.options import SelectKeywords, SelectOptions, check_target
 from eatss.options import Asked
 from eatss.streams import echo
+from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from eatss.gpu import GpuProfile
@@ -68,7 +68,7 @@ def select(
         ),
     ] = False,
     target: Annotated[
-        TargetChoice,
+        TargetName,
         of_model(help="What makes code from the sizes: PPCG, or eatss codegen (cuda)."),
     ] = "ppcg",
     choosing: Asked[SelectKeywords],
@@ -106,11 +106,10 @@ def select(
 
     @cache
     def session() -> Session:
-        from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
         from eatss.session.session import Session  # noqa: PLC0415
 
         volume = options.volume_name()
-        return Session(source, how, cut=cut_for(target), volume=volume)
+        return Session(source, how, cut=TARGETS[target].cut, volume=volume)
 
     kept = kept_selection(caching.made().chosen(), source, how, profile, options)
     found = _found(kept, session, profile, options, diagnostics)

@@ -10,7 +10,6 @@ from eatss.cli.options import (
     CARD_HELP,
     Debug,
     Diagnostics,
-    TargetChoice,
     card_option,
     of_output,
     source_argument,
@@ -21,6 +20,7 @@ from eatss.frontend.options import PpcgReadingKeywords, Reading
 from eatss.model.options import check_target
 from eatss.options import Asked, changed, option
 from eatss.streams import echo
+from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from eatss.point import Value
@@ -54,7 +54,7 @@ def space(
         card_option(help=f"{CARD_HELP} Its figures are constants (card.sm_count)."),
     ] = None,
     target: Annotated[
-        TargetChoice,
+        TargetName,
         option(help="Whose code a derived space is of: that of eatss (cuda), or PPCG's."),
     ] = "cuda",
     sample: Annotated[
@@ -93,11 +93,10 @@ def space(
         _check_reading(found, target, how)
         constants.update(how.parameters or {})
     else:
-        from eatss.session.analysis import cut_for  # noqa: PLC0415
         from eatss.session.session import Session  # noqa: PLC0415
         from eatss.session.spaces import space_of  # noqa: PLC0415
 
-        session = Session(file, how, cut=cut_for(target))
+        session = Session(file, how, cut=TARGETS[target].cut)
         read(session, diagnostics)
         with working("deriving the space"):
             found = space_of(session, profile, target)

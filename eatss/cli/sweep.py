@@ -32,6 +32,7 @@ from eatss.options import Asked, option
 from eatss.shipped_kernels import MARK
 from eatss.shipped_sweeps import store_of_ones_own
 from eatss.streams import echo
+from eatss.targets import TargetName
 
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
@@ -109,7 +110,7 @@ def generation_options(
         ),
     ] = None,
     target: Annotated[
-        Literal["cuda", "ppcg"], of_source(help="Who generates code: eatss itself, or PPCG.")
+        TargetName, of_source(help="Who generates code: eatss itself, or PPCG.")
     ] = "cuda",
     ppcg: Annotated[
         str | None, of_source("--ppcg", metavar="PATH", help="PPCG; default: ppcg on the path.")

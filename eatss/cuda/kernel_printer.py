@@ -45,6 +45,7 @@ from eatss.program import (
     substitute,
 )
 from eatss.program.source_names import SHARED, generated_text, size_text
+from eatss.targets import CUDA
 
 
 def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:
@@ -351,7 +352,7 @@ class _Printer:
         cast = {
             name: Name(f"({self._index}){name}")
             for name in names_in(expression)
-            if name.startswith(("blockIdx.", "gridDim."))
+            if name.startswith((CUDA.block, CUDA.blocks))
         }
         return substitute(expression, cast) if cast else expression
 

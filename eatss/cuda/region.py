@@ -12,9 +12,7 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import RowBlock, SharedSum, WarpUse
-from eatss.analysis.mapping import AXES
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.analysis.structure import COPIES_AHEAD
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import (
     entry_arguments,
@@ -80,6 +78,7 @@ from eatss.schedule.errors import input_error_at
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.scops import Scop
+from eatss.targets import AXES, CUDA
 from eatss.transform.chain import transformed
 from eatss.transform.streamed_steps import Stream
 
@@ -418,10 +417,10 @@ class RegionBuilder:
             return None
         origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
         x, y, _ = unit.mapping.block
-        thread: IntExpr = Name("threadIdx.x")
+        thread: IntExpr = Name(f"{CUDA.thread}x")
         for axis, beside in zip(AXES[1:], (x, x * y), strict=True):
             if unit.mapping.threads_along(axis):
-                here = multiplied(Constant(beside), Name(f"threadIdx.{axis}"))
+                here = multiplied(Constant(beside), Name(CUDA.thread + axis))
                 thread = total(thread, here)
         return Stream(blocks=wished.blocks, loop=origins[0], tiles=kernel.tiles, thread=thread)
 
@@ -526,7 +525,7 @@ class RegionBuilder:
 
         ``alone`` are those selected for threads that compute alone. They go with selected sizes.
         """
-        if self._profile.compute_capability < COPIES_AHEAD:
+        if self._profile.compute_capability < CUDA.copies_ahead:
             return 1
         if self._options.stages is not None:
             return self._options.stages

@@ -19,7 +19,7 @@ from eatss.python_source.python_scop import PythonScop
 from eatss.session.source import Source
 from eatss.shipped_kernels import located
 from eatss.space.nouns import Space
-from eatss.store.nouns import Target
+from eatss.targets import TARGETS, TargetName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Generation:
     """
 
     gpu: str | PathLike[str] | GpuProfile = AUTO
-    target: Target = "cuda"
+    target: TargetName = "cuda"
     space: str | PathLike[str] | Space | None = None
     reading: Reading = Reading()  # noqa: RUF009 - it is frozen
     ppcg: str | PathLike[str] | None = None
@@ -62,7 +62,7 @@ def ppcg_program(generation: Generation) -> str | None:
     Raises:
         InputError: ``EATSS-R003``, there is none.
     """
-    return find_ppcg(generation.ppcg) if generation.target == "ppcg" else None
+    return find_ppcg(generation.ppcg) if not TARGETS[generation.target].own else None
 
 
 def generator_of(generation: Generation) -> str:

@@ -11,14 +11,15 @@ from eatss.explore.lab import Done
 from eatss.explore.nouns import SourceText
 from eatss.explore.options import CAREFUL, SweepOptions
 from eatss.measurement.provenance import package_revision
-from eatss.store.nouns import Identity, Target
+from eatss.store.nouns import Identity
+from eatss.targets import TargetName
 from eatss.version import __version__
 
 
 def identity_of(
     done: Done,
     source: SourceText,
-    target: Target,
+    target: TargetName,
     generator: str,
     varied: Collection[str],
     options: SweepOptions,

@@ -25,6 +25,7 @@ from eatss.measurement.card import CompileError
 from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
 from eatss.measurement.sizes import complete_sizes
 from eatss.program import load_program
+from eatss.targets import TARGETS
 
 
 class Maker(Protocol):
@@ -53,7 +54,7 @@ class Maker(Protocol):
 
 def maker_of(job: MakerJob) -> Maker:
     """Return what makes variants for the target of a job."""
-    if job.target == "ppcg":
+    if not TARGETS[job.target].own:
         from eatss.explore.ppcg_maker import PpcgMaker  # noqa: PLC0415 - only one of them is needed
 
         return PpcgMaker(job)
@@ -79,7 +80,11 @@ def main() -> None:
 def _made(maker: Maker, job: MakerJob, toolchains: Sequence[Toolchain], wanted: Wanted) -> Made:
     try:
         maker.set_up(wanted)
-        made = maker.make(wanted) if job.target == "ppcg" else bounded(lambda: maker.make(wanted))
+        made = (
+            maker.make(wanted)
+            if not TARGETS[job.target].own
+            else bounded(lambda: maker.make(wanted))
+        )
     except EatssError as error:
         reason = "; ".join(found.message for found in error.diagnostics)
         return Made(

@@ -12,7 +12,8 @@ from eatss.frontend.options import DtypeName, Reading, Recompute
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import CompilerChoice, MeasureOptions
 from eatss.point import Values
-from eatss.store.nouns import CardSeen, Metrics, Role, Sizes, Stage, Target
+from eatss.store.nouns import CardSeen, Metrics, Role, Sizes, Stage
+from eatss.targets import TargetName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class MakerJob:
     """
 
     source: SourceText
-    target: Target
+    target: TargetName
     profile: str
     objective: str
     capability: int

@@ -35,6 +35,7 @@ from eatss.space.derived import derived_space, point_of
 from eatss.space.known_values import check_known_values
 from eatss.space.nouns import Space
 from eatss.store.nouns import Role, Sizes
+from eatss.targets import TARGETS
 
 RANKING_S = 120.0
 """Seconds of the processor that ranking layouts may take beside analysis."""
@@ -89,7 +90,7 @@ def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
     """
     allow_more(RANKING_S)
     profile = profile_from_document(json.loads(job.profile))
-    if job.target == "ppcg":
+    if not TARGETS[job.target].own:
         return _ppcg(job, profile, space)
     return _cuda(job, profile, space, rank)
 

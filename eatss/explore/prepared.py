@@ -18,7 +18,8 @@ from eatss.documents import Document
 from eatss.explore.campaign import WAIT_S
 from eatss.explore.lab import Lab, Work
 from eatss.explore.nouns import Care, Made, SourceText, Wanted
-from eatss.store.nouns import Role, Target
+from eatss.store.nouns import Role
+from eatss.targets import TargetName
 
 MANIFEST_FILE = "sweep.json"
 
@@ -47,7 +48,7 @@ class Prepared:
     """
 
     source: SourceText
-    target: Target
+    target: TargetName
     generator: str
     gpu: str
     space: str

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from eatss.kernel.instruction import LANES, ONE_A_LANE, Capability, Instruction, Operand
+from eatss.kernel.instruction import ONE_A_LANE, Capability, Instruction, Operand
 from eatss.scops import ElementType
 from eatss.scops.combiners import ADD, COMBINERS, Combiner
+from eatss.targets import CUDA
 
 _CHOICES = {
     "max": """\
@@ -105,7 +106,7 @@ def _shuffle_down(combiner: Combiner) -> Instruction:
         what="shuffles between threads",
         operands=(Operand(name="sum", role="inout", held=ONE_A_LANE),),
         immediates=("delta", "width"),
-        instances=(("lane", LANES),),
+        instances=(("lane", CUDA.lanes),),
         target=own,
         value=other if adds else _value_of(combiner, own, f"({other})"),
         adds=adds,

@@ -59,9 +59,7 @@ from eatss.program import (
     select,
     total,
 )
-
-_THREAD = "threadIdx."
-
+from eatss.targets import CUDA
 
 _Definition: TypeAlias = tuple[str, tuple[IntExpr, ...]]
 
@@ -502,4 +500,4 @@ def _named(body: Sequence[Node]) -> Iterator[tuple[str, tuple[IntExpr, ...]]]:
 def varies(expression: IntExpr, names: Iterable[str]) -> bool:
     """Tell whether an expression differs between threads where these names do."""
     known = set(names)
-    return any(name in known or name.startswith(_THREAD) for name in names_in(expression))
+    return any(name in known or name.startswith(CUDA.thread) for name in names_in(expression))

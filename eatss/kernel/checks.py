@@ -38,8 +38,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.uses import NAMED, accesses, every, every_of, inside, own_expressions
 from eatss.program import Constant, IntExpr, evaluate, names_in, substitute
-
-_COORDINATES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
+from eatss.targets import CUDA
 
 
 def kernel_faults(
@@ -175,7 +174,7 @@ def _before(node: Node) -> Sequence[IntExpr]:
 
 def _unknown(expressions: Iterator[IntExpr] | Sequence[IntExpr], known: set[str]) -> Iterator[str]:
     for name in sorted(set(names_in(*expressions))):
-        if name not in known and not name.startswith(_COORDINATES):
+        if name not in known and not name.startswith(CUDA.coordinates):
             yield f"nothing is called {name} where it is used"
 
 

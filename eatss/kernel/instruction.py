@@ -33,6 +33,7 @@ from typing import Any, Literal, TypeAlias
 from eatss.analysis.structure import TensorFormat
 from eatss.program.linear import Linear
 from eatss.scops import ElementType
+from eatss.targets import CUDA
 
 Role: TypeAlias = Literal["in", "out", "inout"]
 
@@ -105,11 +106,8 @@ class Distribution:
 ALONE = Distribution(coordinates=(), points=())
 """One value, which a thread has to itself."""
 
-LANES = 32
-"""Lanes of a warp."""
-
 ONE_A_LANE = Distribution(
-    coordinates=(Coordinate("lane", LANES),), points=(Linear({"lane": 1}, 0),)
+    coordinates=(Coordinate("lane", CUDA.lanes),), points=(Linear({"lane": 1}, 0),)
 )
 """An element on each lane of a warp."""
 

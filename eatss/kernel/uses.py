@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from eatss.analysis.mapping import AXES, Axis
 from eatss.kernel.instruction import Instruction, Rounding
 from eatss.kernel.nodes import (
     Aligned,
@@ -34,6 +33,7 @@ from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, 
 from eatss.program.linear import linear
 from eatss.program.plan import RoundedSums
 from eatss.scops import AffineValue, Call, Cast, ElementType, Expression, Read, preorder
+from eatss.targets import AXES, CUDA, Axis
 from eatss.trees import Parts
 
 _OTHER_WORDS = 24
@@ -329,7 +329,7 @@ def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
     """Return the axes of the grid along which loops take a block from tile to tile."""
     steps = [node.step for node in every_of(kernel.body, For)]
     names = set(names_in(*steps))
-    return tuple(axis for axis in AXES if f"gridDim.{axis}" in names)
+    return tuple(axis for axis in AXES if CUDA.blocks + axis in names)
 
 
 def needs_of(kernel: Kernel) -> Needs:

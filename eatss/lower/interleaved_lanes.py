@@ -16,7 +16,6 @@ from math import prod
 
 from eatss.analysis.lanes import ALONG_X, ALONG_Y
 from eatss.diagnostics import SourceSpan
-from eatss.kernel.instruction import LANES
 from eatss.lower.digits import digits
 from eatss.program import (
     Constant,
@@ -29,13 +28,14 @@ from eatss.program import (
     total,
 )
 from eatss.schedule.errors import internal_error_at
+from eatss.targets import CUDA
 
 _THREAD = "eatss_thread"
 
 
 def lane_and_warp(thread: IntExpr) -> tuple[IntExpr, IntExpr]:
     """Return the lane of a thread in its warp, and its warp in the block."""
-    return _remainder(thread, LANES), _quotient(thread, LANES)
+    return _remainder(thread, CUDA.lanes), _quotient(thread, CUDA.lanes)
 
 
 def interleaved_places(

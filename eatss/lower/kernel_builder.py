@@ -10,10 +10,8 @@ from math import prod
 
 import islpy as isl
 
-from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
 from eatss.isl_names import coalesced, parameters_set, without_parameters
-from eatss.kernel.instruction import LANES
 from eatss.kernel.nodes import (
     AllFinite,
     Argument,
@@ -69,6 +67,7 @@ from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
+from eatss.targets import AXES, CUDA, Axis
 
 _PROJECTION = 50_000
 """What isl may do to find exactly the values of one loop."""
@@ -271,7 +270,7 @@ class KernelBuilder:
             for loop in self._mapping.blocks_along(axis):
                 self._index.note(ranges[loop.name].count)
             if axis != "x":  # the kernel strides over what exceeds the limit of a grid
-                grid[axis] = minimum(grid[axis], MAX_BLOCKS_YZ)
+                grid[axis] = minimum(grid[axis], CUDA.most_blocks["y"])
         split, shared = self._mapping.split, self._mapping.shared
         if split is not None and split.grid is not None:
             grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
@@ -306,7 +305,7 @@ class KernelBuilder:
                 [without_parameters(domain, others).params() for domain in self._piece.placed]
             )
             counts.append(tile_range(coalesced(values), loop, known).count)
-        return within(counts, MAX_BLOCKS_X)
+        return within(counts, CUDA.most_blocks["x"])
 
     # The body ----------------------------------------------------------------------------
 
@@ -425,7 +424,7 @@ class KernelBuilder:
         for axis in AXES:
             loops = self._mapping.threads_along(axis)
             extents = [Constant(loop.threads) for loop in loops]
-            places = digits(Name(f"threadIdx.{axis}"), extents, self._span)
+            places = digits(Name(CUDA.thread + axis), extents, self._span)
             found.update(zip((loop.name for loop in loops), places, strict=True))
         return [], found
 
@@ -439,10 +438,10 @@ class KernelBuilder:
         self._index.note(*counts)
         places = digits(Name(number), counts, self._span)
         self._digits.update(zip((loop.name for loop in loops), places, strict=True))
-        return [Let(name=number, value=Name("blockIdx.x"))]
+        return [Let(name=number, value=Name(f"{CUDA.block}x"))]
 
     def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> IntExpr:
-        digit = self._digits.get(loop.name, Name(f"blockIdx.{loop.grid}"))
+        digit = self._digits.get(loop.name, Name(f"{CUDA.block}{loop.grid}"))
         first = ranges[loop.name].first
         self._index.note(first)
         # the block's own share is within the values of the loop
@@ -462,7 +461,7 @@ class KernelBuilder:
         step: IntExpr = Constant(loop.tile)
         if loop.grid is not None:
             lower = self._start(loop, ranges)
-            step = Apply(Operator.MUL, (step, Name(f"gridDim.{loop.grid}")))
+            step = Apply(Operator.MUL, (step, Name(f"{CUDA.blocks}{loop.grid}")))
         return (For(counter=loop.origin, lower=lower, condition=condition, step=step, body=body()),)
 
     def _until(self, counter: str, last: IntExpr) -> IntExpr:
@@ -493,7 +492,11 @@ class KernelBuilder:
 
         summed = self._strided(loop, ranges, sums)
         parts = list(references.combined())
-        found = [*neutral, *summed, *self._at_points(shuffles(parts, min(loop.threads, LANES)))]
+        found = [
+            *neutral,
+            *summed,
+            *self._at_points(shuffles(parts, min(loop.threads, CUDA.lanes))),
+        ]
         if self._sums_for_all and loop.threads > 1:
             passed = passed_to_all(parts, loop, self._mapping, self._names)
             self._boxes += passed.boxes
@@ -576,9 +579,9 @@ class KernelBuilder:
             lower, condition = self._index(tiles.first), self._until(loop.origin, tiles.last)
             step: IntExpr = Constant(loop.tile)
             if loop.shared is not None:
-                own = multiplied(step, Name(f"blockIdx.{loop.shared}"))
+                own = multiplied(step, Name(f"{CUDA.block}{loop.shared}"))
                 lower = start_plus(tiles.first, own)
-                step = multiplied(step, Name(f"gridDim.{loop.shared}"))
+                step = multiplied(step, Name(f"{CUDA.blocks}{loop.shared}"))
             found.append(
                 For(
                     counter=loop.origin,

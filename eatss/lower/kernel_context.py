@@ -8,13 +8,13 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.analysis.mapping import Axis
 from eatss.kernel.nodes import Kernel
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
 from eatss.program import Constant, IntExpr
 from eatss.schedule.names import NameTable
 from eatss.scops import Scop
+from eatss.targets import Axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eatss.instructions import COMBINES, SHUFFLES
-from eatss.kernel.instruction import LANES
 from eatss.kernel.nodes import Buffer, Copy, Element, Layout, Node, Perform
 from eatss.program import Constant, IntExpr, Name, equals, quotient, remainder
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.names import NameTable
 from eatss.scops.combiners import Combiner
+from eatss.targets import CUDA
 
 Parts = Sequence[tuple[Element, Combiner]]
 """Registers that have parts of sums, and what makes one value of two parts."""
@@ -53,7 +53,7 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
         mapping: the layout of the kernel.
         names: gives out the names of boxes.
     """
-    lanes = min(loop.threads, LANES)
+    lanes = min(loop.threads, CUDA.lanes)
     warps = loop.threads // lanes
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]

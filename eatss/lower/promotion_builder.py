@@ -9,7 +9,6 @@ from math import prod
 
 import islpy as isl
 
-from eatss.analysis.mapping import AXES
 from eatss.isl_names import (
     coalesced,
     dims_as_parameters,
@@ -59,6 +58,7 @@ from eatss.schedule.mapping import Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
 from eatss.scops import Array
+from eatss.targets import AXES, CUDA
 
 _MOSTLY_READ = 0.5
 """Share of a box above which loading all of it takes less than a test of each element."""
@@ -383,7 +383,7 @@ class PromotionBuilder:
         stride = 1
         for axis, size in zip(AXES, self._mapping.block, strict=True):
             if size > 1:
-                terms.append(multiplied(Constant(stride), Name(f"threadIdx.{axis}")))
+                terms.append(multiplied(Constant(stride), Name(CUDA.thread + axis)))
                 stride *= size
         value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
         return Let(name=self.thread, value=value, narrow=True)

@@ -33,8 +33,9 @@ from eatss.plan.phases import KeptRow, RowValue
 from eatss.program import Constant, Name, equals
 from eatss.schedule.mapping import MappedLoop
 from eatss.schedule.names import NameTable
+from eatss.targets import CUDA
 
-_FIRST_LANE = equals(Name("threadIdx.x"), 0)
+_FIRST_LANE = equals(Name(f"{CUDA.thread}x"), 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         ModelName,
         ModelOptions,
         ObjectiveName,
-        TargetName,
     )
     from eatss.model.ppcg import sizes_alone
     from eatss.model.problem import Constraint, Direction, Problem, Variable
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from eatss.model.solution import Conflict, Solution
     from eatss.model.solver import solve
     from eatss.model.uniform import build_uniform_problem
+    from eatss.targets import TargetName
 
 __all__ = [
     "OBJECTIVES",

@@ -14,16 +14,8 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Group, SharedSum, SplitK, WarpUse
-from eatss.analysis.mapping import (
-    AXES,
-    MAX_THREADS_Z,
-    mapped_loops,
-    reordering_loops,
-    thread_axes,
-    threads_along,
-)
+from eatss.analysis.mapping import mapped_loops, reordering_loops, thread_axes, threads_along
 from eatss.analysis.structure import (
-    COPIES_AHEAD,
     VECTOR_BYTES,
     WORD_BYTES,
     Structure,
@@ -35,6 +27,7 @@ from eatss.polyhedral.isl_limits import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
 from eatss.prediction.cuda_shape import trips_of
 from eatss.prediction.demand import Column
+from eatss.targets import AXES, CUDA
 
 POINTS = (1, 2, 4, 8, 12, 16)
 """Points of a thread along one loop."""
@@ -203,7 +196,7 @@ def candidates_of(
             found.append(_products(facts, structure, structure.instruction))
         elif facts.loops:
             every = set(range(len(facts.references)))
-            ahead = profile.compute_capability >= COPIES_AHEAD and _may_run_ahead(facts, every)
+            ahead = profile.compute_capability >= CUDA.copies_ahead and _may_run_ahead(facts, every)
             found.append(_plain(facts, structure, PLAIN_STAGES if ahead else (1,), most))
         else:
             found.append(_made(facts, structure, 1, {}, {}))
@@ -578,7 +571,9 @@ def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
     """Return threads and points along up to three mapped loops, a row each."""
     reaches = [reach(loop.trip_count) for loop in mapped]
     most = [
-        min(r, MAX_THREADS_Z) if at == 0 and len(mapped) == len(AXES) else min(r, THREADS[-1])
+        min(r, CUDA.most_threads["z"])
+        if at == 0 and len(mapped) == len(AXES)
+        else min(r, THREADS[-1])
         for at, r in enumerate(reaches)
     ]
     everything = prod(most)
@@ -607,7 +602,7 @@ def _spread_pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
         )
         if prod(choice) <= THREADS[-1]
         and sum(size > 1 for size in choice) <= 2
-        and threads_along("z", choice, thread_axes(choice)) <= MAX_THREADS_Z
+        and threads_along("z", choice, thread_axes(choice)) <= CUDA.most_threads["z"]
     ]
     points = [
         p
@@ -646,7 +641,7 @@ def _wide_pairs(
     every = [
         counts
         for counts in _powers(most, WIDE_THREADS[-1], len(AXES), first=len(most) - 1)
-        if threads_along("z", counts, thread_axes(counts)) <= MAX_THREADS_Z
+        if threads_along("z", counts, thread_axes(counts)) <= CUDA.most_threads["z"]
     ]
     largest = max(map(prod, every))  # of three short loops there are few
     totals = {min(total, largest) for total in WIDE_THREADS}

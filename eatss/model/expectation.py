@@ -14,7 +14,6 @@ from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.expected_run import ExpectedRun, OfRun, run_of, why_unknown
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_layout import expected_of
-from eatss.model.options import TargetName
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import candidates, default_vector
 from eatss.model.selection import PpcgOptions, Selection
@@ -22,6 +21,7 @@ from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel
 from eatss.program_sizes import ProgramSize, sizes_text
 from eatss.shown import Tabular, energy_text, in_lines, pairs_text, time_text
+from eatss.targets import TargetName
 
 Threads: TypeAlias = Sequence[int] | Mapping[str, int]
 """Threads of a block in the order of the loops, the last along ``x``, or by loop."""

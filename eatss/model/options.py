@@ -13,6 +13,7 @@ from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.option_values import parse_fraction, parse_shared_limit
 from eatss.options import option
+from eatss.targets import TARGETS, TargetName
 
 _option = partial(option, panel="Model")
 
@@ -20,7 +21,6 @@ ModelName = Literal["prediction", "eatss", "paper"]
 """How an objective is computed: the published one by the paper's rules or with exact footprints
 (``eatss``), others by the prediction of time and energy."""
 
-TargetName = Literal["ppcg", "cuda"]
 """What makes code from the sizes: PPCG, or eatss itself."""
 
 ObjectiveName = str
@@ -420,7 +420,7 @@ def check_target(target: str, *, ppcg: Mapping[str, bool], cuda: Mapping[str, bo
         InputError: ``EATSS-C013``.
     """
     one_of("target", target, get_args(TargetName))
-    others, other = (ppcg, "ppcg") if target == "cuda" else (cuda, "cuda")
+    others, other = (ppcg, "ppcg") if TARGETS[target].own else (cuda, "cuda")
     for name, is_given in others.items():
         if is_given:
             raise input_error(

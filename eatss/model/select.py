@@ -35,6 +35,7 @@ from eatss.model.solution import Solution
 from eatss.model.uniform import build_uniform_problem, kernel_sizes, position_name
 from eatss.plan.phases import RowRun
 from eatss.progress import Told, nobody
+from eatss.targets import TARGETS
 
 ALTERNATIVES = 3
 """Cells listed after the best one."""
@@ -79,7 +80,7 @@ def select_program(
     ppcg_options = None
     if options.uniform and any(facts.loops for facts in kernels):
         selections, vector = _select_uniform(kernels, profile, options)
-    elif options.model == "prediction" and options.target == "cuda":
+    elif options.model == "prediction" and TARGETS[options.target].own:
         offered = structures or {}
         most = layouts_of_each(len(kernels))
         selections = _select_each(

@@ -13,10 +13,11 @@ from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
 from eatss.expected_run import ExpectedRun, OfRun, run_of
-from eatss.model.options import ModelOptions, TargetName
+from eatss.model.options import ModelOptions
 from eatss.prediction.expected import Prediction
 from eatss.program_sizes import ProgramSize, sizes_text
 from eatss.shown import Shown, Tabular, energy_text, in_lines, pairs_text, time_text
+from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import ReferenceFacts
@@ -233,17 +234,17 @@ class KernelSelection(Layout, Shown):
 
 def ppcg_sizes(selection: Selection) -> str | None:
     """The argument of ``ppcg --sizes``, ``None`` for another target."""
-    return selection.ppcg_sizes if selection.target == "ppcg" else None
+    return selection.ppcg_sizes if not TARGETS[selection.target].own else None
 
 
 def ppcg_max_shared_memory(selection: Selection) -> int | None:
     """The argument of ``ppcg --max-shared-memory`` in bytes, ``None`` for another target."""
-    return selection.ppcg_max_shared_memory if selection.target == "ppcg" else None
+    return selection.ppcg_max_shared_memory if not TARGETS[selection.target].own else None
 
 
 def ppcg_arguments(selection: Selection) -> tuple[str, ...] | None:
     """All arguments that PPCG needs, ``None`` for another target."""
-    return selection.ppcg_arguments if selection.target == "ppcg" else None
+    return selection.ppcg_arguments if not TARGETS[selection.target].own else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +409,7 @@ class Selection(OfRun, Tabular):
         )
 
     def _require_ppcg(self) -> None:
-        if self.options.target != "ppcg":
+        if TARGETS[self.options.target].own:
             raise input_error(
                 "EATSS-M016",
                 f"these sizes were selected for the target {self.options.target}, not for PPCG",

@@ -16,6 +16,7 @@ from eatss.model.selection import KernelSelection, Selection
 from eatss.model.table_proof import symbol, table_to_smt2
 from eatss.model.uniform import build_uniform_problem, position_name
 from eatss.polynomial import Polynomial
+from eatss.targets import TARGETS
 
 
 def to_smt2(problem: Problem, best: Mapping[str, int] | None = None) -> str:
@@ -117,7 +118,7 @@ def _tables(
     structures: Structures | None,
 ) -> str:
     """Return the tables of a predicted selection."""
-    if selection.options.target == "cuda":
+    if TARGETS[selection.options.target].own:
         problems = cuda_problems(kernels, structures or {}, profile, selection.options)
     else:
         problems = ppcg_problems(kernels, profile, selection)

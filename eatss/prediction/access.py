@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.prediction.demand import Column
+from eatss.targets import CUDA
 
 Integers = npt.NDArray[np.int64]
 
-WARP = 32
 SECTOR_BYTES = 32
 REGISTER_BYTES = 4
 LINE_BYTES = 128
@@ -34,7 +34,7 @@ def lanes_of(threads: Sequence[Column]) -> list[Column]:
     left: Column | None = None
     for count in threads:
         if left is None:
-            left = np.full(len(count), float(WARP))
+            left = np.full(len(count), float(CUDA.lanes))
         along = np.maximum(1.0, np.minimum(count, left))
         lanes.append(along)
         left = np.maximum(1.0, np.floor(left / along))
@@ -103,7 +103,7 @@ def line_wavefronts(
         line_cycles: of :class:`~eatss.prediction.code_constants.CodeConstants`.
         offset: bytes from the beginning of a line to that of a row of lanes.
     """
-    least = WARP * element_bytes / LINE_BYTES
+    least = CUDA.lanes * element_bytes / LINE_BYTES
     lines = _pieces(lanes, steps, element_bytes, LINE_BYTES, offset)
     return np.asarray(least + line_cycles * np.maximum(0.0, lines - least))
 
@@ -162,8 +162,8 @@ def _keys(table: Integers) -> Integers:
 
 def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
     """Return the cycles of one request for each row of lanes and steps along the axes."""
-    left = np.broadcast_to(np.arange(WARP), (len(rows), WARP))
-    address = np.zeros((len(rows), WARP), dtype=np.int64)
+    left = np.broadcast_to(np.arange(CUDA.lanes), (len(rows), CUDA.lanes))
+    address = np.zeros((len(rows), CUDA.lanes), dtype=np.int64)
     for axis in range(axes):
         along, step = rows[:, axis : axis + 1], rows[:, axes + axis : axes + axis + 1]
         address = address + (left % along) * step
@@ -172,10 +172,10 @@ def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
     address = np.where(live, address, address[:, :1])  # lanes without work ask for nothing new
     banks = max(1, BANKS * BANK_BYTES // element_bytes)
     together = _most_wanted(address, banks)
-    each = WARP * BANK_BYTES // max(BANK_BYTES, element_bytes)
+    each = CUDA.lanes * BANK_BYTES // max(BANK_BYTES, element_bytes)
     parts = [
         _most_wanted(address[:, at : at + each], banks) * live[:, at : at + each].any(axis=1)
-        for at in range(0, WARP, each)
+        for at in range(0, CUDA.lanes, each)
     ]
     cycles = np.where(together == 1, 1, np.sum(parts, axis=0))
     return np.asarray(cycles, dtype=np.float64)

@@ -9,6 +9,7 @@ from eatss.analysis.structure import TensorFormat
 from eatss.diagnostics import input_error
 from eatss.gpu.profile import TIMES_TF32, GpuProfile
 from eatss.gpu.scaled import FALLBACK_LIMIT_W, calibration_of
+from eatss.targets import CUDA
 
 SCHEDULERS = 4
 """Of an SM; each issues an instruction a cycle to a quarter of its units [vendor]."""
@@ -35,9 +36,6 @@ INT8_MMA = 16 * 8 * 32 / 32
 """Multiply-adds of m16n8k32 of bytes, over the lanes of a warp. It is taken to cost what that of
 halves does, with half as many; a product of 4096 rows took 0.277 ms on an H200, and 0.245 ms were
 predicted of it."""
-
-WARPGROUPS = ((9, 0), (12, 0))
-"""The compute capabilities with such instructions: from the first, below the second."""
 
 REGISTER_STEP = 8
 """Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
@@ -192,7 +190,7 @@ def card_of(profile: GpuProfile) -> Card:
 
 def _tf32_share(profile: GpuProfile) -> float:
     """Return the share of the TF32 peak that an instruction of a warp reaches."""
-    first, end = WARPGROUPS
+    first, end = CUDA.warpgroups
     return TF32_SHARE if first <= profile.compute_capability < end else 1.0
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates
-from eatss.analysis.mapping import AXES
 from eatss.analysis.structure import LaunchFacts
 from eatss.prediction.demand import Column
+from eatss.targets import AXES
 
 
 @dataclass(frozen=True, slots=True)

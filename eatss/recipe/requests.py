@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis.layout import SharedSum, WarpUse
-from eatss.analysis.mapping import MAX_BLOCKS_YZ
 from eatss.analysis.structure import MAX_STAGES
 from eatss.diagnostics import InputError, input_error
 from eatss.frontend.options import Reading
@@ -24,6 +23,7 @@ from eatss.recipe.options import (
     Tiles,
 )
 from eatss.recipe.recipe import KernelRecipe, Recipe
+from eatss.targets import CUDA
 
 if TYPE_CHECKING:
     from eatss.analysis import KernelFacts
@@ -224,14 +224,14 @@ def _cut_misfits(decided: KernelRecipe) -> Iterator[str]:
     if spread is not None and spread.lanes not in _LANES:
         yield f"spreads sums over {spread.lanes} threads, not over 1, 2, 4, 8, 16 or 32"
     if spread is not None and not (
-        1 <= spread.tile <= MAX_TILE and 1 <= spread.chunks <= MAX_BLOCKS_YZ
+        1 <= spread.tile <= MAX_TILE and 1 <= spread.chunks <= CUDA.most_blocks["y"]
     ):
         yield "spreads sums in steps or over blocks that no launch has"
     shared = decided.shared_sum
     if shared is not None and shared.loop not in dict(decided.tile_sizes):
         yield "has blocks that share a sum over another loop than the source has"
-    if shared is not None and not 1 <= shared.blocks <= MAX_BLOCKS_YZ:
-        yield f"has {shared.blocks} blocks that share a sum, not 1 to {MAX_BLOCKS_YZ}"
+    if shared is not None and not 1 <= shared.blocks <= CUDA.most_blocks["y"]:
+        yield f"has {shared.blocks} blocks that share a sum, not 1 to {CUDA.most_blocks['y']}"
     if shared is not None and spread is not None:
         yield "spreads a sum that blocks share"
     yield from _stage_misfits(decided.warps, decided.stages)
@@ -435,11 +435,11 @@ def _shared_sums(
     asked += [(*one, True) for one in (wanted.stream or {}).items()]
     for loop, blocks, streamed in asked:
         whole = isinstance(blocks, int) and not isinstance(blocks, bool)
-        if not (whole and 1 <= blocks <= MAX_BLOCKS_YZ):
+        if not (whole and 1 <= blocks <= CUDA.most_blocks["y"]):
             raise input_error(
                 "EATSS-C004",
                 f"the sum over '{loop}' is to be shared by {blocks!r} blocks",
-                hint=f"give a whole number from 1 to {MAX_BLOCKS_YZ}",
+                hint=f"give a whole number from 1 to {CUDA.most_blocks['y']}",
             )
         if wanted.strict_fp and blocks > 1:
             raise input_error(

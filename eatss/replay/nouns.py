@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eatss.store.nouns import Role, Sizes, Target
+from eatss.store.nouns import Role, Sizes
 from eatss.strategies.budget import Budget
+from eatss.targets import TargetName
 
 Objective: TypeAlias = Literal["time", "energy", "edp"]
 """What is to be small: seconds of a run, joules of a run, or their product."""
@@ -123,7 +124,7 @@ class Replay:
     """
 
     program: str
-    target: Target
+    target: TargetName
     card: str
     uuid: str | None
     objective: Objective

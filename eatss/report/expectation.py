@@ -17,6 +17,7 @@ from eatss.prediction.ppcg_host import HOST_INSTANCE_S
 from eatss.program_sizes import sizes_text
 from eatss.report.render import indented_table, render
 from eatss.shown import energy_text, time_text
+from eatss.targets import TARGETS
 
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation
@@ -67,13 +68,13 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
     if one is None or not one.launches:
         head.append(f"\n  {kernel.note or 'a block of it does not fit the card'}", style="default")
         return [head]
-    against = _against_default(one, kernel.default) if target == "ppcg" else ""
+    against = _against_default(one, kernel.default) if not TARGETS[target].own else ""
     head.append(
         f"\n  expected {amounts_text(one.time_s, one.energy_j)}, {one.power_w:.0f} W; "
         f"bound by {one.bound}{against}",
         style="default",
     )
-    if target == "cuda":
+    if TARGETS[target].own:
         head.append(f"\n  {_against_selected(one, kernel.default)}", style="default")
     head.append(
         f"\n  {blocks_words(one, kernel.shared_sum)}, {one.resident_blocks} of an SM at a "

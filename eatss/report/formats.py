@@ -23,6 +23,7 @@ from eatss.extensions import Registry
 from eatss.gpu import GpuProfile
 from eatss.model.selection import Selection
 from eatss.report.selection import selection_table
+from eatss.targets import TARGETS
 
 if TYPE_CHECKING:
     from eatss.analysis.program import AnalysedProgram
@@ -70,7 +71,7 @@ def _smt2(found: Selected) -> str:
     from eatss.model.smt2 import program_to_smt2  # noqa: PLC0415
 
     program, profile = found.program, found.profile
-    cuda = found.selection.target == "cuda"
+    cuda = TARGETS[found.selection.target].own
     tf32 = found.selection.options.tf32
     structures = structures_for(program, profile, tf32=tf32) if cuda else None
     return program_to_smt2(program.facts, profile, found.selection, structures)

@@ -24,6 +24,7 @@ from eatss.report.expectation import (
     uncalibrated,
 )
 from eatss.report.render import indented_table, render
+from eatss.targets import TARGETS
 
 _LIMITS = {
     "shared_per_sm": "shared memory of an SM",
@@ -48,7 +49,7 @@ def selection_parts(selection: Selection, *, explain: bool = False) -> list[Rend
         head.append(f", one vector for the program: {sizes}", style="not bold")
     parts: list[RenderableType] = [head]
     for kernel in selection.kernels:
-        generated = selection.options.target == "cuda"
+        generated = TARGETS[selection.options.target].own
         predicted = selection.options.model not in PUBLISHED
         parts += ["", *_kernel(kernel, predicted=predicted, generated=generated, explain=explain)]
     if selection.host_statements:

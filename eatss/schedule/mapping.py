@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from eatss.analysis.mapping import AXES, Axis
 from eatss.kernel.instruction import Coordinate, Distribution
 from eatss.program.linear import Linear
 from eatss.schedule.names import NameTable
+from eatss.targets import AXES, Axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

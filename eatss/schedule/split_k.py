@@ -9,7 +9,6 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import SplitK
-from eatss.analysis.mapping import AXES, MAX_THREADS_Z, Axis
 from eatss.gpu import GpuProfile
 from eatss.isl_names import without_parameters
 from eatss.polyhedral import Dependences
@@ -17,6 +16,7 @@ from eatss.recipe.options import CodegenOptions
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import LoopMember, Piece
+from eatss.targets import AXES, CUDA, Axis
 
 LEAST_TRIPS = 64
 """Trips of a serial loop below which it is left as it is."""
@@ -141,7 +141,9 @@ def split_mapping(
         axis = AXES[min(position + (lanes > 1), len(AXES) - 1)]
         threads = min(mapped.threads, left)
         if axis == "z":
-            threads = min(threads, MAX_THREADS_Z // prod(k.threads for k in kept if k.axis == "z"))
+            threads = min(
+                threads, CUDA.most_threads["z"] // prod(k.threads for k in kept if k.axis == "z")
+            )
         left //= threads
         grid = _grid_axis(position, len(in_order))
         kept.append(

@@ -9,8 +9,6 @@ from math import prod
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import Layout
 from eatss.analysis.mapping import (
-    AXES,
-    MAX_THREADS_Z,
     grid_axes,
     mapped_loops,
     reordering_loops,
@@ -25,6 +23,7 @@ from eatss.schedule.errors import input_error_at
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
+from eatss.targets import AXES, CUDA
 
 
 def layout(
@@ -100,7 +99,7 @@ def _launchable(block: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ..
     """Keep the threads along z within CUDA's limit; the points go to fewer threads."""
     sizes = [size for _, size in block]
     axes = thread_axes(sizes)
-    while threads_along("z", sizes, axes) > MAX_THREADS_Z:
+    while threads_along("z", sizes, axes) > CUDA.most_threads["z"]:
         at = next(at for at, axis in enumerate(axes) if axis == "z" and sizes[at] > 1)
         sizes[at] = -(-sizes[at] // 2)
     return tuple((name, size) for (name, _), size in zip(block, sizes, strict=True))
@@ -249,10 +248,10 @@ def _check_threads(sizes: Sequence[int], profile: GpuProfile, span: SourceSpan |
 def _check_z(sizes: Sequence[int], span: SourceSpan | None) -> None:
     """Refuse threads that z does not have; ``sizes`` are in the order of threads, x last."""
     along_z = threads_along("z", sizes, thread_axes(sizes))
-    if along_z > MAX_THREADS_Z:
+    if along_z > CUDA.most_threads["z"]:
         raise input_error_at(
             "EATSS-K003",
-            f"{along_z} threads along z cannot launch: CUDA allows {MAX_THREADS_Z}",
+            f"{along_z} threads along z cannot launch: CUDA allows {CUDA.most_threads['z']}",
             span=span,
             hint="give a smaller first size with --block",
         )

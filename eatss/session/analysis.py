@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
-from typing import Literal, TypeAlias
 
 import islpy as isl
 
@@ -41,15 +40,13 @@ from eatss.polyhedral.schedule import default_operations, launching_all
 from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import ElementType, Scop
+from eatss.targets import Cut
 
 _COPYING = 500_000
 """isl operations to find out which operands to copy; trmm needs 18 000, fdtd-apml 26 000."""
 
 _THREADS = 1 << 16
 """Threads of a kernel that leave no card idle."""
-
-Cut: TypeAlias = Literal["ppcg", "eatss"]
-"""Whose kernels are wanted: PPCG's, or those that eatss generates code for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +83,6 @@ class SymbolicProgram:
     program: AnalysedProgram
     values: tuple[tuple[str, int], ...]
     warnings: tuple[Diagnostic, ...]
-
-
-def cut_for(target: str) -> Cut:
-    """Return whose kernels are selected for: the generator's own, or PPCG's."""
-    return "eatss" if target == "cuda" else "ppcg"
 
 
 def analyse_regions(

@@ -46,7 +46,6 @@ from eatss.python_source.python_scop import PythonScop
 from eatss.scops import Scop
 from eatss.session.analysis import (
     AnalysisOptions,
-    Cut,
     SymbolicProgram,
     analyse_at_values,
     analyse_regions,
@@ -62,6 +61,7 @@ from eatss.session.steps import (
     generate_for,
     select_for,
 )
+from eatss.targets import TARGETS, Cut
 
 if TYPE_CHECKING:
     from eatss.cuda.folder import OriginalFiles
@@ -509,7 +509,7 @@ class Session:
     def _chooses(self, options: ModelOptions) -> bool:
         """Tell whether the prediction says which arrays are computed anew."""
         free = self._asked is None and self.reading.recompute == "auto"
-        predicts = options.target == "cuda" and options.model == "prediction"
+        predicts = TARGETS[options.target].own and options.model == "prediction"
         return free and predicts and self.reading.schedule is None and bool(self.recomputable)
 
     @cached_property

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from eatss.diagnostics import input_error
 from eatss.gpu import GpuProfile
-from eatss.model import TargetName
 from eatss.model.options import SelectOptions
 from eatss.session.session import Session
 from eatss.space.nouns import Space
+from eatss.targets import TARGETS, TargetName
 
 
 def space_of(session: Session, profile: GpuProfile | None, target: TargetName) -> Space:
@@ -24,16 +24,16 @@ def space_of(session: Session, profile: GpuProfile | None, target: TargetName) -
     """
     from eatss.space.derived import derived_space  # noqa: PLC0415 - needs the model
 
-    if profile is None and target == "cuda":
+    if profile is None and TARGETS[target].own:
         raise input_error(
             "EATSS-S022",
             "the space of generated code depends on the card",
             hint="name one: --gpu h200",
         )
-    if profile is not None and target == "cuda" and session.recomputable:
+    if profile is not None and TARGETS[target].own and session.recomputable:
         session = session.of(session.select(profile, SelectOptions(target="cuda")))
     program, structures = session.analysed, {}
-    if profile is not None and target == "cuda":
+    if profile is not None and TARGETS[target].own:
         from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
 
         structures = structures_for(program, profile)

@@ -19,7 +19,6 @@ from eatss.model import (
     ModelOptions,
     PpcgOptions,
     Selection,
-    TargetName,
     select_program,
 )
 from eatss.model.far_from_roofline import far_from_roofline, least_time_s
@@ -33,6 +32,7 @@ from eatss.progress import Told, nobody
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import Recipe
 from eatss.session.analysis import SymbolicProgram, require_one_region
+from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation
@@ -75,7 +75,7 @@ def select_for(
         allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
     structures = None
     row_runs: tuple[RowRun, ...] = ()
-    if options.target == "cuda" and options.model == "prediction":
+    if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
 
         told("trying how kernels can be cut")
@@ -97,7 +97,7 @@ def select_for(
         strict_fp=strict_fp,
         told=told,
     )
-    on_host = options.target == "ppcg"
+    on_host = TARGETS[options.target].on_host
     selection = replace(
         selection,
         warnings=program.doubts,
@@ -108,7 +108,7 @@ def select_for(
         ),
     )
     notes = _amount_notes(program, selection, profile)
-    if options.target == "ppcg" and options.model == "prediction":
+    if not TARGETS[options.target].own and options.model == "prediction":
         from eatss.session.ppcg_notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
 
         notes += ppcg_notes(program, selection, profile)
@@ -270,8 +270,8 @@ def _expectation(
         target=target,
         warnings=(*program.doubts, *warnings),
         sizes=program.sizes,
-        host_statements=program.host_statements if target == "ppcg" else (),
-        host_time_s=host_time_s(program.host_instances) if target == "ppcg" else 0.0,
+        host_statements=program.host_statements if TARGETS[target].on_host else (),
+        host_time_s=host_time_s(program.host_instances) if TARGETS[target].on_host else 0.0,
         least_time_s=least_time_s(program.facts, program.host_bytes, profile, tf32=tf32),
     )
     return replace(found, warnings=found.warnings + _amount_notes(program, found, profile))

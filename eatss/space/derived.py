@@ -18,7 +18,7 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Group, Layout
-from eatss.analysis.mapping import AXES, MAX_THREADS_Z, mapped_loops
+from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import WORD_BYTES, Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
@@ -36,11 +36,11 @@ from eatss.model.cuda_candidates import (
     every_candidate,
     reach,
 )
-from eatss.model.options import TargetName
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Value
 from eatss.prediction.cuda_shape import trips_of
 from eatss.space.nouns import Filter, Generated, Iterator, Listed, Space
+from eatss.targets import AXES, CUDA, TARGETS, TargetName
 
 NONE = "none"
 
@@ -75,7 +75,7 @@ def derived_space(
     Raises:
         NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
     """
-    if target == "ppcg":
+    if not TARGETS[target].own:
         iterators, filters = _ppcg(facts)
     else:
         assert profile is not None, "generated code is for a card"
@@ -565,7 +565,7 @@ class KernelSpace:
         most = min(self._reach(loop), self.profile.threads_per_block)
         along_z = loop == self.mapped[0] and len(self.mapped) == len(AXES)
         own = [int(one.threads[loop].max()) for one in self.products]
-        return max(min(most, MAX_THREADS_Z) if along_z else most, *own, 1)
+        return max(min(most, CUDA.most_threads["z"]) if along_z else most, *own, 1)
 
     def _points_along(self, loop: str) -> tuple[int, ...]:
         most = min(POINTS[-1], self._reach(loop))

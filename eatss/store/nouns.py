@@ -11,8 +11,7 @@ from eatss.codec import BY_NAME
 from eatss.measurement.measurement import Measurement, Status
 from eatss.point import Values
 from eatss.shown import Tabular, figure
-
-Target: TypeAlias = Literal["cuda", "ppcg"]
+from eatss.targets import TargetName
 
 Role: TypeAlias = Literal["", "default", "paper", "ours"]
 """What a variant is besides a point: what the target does untold (sizes of 32), what the paper's
@@ -51,7 +50,7 @@ class Identity:
 
     program: str
     source_hash: str
-    target: Target
+    target: TargetName
     generator: str
     dtype: str
     defines: tuple[str, ...]

@@ -25,8 +25,11 @@ from eatss.program import (
     substitute,
     total,
 )
+from eatss.targets import CUDA
 
-_X, _Y, _COLUMNS, _ALL_ROWS = map(Name, ("blockIdx.x", "blockIdx.y", "gridDim.x", "gridDim.y"))
+_X, _Y, _COLUMNS, _ALL_ROWS = (
+    Name(own + axis) for own in (CUDA.block, CUDA.blocks) for axis in "xy"
+)
 
 
 def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:

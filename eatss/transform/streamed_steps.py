@@ -68,11 +68,11 @@ from eatss.program import (
     total,
 )
 from eatss.scops import ElementType
+from eatss.targets import AXES, CUDA
 from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.tiles_of_steps import TileOfSteps, bound_of
 
-_BLOCK = Name("blockIdx.x")
-_GRID = "gridDim."
+_BLOCK, _BLOCKS = Name(f"{CUDA.block}x"), Name(f"{CUDA.blocks}x")
 
 _MOST_WAVES = 2
 """Times as many tiles as blocks of which blocks share the steps: less than that."""
@@ -125,7 +125,9 @@ def _without_strides(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Return nodes with the first turn only of loops that take a block from tile to tile."""
     found: list[Node] = []
     for node in nodes:
-        if isinstance(node, For) and any(one.startswith(_GRID) for one in names_in(node.step)):
+        if isinstance(node, For) and any(
+            one.startswith(CUDA.blocks) for one in names_in(node.step)
+        ):
             found += (Let(name=node.counter, value=node.lower), *_without_strides(node.body))
         else:
             found.append(node)
@@ -179,7 +181,7 @@ class _Streaming:
 
     def _shares(self, tiles: IntExpr) -> tuple[Let, ...]:
         """Name what a block takes: whole tiles, then steps ``first`` to ``last`` of those left."""
-        named, blocks = self._name, Name("gridDim.x")
+        named, blocks = self._name, _BLOCKS
         waves = total(quotient(tiles, blocks), Constant(-1))
         left = difference(tiles, multiplied(named("waves"), blocks))
         steps = named("steps")
@@ -213,8 +215,8 @@ class _Streaming:
         begin = Apply(Operator.MAX, (difference(named("first"), before_it), Constant(0)))
         end = _least(difference(named("last"), before_it), steps)
         number = difference(named("turn"), named("waves"))
-        own_tile = total(multiplied(named("turn"), Name("gridDim.x")), _BLOCK)
-        of_all = total(multiplied(named("waves"), Name("gridDim.x")), named("streamed"))
+        own_tile = total(multiplied(named("turn"), _BLOCKS), _BLOCK)
+        of_all = total(multiplied(named("waves"), _BLOCKS), named("streamed"))
         found: list[Node] = [
             self._let("streamed", total(named("begun"), number)),
             self._let("tile", chosen(own_tile, of_all)),
@@ -245,13 +247,15 @@ class _Streaming:
         x, y, z = self._stream.tiles
         tile = self._name("tile")
         rows = quotient(tile, x)
+        own = (
+            remainder(tile, x),
+            rows if z == Constant(1) else remainder(rows, y),
+            quotient(rows, y),
+        )
         return {
-            "blockIdx.x": remainder(tile, x),
-            "blockIdx.y": rows if z == Constant(1) else remainder(rows, y),
-            "blockIdx.z": quotient(rows, y),
-            "gridDim.x": x,
-            "gridDim.y": y,
-            "gridDim.z": z,
+            begin + axis: place
+            for begin, places in ((CUDA.block, own), (CUDA.blocks, self._stream.tiles))
+            for axis, place in zip(AXES, places, strict=True)
         }
 
     def _together(self, streamed: Streamed, whole: IntExpr) -> tuple[Node, ...]:

@@ -40,9 +40,10 @@ from eatss.program import (
     total,
 )
 from eatss.scops import Cast, ElementType, Literal, Read, preorder
+from eatss.targets import CUDA
 from eatss.transform.use_instruction import added_to_target
 
-_PLACES = ("blockIdx.", "gridDim.")
+_PLACES = (CUDA.block, CUDA.blocks)
 _NOTHING = re.compile(r"[0.]+[fFlLuU]*")
 _STORED = frozenset({ElementType.FLOAT, ElementType.DOUBLE})
 
@@ -98,7 +99,7 @@ class TileOfSteps:
         names = set(names_in(*known)) - {loop.counter}
         if last is None or not isinstance(loop.step, Constant) or not names <= sizes:
             return None
-        if any(one.startswith(("threadIdx.", *_PLACES)) for one in names):
+        if any(one.startswith((CUDA.thread, *_PLACES)) for one in names):
             return None
         length = difference(last, loop.lower)
         turns = quotient(total(length, Constant(loop.step.value - 1)), loop.step)

@@ -14,10 +14,10 @@ from eatss.compilers import find_nvcc
 from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
 from eatss.program import KernelCode, Program, load_program
 from eatss.program.stack import stack_warnings
+from eatss.targets import CUDA
 
 REGISTERS_PER_BLOCK = 65536
 THREADS_PER_BLOCK = 1024
-_WARP = 32
 _REGISTER_UNIT = 256
 """Registers are given to a warp in units of this many (compute capability 3.0 to 12.1)."""
 
@@ -122,8 +122,8 @@ def check_launchable(
 
 def registers_of_block(registers: int, threads: int) -> int:
     """Return the registers a block takes: whole warps, each rounded up to the unit."""
-    warps = -(-threads // _WARP)
-    of_warp = -(-registers * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    warps = -(-threads // CUDA.lanes)
+    of_warp = -(-registers * CUDA.lanes // _REGISTER_UNIT) * _REGISTER_UNIT
     return warps * of_warp
 
 
@@ -227,7 +227,7 @@ def _register_findings(kernel: KernelCode, needed: KernelResources, limit: int) 
     total = registers_of_block(needed.registers, threads)
     if total <= limit:
         return []
-    fitting = max(limit // registers_of_block(needed.registers, _WARP) * _WARP, 0)
+    fitting = max(limit // registers_of_block(needed.registers, CUDA.lanes) * CUDA.lanes, 0)
     return [
         Diagnostic(
             code="EATSS-V042",

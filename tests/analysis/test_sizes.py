@@ -13,11 +13,11 @@ import eatss
 from eatss.analysis.sizes import bytes_of_arrays, sizes_of
 from eatss.frontend import parse_source
 from eatss.frontend.options import Reading
-from eatss.model.options import TargetName
 from eatss.program_sizes import ProgramSize, sizes_text
 from eatss.report.expectation import render_expectation
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
+from eatss.targets import TargetName
 
 COPIES = """
 void copies(int b, int n, int m, double x[4096][b][n][m], double y[4096][b][n][m]) {

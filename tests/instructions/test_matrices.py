@@ -23,8 +23,9 @@ from eatss.instructions.products import (
     MMA_TF32_16X8X8,
     MMAS_OF_BYTES,
 )
-from eatss.kernel.instruction import LANES, Instruction, Operand, Values, run
+from eatss.kernel.instruction import Instruction, Operand, Values, run
 from eatss.scops import ElementType
+from eatss.targets import CUDA
 from eatss.verify.build import SHIM
 
 
@@ -69,7 +70,7 @@ def run_on_cpu(
             ", ".join(f"({element})({before[name][place]!r})" for place in own)
             for own in held[name]
         )
-        sizes = f"[{LANES}][{len(held[name][0])}]"
+        sizes = f"[{CUDA.lanes}][{len(held[name][0])}]"
         return f"{element} {name}{sizes} = {{{{{'}, {'.join(rows)}}}}};"
 
     words = {
@@ -101,7 +102,7 @@ def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -
     for operand in instruction.operands:
         lanes = held_by(instruction, operand)
         places = [place for own in lanes for place in own]
-        assert len(lanes) == LANES
+        assert len(lanes) == CUDA.lanes
         assert len(set(places)) == len(places), "an element is of one lane"
         if instruction in MMAS_OF_BYTES:  # sums wrap around
             kind = operand.element_type or ElementType.INT32
@@ -124,7 +125,7 @@ def test_lanes_hold_what_ptx_says_up_to_the_order_of_steps(instruction: Instruct
     """PTX ISA, "Matrix Fragments for mma.m16n8k8", with ``.tf32``."""
     steps: dict[int, int] = {}
     held = {one.name: held_by(instruction, one) for one in instruction.operands}
-    for lane in range(LANES):
+    for lane in range(CUDA.lanes):
         group, thread = divmod(lane, 4)
         for i, (row, k) in enumerate(held["a"][lane]):
             assert row == group + 8 * (i % 2)
@@ -150,7 +151,7 @@ def test_lanes_hold_pairs_as_ptx_says() -> None:
         for name in ("a", "b")
     }
     assert registers == {"a": list(range(8)), "b": list(range(4))}
-    for lane in range(LANES):
+    for lane in range(CUDA.lanes):
         group, thread = divmod(lane, 4)
         assert held["a"][lane] == [
             (group + 8 * (i // 2 % 2), 2 * thread + i % 2 + 8 * (i // 4)) for i in range(8)
@@ -166,7 +167,7 @@ def test_lanes_hold_bytes_as_ptx_says(instruction: Instruction) -> None:
     types = re.findall(r"m16n8k32\.row\.col\.s32\.(\w+)\.(\w+)\.s32", instruction.definitions)
     names = {ElementType.INT8: "s8", ElementType.UINT8: "u8"}
     assert types == [tuple(names[one] for one in instruction.factor_types.values())]
-    for lane in range(LANES):
+    for lane in range(CUDA.lanes):
         group, thread = divmod(lane, 4)
         assert held["a"][lane] == [
             (group + 8 * (i // 4 % 2), 4 * thread + i % 4 + 16 * (i // 8)) for i in range(16)

@@ -10,7 +10,8 @@ import pytest
 
 from eatss.cuda.preamble import CPU_HALVES
 from eatss.instructions.matrix_loads import LOADS, ROW, TURNED_BYTES
-from eatss.kernel.instruction import LANES, Instruction, Operand, Values, run
+from eatss.kernel.instruction import Instruction, Operand, Values, run
+from eatss.targets import CUDA
 from eatss.verify.build import SHIM
 
 EVERY = [pytest.param(size, one, id=one.name) for size, own in LOADS.items() for one in own]
@@ -38,7 +39,7 @@ def printed_by(instruction: Instruction, box: str, body: str, folder: Path) -> s
     """Return what the lanes of a warp have in words, and what is wrong, after they ran."""
     (folder / "all.cpp").write_text(
         f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_HALVES}{instruction.cpu_definitions}\n'
-        f"unsigned d[4 * {LANES}];\nstruct box {{ EATSS_TRACKED({box}; }};\n"
+        f"unsigned d[4 * {CUDA.lanes}];\nstruct box {{ EATSS_TRACKED({box}; }};\n"
         f"void body(void *) {{ EATSS_SHARED(box, sh); int lane = threadIdx.x;\n{body} }}\n"
         'int main() { eatss::launch("k", (void *)&body, 1, 32, 0, body, nullptr);\n'
         'for (unsigned word : d) printf("%u ", word);\n'
@@ -65,7 +66,7 @@ def test_lanes_get_what_the_table_says(size: int, instruction: Instruction, tmp_
         f"{instruction.cuda.format(d=words, rows='sh.rows[2 * ((lane + 5) % 32)][0]')}"
     )
     printed = printed_by(instruction, f"{TYPES[size]}) rows[64][{long}]", body, tmp_path)
-    found = list(map(int, printed.split()))[: LANES * count]
+    found = list(map(int, printed.split()))[: CUDA.lanes * count]
     values: Values = {
         (row, at): float((256 * row + 37 * at + 1) % 256**size)
         for own in held_by(instruction, rows)

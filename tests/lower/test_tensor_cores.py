@@ -8,12 +8,12 @@ from itertools import pairwise, product
 import pytest
 
 import eatss
-from eatss.kernel.instruction import LANES
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 from eatss.schedule.mapping import MappedLoop, Mapping, in_warps
 from eatss.schedule.names import NameTable
+from eatss.targets import CUDA
 from eatss.verify import Verification
 
 Generate = Callable[..., Program]
@@ -194,8 +194,8 @@ def test_threads_in_boxes_of_lanes_are_all_threads(rows: int, columns: int) -> N
         for i_lane, j_lane in product(range(8), range(4))
     ]
     assert sorted(places) == list(product(range(rows), range(columns)))
-    for first, then in pairwise(range(0, len(places), LANES)):
-        assert len(set(places[first:then])) == LANES
+    for first, then in pairwise(range(0, len(places), CUDA.lanes)):
+        assert len(set(places[first:then])) == CUDA.lanes
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(12, 4), (8, 6), (8, 1)])

@@ -14,7 +14,7 @@ import pytest
 import z3 as z3_module
 
 import eatss
-from eatss.analysis.mapping import MAX_THREADS_Z, thread_axes, threads_along
+from eatss.analysis.mapping import thread_axes, threads_along
 from eatss.diagnostics import NoSolutionError
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
@@ -29,6 +29,7 @@ from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import selection_table
 from eatss.resources import data_directory
 from eatss.session.steps import select_for
+from eatss.targets import CUDA
 from tests.examples import SLOW_KERNELS, with_long
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 
@@ -76,7 +77,7 @@ def test_every_kernel_gets_a_proven_layout_that_launches(name: str, dtype: str, 
         assert one.registers * one.threads <= card.registers_per_block
         assert one.shared_bytes <= shared_limit(card, by_warps=kernel.warps is not None)
         threads = [size for _, size in kernel.block]
-        assert threads_along("z", threads, thread_axes(threads)) <= MAX_THREADS_Z
+        assert threads_along("z", threads, thread_axes(threads)) <= CUDA.most_threads["z"]
         assert all(kernel.tile_size(loop) % size == 0 for loop, size in kernel.block)
         assert one.blocks < 2**31
         for usage in kernel.usage:
@@ -358,7 +359,7 @@ def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) 
     assert [name for name, _ in kernel.block] == list(free)
     assert sum(threads > 1 for _, threads in kernel.block) <= 3
     threads = [size for _, size in kernel.block]
-    assert threads_along("z", threads, thread_axes(threads)) <= MAX_THREADS_Z
+    assert threads_along("z", threads, thread_axes(threads)) <= CUDA.most_threads["z"]
     lanes = 1 if kernel.spread is None else kernel.spread.lanes
     assert prod(threads) * lanes >= 32
 

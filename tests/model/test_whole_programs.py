@@ -13,7 +13,7 @@ import pytest
 import eatss
 from eatss.diagnostics import Severity
 from eatss.model.cuda_candidates import CHUNKS
-from eatss.model.options import SelectOptions, TargetName
+from eatss.model.options import SelectOptions
 from eatss.model.selection import Selection
 from eatss.report.jit_function import jit_parts
 from eatss.report.program import render_program
@@ -21,6 +21,7 @@ from eatss.report.render import render
 from eatss.report.selection import selection_table
 from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.targets import TargetName
 
 KERNELS = data_directory("kernels")
 

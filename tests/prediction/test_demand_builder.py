@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.prediction.access import SECTOR_BYTES, WARP, lanes_of, sectors, torn_sectors
+from eatss.prediction.access import SECTOR_BYTES, lanes_of, sectors, torn_sectors
 from eatss.prediction.demand_builder import DemandBuilder
+from eatss.targets import CUDA
 
 ONES = np.ones(1)
+
+WARP = CUDA.lanes
 
 
 def torn_by_counting(

@@ -12,12 +12,12 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.touched import SECTOR_BYTES, TouchedBox, touched_bytes
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
-from eatss.model.options import SelectOptions, TargetName
+from eatss.model.options import SelectOptions
 from eatss.polyhedral.kernel import Kernel
 from eatss.prediction.card import card_of
 from eatss.scops import Scop
-from eatss.session.analysis import cut_for
 from eatss.session.session import Session
+from eatss.targets import TARGETS, TargetName
 
 SEVEN_ARRAYS = """
 void seven(double c[7][12][12][12], double a[12][12][12], double b[12][12][12]) {
@@ -108,7 +108,7 @@ def test_boxes_have_the_sectors_that_are_touched(source: str) -> None:
 @pytest.mark.parametrize("source", PROGRAMS, ids=lambda source: source.split("(")[0].split()[-1])
 @pytest.mark.samples(4)
 def test_programs_move_what_they_touch(source: str, target: TargetName) -> None:
-    _check(Session(source, cut=cut_for(target)), target)
+    _check(Session(source, cut=TARGETS[target].cut), target)
 
 
 @pytest.mark.long
@@ -116,7 +116,7 @@ def test_programs_move_what_they_touch(source: str, target: TargetName) -> None:
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda path: path.stem)
 def test_kernels_move_what_they_touch(kernel: Path, target: TargetName) -> None:
     reading = Reading(defines=("MINI_DATASET",))
-    _check(Session(kernel, reading, cut=cut_for(target)), target)
+    _check(Session(kernel, reading, cut=TARGETS[target].cut), target)
 
 
 def _check(session: Session, target: TargetName) -> None:
