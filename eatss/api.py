@@ -21,13 +21,8 @@ from eatss.python_source.python_scop import PythonScop
 from eatss.recipe.options import CodeKeywords, CodeRequest, SizeKeywords
 from eatss.recipe.recipe import Recipe, read_recipe
 from eatss.recipe.requests import check_alone, choices
-from eatss.session.kept import (
-    FoundProgram,
-    FoundSelection,
-    kept_program,
-    kept_selection,
-    write_kept,
-)
+from eatss.session.found import FoundProgram, FoundSelection
+from eatss.session.kept import kept_program, kept_selection, write_kept
 from eatss.session.source import Source
 from eatss.targets import TARGETS, Cut, TargetName
 

@@ -19,14 +19,15 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eatss.diagnostics import InputError, input_error
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -158,7 +159,7 @@ class Registry(Generic[T]):
             return "this program"
         if name in self._built_in:
             return "eatss"
-        for entry in entry_points(group=self.group, name=name):
+        for entry in (one for one in _offered(self.group) if one.name == name):
             return entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
         return "eatss"
 
@@ -172,7 +173,7 @@ class Registry(Generic[T]):
             return None
         if name in self._built_in:
             return "eatss"
-        for entry in entry_points(group=self.group, name=name):
+        for entry in (one for one in _offered(self.group) if one.name == name):
             if entry.dist is not None:
                 return f"{entry.dist.name} {entry.dist.version} {entry.value}"
         return None
@@ -201,6 +202,8 @@ class Registry(Generic[T]):
         return thing
 
     def _unknown(self, name: str) -> InputError:
+        from difflib import get_close_matches  # noqa: PLC0415 - for mistakes only
+
         names = self.names()
         close = get_close_matches(name, names, n=1)
         return input_error(
@@ -226,4 +229,6 @@ def _place(path: str) -> tuple[str, int, int]:
 
 @lru_cache(maxsize=256)
 def _read(group: str, places: tuple[tuple[str, int, int], ...]) -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - what is built in needs none
+
     return tuple(entry_points(group=group))

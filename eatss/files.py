@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import shutil
 import stat
 from pathlib import Path
@@ -70,7 +69,7 @@ def write_whole(path: Path, data: bytes) -> None:
         return
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
-    beside = target.with_name(f".eatss-{secrets.token_hex(6)}")
+    beside = target.with_name(f".eatss-{os.urandom(6).hex()}")
     try:
         with beside.open("xb") as file:
             file.write(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -26,7 +25,7 @@ def data_directory(name: str) -> Path:
     checkout = _PACKAGE.parent / IN_A_CHECKOUT[name]
     if (_PACKAGE.parent / "pyproject.toml").is_file() and checkout.is_dir():
         return checkout
-    installed = Path(str(files("eatss._data"))) / name
+    installed = _PACKAGE / "_data" / name
     if installed.is_dir():
         return installed
     raise FileNotFoundError(f"eatss is installed without its folder {name}")

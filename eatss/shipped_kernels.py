@@ -7,7 +7,6 @@ A file whose name begins with ``@`` is reached as ``./@name`` or as a ``Path``.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -88,6 +87,8 @@ def source_path(text: str) -> Path:
 
 def likely(name: str, names: Iterable[str]) -> str:
     """Return the question which of some names with ``@`` was meant, or nothing."""
+    import difflib  # noqa: PLC0415 - for mistakes only
+
     close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
     return f"did you mean {' or '.join(MARK + one for one in close)}? " if close else ""
 

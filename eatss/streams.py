@@ -4,12 +4,35 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any, NoReturn, TextIO
 
 from eatss.diagnostics import ExitCode, input_error
+
+_WIDTH_OF_A_FILE = 120
+_LEAST_WIDTH = 20
+_COLOURS = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "UNICODE_VERSION")
+"""Variables that say what a terminal shows."""
+
+
+def page_width() -> int:
+    """Return how many columns a line has: ``COLUMNS``, else those of the window, in a file 120."""
+    try:
+        width = int(os.environ.get("COLUMNS", ""))
+    except ValueError:
+        width = 0
+    if width <= 0:
+        terminal = sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if terminal else _WIDTH_OF_A_FILE
+    return max(_LEAST_WIDTH, width)
+
+
+def shown_on() -> tuple[object, ...]:
+    """Return all that decides how a text is laid out and coloured on standard output."""
+    return (page_width(), sys.stdout.isatty(), *map(os.environ.get, _COLOURS))
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:

@@ -43,10 +43,6 @@ MAX_STAGES = 8
 """The most boxes of shared memory in use at once."""
 
 
-Tf32 = Literal["off", "on", "split"]
-"""Whether tensor cores may multiply floats: not, rounded to TF32, or each as two such numbers."""
-
-
 TensorFormat: TypeAlias = Literal["fp64", "tf32", "fp16", "int8"]
 """What tensor cores multiply."""
 

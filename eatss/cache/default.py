@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eatss.cache.store import DEFAULT_LIMIT_BYTES, Cache
 from eatss.diagnostics import input_error
+
+if TYPE_CHECKING:
+    import tempfile
 
 _LIMIT = re.compile(r"(\d{1,15})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
@@ -40,6 +43,8 @@ def _users_folder() -> Path:
 
 @cache
 def _for_this_process() -> tempfile.TemporaryDirectory[str]:
+    import tempfile  # noqa: PLC0415 - where there is no folder of the user's
+
     return tempfile.TemporaryDirectory(prefix="eatss-cache-")
 
 

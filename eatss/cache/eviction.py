@@ -10,7 +10,6 @@ same.
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -90,7 +89,7 @@ def swept(folder: Path) -> None:
 
 def _start_counting(size: Path) -> None:
     """Begin a new count, of unknown size until all files were looked at."""
-    beside = size.with_name(f".{secrets.token_hex(8)}.making")
+    beside = size.with_name(f".{os.urandom(8).hex()}.making")
     try:
         beside.write_bytes(str(_UNKNOWN).encode("ascii"))
         beside.replace(size)

@@ -11,9 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -109,7 +107,7 @@ class Cache:
         file = packed(kind, key, data, about)
         if len(file) > self.limit_bytes:
             return
-        beside = path.with_name(f".{secrets.token_hex(8)}.making")
+        beside = path.with_name(f".{os.urandom(8).hex()}.making")
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             if path.parent.is_symlink():
@@ -168,6 +166,8 @@ class Cache:
         if distrusted is not None:
             return distrusted
         try:
+            import tempfile  # noqa: PLC0415 - rarely asked
+
             with tempfile.TemporaryFile(dir=self.folder) as trial:
                 trial.write(bytes(HEADER_BYTES))
                 trial.flush()

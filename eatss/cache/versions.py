@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from eatss.version import __version__
@@ -25,11 +24,24 @@ def versions() -> tuple[tuple[str, str], ...]:
     return (
         ("eatss", f"{__version__} {_code()}"),
         ("python", ".".join(map(str, sys.version_info[:3]))),
-        *((name, _version(name)) for name in _BUILT_ON),
+        *_installed(),
     )
 
 
+def _installed() -> tuple[tuple[str, str], ...]:
+    """Return the versions of packages, as the folders of their metadata are called."""
+    found: dict[str, str] = {}
+    for folder in filter(os.path.isdir, sys.path):
+        for one in os.listdir(folder):  # noqa: PTH208 - names are enough
+            name, _, version = one.removesuffix(".dist-info").partition("-")
+            if one.endswith(".dist-info"):
+                found.setdefault(name.lower().replace("_", "-"), version)
+    return tuple((name, found.get(name) or _version(name)) for name in _BUILT_ON)
+
+
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - loads slowly
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -19,13 +19,8 @@ from eatss.notices import warn_caller
 from eatss.program import Interface, Program
 from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import Recipe
-from eatss.session.kept import (
-    FoundInterface,
-    FoundProgram,
-    Kept,
-    kept_interface,
-    kept_program,
-)
+from eatss.session.found import FoundInterface, FoundProgram
+from eatss.session.kept import Kept, kept_interface, kept_program
 from eatss.session.read_files import UnknownFilesError, read_files
 from eatss.session.sizes import at_sizes
 from eatss.session.source import Source

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from eatss.model.selection import Selection
     from eatss.program import Program
     from eatss.recipe.recipe import Recipe
-    from eatss.session.kept import FoundProgram
+    from eatss.session.found import FoundProgram
     from eatss.session.source import Source
     from eatss.verify.ptxas import KernelResources
 
@@ -138,8 +140,7 @@ def codegen(
 
     from eatss.recipe.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
     from eatss.recipe.requests import check_alone, choices  # noqa: PLC0415
-    from eatss.report.program import files_text, render_program  # noqa: PLC0415
-    from eatss.session.kept import kept_program, write_kept  # noqa: PLC0415
+    from eatss.session.kept import Printed, kept_program, write_kept  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 
     profile, source = given_card(gpu, diagnostics), Source.of(file)
@@ -165,9 +166,16 @@ def codegen(
         write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
     resources = _compiled(result, profile, diagnostics, nvcc) if compiles else None
     files = () if directory is None else write_kept(result, source, how, directory, force=force)
-    echo(render_program(result, output, resources, found.warnings), nl=False)
+    printed = None if resources else kept.printed(output)
+    if printed is None:
+        from eatss.report.program import render_program  # noqa: PLC0415 - Rich loads slowly
+
+        printed = Printed(text=render_program(result, output, resources, found.warnings))
+        if resources is None:
+            kept.put_printed(printed, output)
+    echo(printed.text, nl=False)
     if directory is not None and output == "table":
-        say(files_text(result, files, str(directory)), nl=False)
+        say(_files_text(result, files, str(directory)), nl=False)
 
 
 def _generated(
@@ -183,7 +191,7 @@ def _generated(
     """Generate a program, and say what is done and what is to be said of its source."""
     from eatss.model.selection import Selection  # noqa: PLC0415
     from eatss.polyhedral.program_schedule_file import save_schedules  # noqa: PLC0415
-    from eatss.session.kept import FoundProgram  # noqa: PLC0415
+    from eatss.session.found import FoundProgram  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     session = Session(source, reading, volume=options.volume_name(), code=True)
@@ -232,3 +240,17 @@ def _compiled(
     )
     report_warnings(warnings, diagnostics)
     return resources
+
+
+def _files_text(program: Program, files: Sequence[str], directory: str) -> str:
+    """Return which files were written and what to do with them next."""
+    stem = program.file.removesuffix(".cu")
+    if directory.startswith("-"):
+        directory = f"./{directory}"
+    folder, text = shlex.quote(directory), shlex.quote(f"{directory}/{program.file}")
+    flags = " ".join([f"-arch=sm_{program.compute_capability}", *program.flags])
+    return (
+        f"wrote {', '.join(files)} into {directory}\n"
+        f"verify:  eatss verify {folder}\n"
+        f"compile: nvcc -O3 {flags} -DEATSS_MAIN {text} -o {stem}\n"
+    )

@@ -19,7 +19,7 @@ from eatss.cli.options import (
     of_output,
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
-from eatss.diagnostics import input_error
+from eatss.diagnostics import Diagnostic, input_error
 from eatss.frontend.options import PpcgReadingKeywords, Reading
 from eatss.model.options import SelectKeywords, SelectOptions, check_target
 from eatss.options import Asked
@@ -28,7 +28,9 @@ from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from eatss.gpu import GpuProfile
-    from eatss.session.kept import FoundSelection, Kept
+    from eatss.model.selection import Selection
+    from eatss.session.found import FoundSelection
+    from eatss.session.kept import Kept
     from eatss.session.session import Session
 
 EXAMPLES = {
@@ -85,12 +87,11 @@ def select(
     debug: Debug = False,
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
-    from eatss.model import sizes_alone  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
-    from eatss.session.kept import kept_selection  # noqa: PLC0415
+    from eatss.report.formats import FORMATS  # noqa: PLC0415 - keeps --help fast
+    from eatss.session.kept import Printed, kept_selection  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 
-    render = FORMATS.get(output)
+    FORMATS.get(output)  # there is one of this name
     how = Reading(**reading.fields)
     check_target(
         target,
@@ -112,21 +113,53 @@ def select(
         return Session(source, how, cut=TARGETS[target].cut, volume=volume)
 
     kept = kept_selection(caching.made().chosen(), source, how, profile, options)
-    found = _found(kept, session, profile, options, diagnostics)
-    if output == "ppcg":
-        report_warnings(sizes_alone(found.selection), diagnostics)
-    shown = Selected(
-        selection=found.selection,
-        analysed=lambda: session().analysed,
-        profile=profile,
-        explain=explain,
-    )
-    text = render(shown)
-    if not isinstance(text, str):
-        raise input_error("EATSS-X006", f"the format '{output}' returned no text")
+    shown_as = (output, explain, FORMATS.version(output))
+    printed = kept.printed(*shown_as)
+    if printed is None:
+        found = _found(kept, session, profile, options, diagnostics)
+        printed = Printed(
+            text=_rendered(output, explain, found.selection, session, profile),
+            warnings=found.warnings + _more_warnings(output, found.selection),
+        )
+        report_warnings(printed.warnings[len(found.warnings) :], diagnostics)
+        kept.put_printed(printed, *shown_as)
+    else:
+        report_warnings(printed.warnings, diagnostics)
     if save_ppcg_schedule is not None:
         _save_schedule(save_ppcg_schedule, session())
-    echo(text, nl=False)
+    echo(printed.text, nl=False)
+
+
+def _rendered(
+    output: str,
+    explain: bool,
+    selection: Selection,
+    session: Callable[[], Session],
+    profile: GpuProfile,
+) -> str:
+    """Return a selection in the format that is asked for."""
+    from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415 - keeps --help fast
+
+    text = FORMATS.get(output)(
+        Selected(
+            selection=selection,
+            analysed=lambda: session().analysed,
+            profile=profile,
+            explain=explain,
+        )
+    )
+    if not isinstance(text, str):
+        raise input_error("EATSS-X006", f"the format '{output}' returned no text")
+    return text
+
+
+def _more_warnings(output: str, selection: Selection) -> tuple[Diagnostic, ...]:
+    """Return what is to be said of sizes that stand without what else was selected."""
+    if output != "ppcg":
+        return ()
+    from eatss.model import sizes_alone  # noqa: PLC0415
+
+    return tuple(sizes_alone(selection))
 
 
 def _found(
@@ -137,7 +170,7 @@ def _found(
     diagnostics: FindingsFormat,
 ) -> FoundSelection:
     """Take what was found before, else solve; print the warnings of either."""
-    from eatss.session.kept import FoundSelection  # noqa: PLC0415 - keeps --help fast
+    from eatss.session.found import FoundSelection  # noqa: PLC0415 - keeps --help fast
 
     found = kept.get()
     if found is not None:

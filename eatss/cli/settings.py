@@ -20,9 +20,9 @@ from eatss.cli.settings_file import (
     SettingsFile,
     Value,
     find_settings,
-    may_have_settings,
     read_settings,
 )
+from eatss.cli.words import may_have_settings
 from eatss.diagnostics import Diagnostic, EatssError, InputError
 from eatss.streams import echo
 

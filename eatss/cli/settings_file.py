@@ -72,29 +72,6 @@ class InForce:
     defaults: tuple[Default, ...]
 
 
-def has_settings() -> bool:
-    """Tell whether a file is in force in the working folder, or is one and cannot be read."""
-    try:
-        return may_have_settings(Path.cwd()) and find_settings(Path.cwd()) is not None
-    except (InputError, OSError):
-        return True
-
-
-def may_have_settings(folder: Path) -> bool:
-    """Tell whether it is worth looking closer, which takes time to load: most folders have none."""
-    places = (folder, *folder.parents)
-    if any((place / "eatss.toml").is_file() for place in places):
-        return True
-    return any(_names_eatss(place / "pyproject.toml") for place in places)
-
-
-def _names_eatss(file: Path) -> bool:
-    try:
-        return b"eatss" in file.read_bytes() if file.is_file() else False
-    except OSError:  # where it matters, that is told
-        return True
-
-
 def find_settings(folder: Path) -> SettingsFile | None:
     """Return the file that is in force in a folder, ``None`` if there is none.
 

@@ -390,15 +390,12 @@ def _set_by_a_file(options: Sequence[FromSettings]) -> Sequence[Diagnostic]:
 
 
 def _print_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415
-
-    from eatss.report.diagnostics import diagnostics_json, diagnostics_text  # noqa: PLC0415
+    from eatss.report.diagnostics import diagnostics_json, print_diagnostics  # noqa: PLC0415
 
     if as_json:
         print(diagnostics_json(diagnostics), file=sys.stderr)  # noqa: T201
     else:
-        console = Console(stderr=True, soft_wrap=True, highlight=False)
-        console.print(diagnostics_text(diagnostics))
+        print_diagnostics(diagnostics, sys.stderr)
 
 
 def given_card(gpu: str, diagnostics: FindingsFormat = "text", device: int | str = 0) -> GpuProfile:

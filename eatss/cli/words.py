@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from eatss.cli.declared import COMMANDS, REQUIRED, Command, Given, Parameter
-from eatss.diagnostics import EatssError
+from eatss.diagnostics import EatssError, InputError
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 
@@ -31,6 +31,33 @@ def understood(words: Sequence[str]) -> tuple[Command, Given] | None:
             except (_UnclearError, ValueError, EatssError):
                 return None
     return None
+
+
+def has_settings() -> bool:
+    """Tell whether a file is in force in the working folder, or is one and cannot be read."""
+    try:
+        if not may_have_settings(Path.cwd()):
+            return False
+        from eatss.cli.settings_file import find_settings  # noqa: PLC0415 - rarely needed
+
+        return find_settings(Path.cwd()) is not None
+    except (InputError, OSError):
+        return True
+
+
+def may_have_settings(folder: Path) -> bool:
+    """Tell whether it is worth looking closer, which takes time to load: most folders have none."""
+    places = (folder, *folder.parents)
+    if any((place / "eatss.toml").is_file() for place in places):
+        return True
+    return any(_names_eatss(place / "pyproject.toml") for place in places)
+
+
+def _names_eatss(file: Path) -> bool:
+    try:
+        return b"eatss" in file.read_bytes() if file.is_file() else False
+    except OSError:  # where it matters, that is told
+        return True
 
 
 def _given(command: Command, words: Sequence[str]) -> Given:

@@ -19,7 +19,6 @@ import difflib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -202,6 +201,8 @@ def _parsed(path: Path, text: str) -> GpuProfile:
     long_key = LONG_KEY.search(text)
     if long_key is not None:
         raise _too_long_a_key(path, text, long_key.start())
+    import tomllib  # noqa: PLC0415 - what is kept needs none
+
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
@@ -241,6 +242,8 @@ def _too_long_a_key(path: Path, text: str, start: int) -> InputError:
 def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
     if isinstance(error, RecursionError):
         return input_error("EATSS-G005", f"{path} is nested too deeply for a profile")
+    import tomllib  # noqa: PLC0415
+
     if not isinstance(error, tomllib.TOMLDecodeError):
         return input_error("EATSS-G005", f"{path} holds a number that no card can have: {error}")
     message = str(error)

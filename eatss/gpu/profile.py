@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from eatss.gpu.calibration import Calibration
 from eatss.shown import Shown, figure
 
 SCHEMA_VERSION = 1
+
+Tf32 = Literal["off", "on", "split"]
+"""Whether tensor cores may multiply floats: not, rounded to TF32, or each as two such numbers."""
 
 TIMES_TF32: Mapping[str, float] = {"tf32": 1.0, "fp16": 2.0, "int8": 4.0}
 """Products of other formats for each of TF32: of halves with sums in floats, and of bytes with sums

@@ -7,16 +7,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.forked import ForkEndedError, outside_bounds
-from eatss.gpu.cuda_order import Ask, ListedCards, order_of
-from eatss.gpu.detect import Detection, detect, match_profile, profile_from_device
-from eatss.gpu.device import DetectedGpu
 from eatss.gpu.load import named_profile
-from eatss.gpu.match import is_tabulated
 from eatss.gpu.profile import GpuProfile
+
+if TYPE_CHECKING:
+    from eatss.gpu.cuda_order import Ask
+    from eatss.gpu.device import DetectedGpu, Detection
 
 AUTO = "auto"
 """The word for the card in this machine."""
@@ -42,6 +42,8 @@ class CardHere:
     @property
     def note(self) -> Diagnostic:
         """Which card ``auto`` took, in words."""
+        from eatss.gpu.match import is_tabulated  # noqa: PLC0415 - a named card needs none
+
         took = f"auto is the {self.gpu.name} of this machine"
         if not self.derived:
             return _note(f"{took}: the profile {self.profile.name}")
@@ -111,6 +113,8 @@ def profile_of_cuda_device(device: int) -> GpuProfile:
     Raises:
         InputError: as :func:`load_profile` for ``"auto"``.
     """
+    from eatss.gpu.detect import detect, match_profile  # noqa: PLC0415
+
     seen = detect(nvml=_NO_NVML)
     if device < len(seen.gpus):
         known = match_profile(seen.gpus[device])
@@ -139,6 +143,8 @@ def in_order_of_cuda(
         nvml: the module ``pynvml``, which knows instances of cards (MIG); ``None`` if not there.
         ask: asks CUDA in another process.
     """
+    from eatss.gpu.cuda_order import ListedCards, order_of  # noqa: PLC0415
+
     known = {gpu.uuid: gpu for gpu in detection.gpus if gpu.uuid}
     if by_cuda.gpus:
         return replace(detection, gpus=tuple(known.get(gpu.uuid, gpu) for gpu in by_cuda.gpus))
@@ -161,6 +167,8 @@ def card_of(detection: Detection, device: int | str) -> CardHere:
     Raises:
         InputError: ``EATSS-E046`` there is no such card, ``EATSS-G030`` it reports too little.
     """
+    from eatss.gpu.detect import match_profile, profile_from_device  # noqa: PLC0415
+
     found = next(
         (gpu for number, gpu in enumerate(detection.gpus) if device in (number, gpu.uuid)), None
     )
@@ -177,6 +185,8 @@ def card_of(detection: Detection, device: int | str) -> CardHere:
 
 
 def _cards() -> Detection:
+    from eatss.gpu.detect import detect  # noqa: PLC0415
+
     seen, by_cuda = detect(), detect(nvml=_NO_NVML)
     return in_order_of_cuda(seen, by_cuda, os.environ, nvml=sys.modules.get("pynvml"))
 

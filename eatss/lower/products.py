@@ -17,9 +17,9 @@ from itertools import combinations
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import LaunchFacts, ProductFacts, Tf32, WarpInstruction
+from eatss.analysis.structure import LaunchFacts, ProductFacts, WarpInstruction
 from eatss.analysis.work import StatementFacts, reference_of
-from eatss.gpu import GpuProfile
+from eatss.gpu.profile import GpuProfile, Tf32
 from eatss.instructions import INSTRUCTIONS
 from eatss.isl_names import involved_dims
 from eatss.kernel.instruction import Instruction

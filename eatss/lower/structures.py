@@ -15,10 +15,9 @@ from eatss.analysis.structure import (
     ProductFacts,
     RegisterTileFacts,
     Structure,
-    Tf32,
     WarpInstruction,
 )
-from eatss.gpu import GpuProfile
+from eatss.gpu.profile import GpuProfile, Tf32
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import product_loops, products_of, warp_instructions

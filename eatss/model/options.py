@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from eatss.analysis.structure import Tf32
 from eatss.diagnostics import InputError, input_error
-from eatss.gpu.profile import GpuProfile
+from eatss.gpu.profile import GpuProfile, Tf32
 from eatss.option_values import parse_fraction, parse_shared_limit
 from eatss.options import option
 from eatss.targets import TARGETS, TargetName
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _option = partial(option, panel="Model")
 
@@ -47,6 +48,8 @@ DEFAULT_TIMEOUT_S = 20.0
 
 def exact(value: float) -> Fraction:
     """Return the number a user wrote: 0.67 is 67/100, not the nearest binary fraction."""
+    from fractions import Fraction  # noqa: PLC0415 - who chooses needs none
+
     return Fraction(repr(float(value)))
 
 

@@ -11,7 +11,6 @@ from eatss.analysis.structure import MAX_STAGES
 from eatss.diagnostics import InputError, input_error
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
-from eatss.instructions import INSTRUCTIONS
 from eatss.model.options import SelectOptions
 from eatss.options import changed
 from eatss.recipe.options import (
@@ -255,6 +254,8 @@ def _row_misfits(
 
 def _stage_misfits(warps: WarpUse | None, stages: int) -> Iterator[str]:
     """Yield why no launch can use an instruction or have boxes so."""
+    from eatss.instructions import INSTRUCTIONS  # noqa: PLC0415 - what is kept needs none
+
     if warps is not None and not (
         warps.instruction in INSTRUCTIONS.names() and INSTRUCTIONS.get(warps.instruction).lanes
     ):

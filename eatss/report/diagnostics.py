@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from rich.text import Text
+from typing import TYPE_CHECKING, TextIO
 
 from eatss.codec import encode
 from eatss.diagnostics import Diagnostic, Piece, Severity, pieces
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +37,26 @@ _STYLES: Mapping[Piece, str] = {
     "hint": "bold cyan",
     "plain": "",
 }
+_ANSI = {"bold": 1, "dim": 2, "red": 31, "green": 32, "magenta": 35, "cyan": 36, "default": 39}
 
 
 def diagnostics_text(diagnostics: Sequence[Diagnostic]) -> Text:
     """Return findings as clang prints them: place, message, source line, caret, hint."""
-    return Text("\n").join(_one(d) for d in diagnostics)
+    from rich.text import Text  # noqa: PLC0415 - most findings are printed without
+
+    return Text.assemble(*_styled(diagnostics))
+
+
+def print_diagnostics(diagnostics: Sequence[Diagnostic], stream: TextIO) -> None:
+    """Print findings so on a stream, coloured on a terminal."""
+    shown = stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+    if "NO_COLOR" in os.environ or os.environ.get("TERM") in ("dumb", "unknown"):
+        shown = False
+    for words, style in _styled(diagnostics):
+        codes = ";".join(str(_ANSI[word]) for word in style.split())
+        stream.write(f"\x1b[{codes}m{words}\x1b[0m" if shown and codes else words)
+    stream.write("\n")
+    stream.flush()
 
 
 def diagnostics_json(diagnostics: Sequence[Diagnostic]) -> str:
@@ -46,9 +64,10 @@ def diagnostics_json(diagnostics: Sequence[Diagnostic]) -> str:
     return json.dumps(encode(Findings(diagnostics=tuple(diagnostics))), indent=2)
 
 
-def _one(diagnostic: Diagnostic) -> Text:
-    text = Text()
-    for words, kind in pieces(diagnostic):
-        style = _STYLE[diagnostic.severity] if kind == "severity" else _STYLES[kind]
-        text.append(words, style=style)
-    return text
+def _styled(diagnostics: Sequence[Diagnostic]) -> Iterator[tuple[str, str]]:
+    """Yield the text of findings with the style of each stretch."""
+    for number, diagnostic in enumerate(diagnostics):
+        if number:
+            yield "\n", ""
+        for words, kind in pieces(diagnostic):
+            yield words, _STYLE[diagnostic.severity] if kind == "severity" else _STYLES[kind]

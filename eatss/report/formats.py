@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.documents import json_text
 from eatss.extensions import Registry
-from eatss.gpu import GpuProfile
-from eatss.model.selection import Selection
-from eatss.report.selection import selection_table
 from eatss.targets import TARGETS
 
 if TYPE_CHECKING:
     from eatss.analysis.program import AnalysedProgram
+    from eatss.gpu import GpuProfile
+    from eatss.model.selection import Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +50,8 @@ Format: TypeAlias = Callable[[Selected], str]
 
 
 def _table(found: Selected) -> str:
+    from eatss.report.selection import selection_table  # noqa: PLC0415 - Rich loads slowly
+
     return selection_table(found.selection, explain=found.explain)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import prod
@@ -85,20 +84,6 @@ def program_parts(
     if program.expected is not None:
         parts += ["", f"expected: {program.expected}"]
     return parts
-
-
-def files_text(program: Program, files: Sequence[str], directory: str) -> str:
-    """Return which files were written and what to do with them next."""
-    stem = program.file.removesuffix(".cu")
-    if directory.startswith("-"):
-        directory = f"./{directory}"
-    folder, text = shlex.quote(directory), shlex.quote(f"{directory}/{program.file}")
-    flags = " ".join([f"-arch=sm_{program.compute_capability}", *program.flags])
-    return (
-        f"wrote {', '.join(files)} into {directory}\n"
-        f"verify:  eatss verify {folder}\n"
-        f"compile: nvcc -O3 {flags} -DEATSS_MAIN {text} -o {stem}\n"
-    )
 
 
 def _kernel(kernel: KernelCode, host_loops: tuple[str, ...]) -> list[RenderableType]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from io import StringIO
 
@@ -14,9 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.printable import printable as printable  # noqa: PLC0414 - others take it from here
-
-_WIDTH_OF_A_FILE = 120
-_LEAST_WIDTH = 20
+from eatss.streams import page_width as page_width  # noqa: PLC0414
 
 
 def _shown(segment: Segment) -> Segment:
@@ -30,18 +26,6 @@ def indented_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
         justify: JustifyMethod = "right" if column in numbers else "left"
         table.add_column(column, justify=justify, header_style="dim", overflow="fold")
     return table
-
-
-def page_width() -> int:
-    """Return how many columns a line has: ``COLUMNS``, else those of the window, in a file 120."""
-    try:
-        width = int(os.environ.get("COLUMNS", ""))
-    except ValueError:
-        width = 0
-    if width <= 0:
-        terminal = sys.stdout.isatty()
-        width = shutil.get_terminal_size().columns if terminal else _WIDTH_OF_A_FILE
-    return max(_LEAST_WIDTH, width)
 
 
 def hanging(part: RenderableType) -> RenderableType:

@@ -11,85 +11,39 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from eatss.cache import Cache, key_of, versions
 from eatss.codec import decode, encode
-from eatss.diagnostics import Diagnostic, EatssError, InputError
+from eatss.diagnostics import Diagnostic, InputError
 from eatss.extensions import Registry
 from eatss.files import folder_named, read_regular
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.model.options import SelectOptions
-from eatss.model.selection import Selection
 from eatss.options import changed
-from eatss.program import Interface, Program
-from eatss.recipe.options import CodegenOptions, CodeRequest
-from eatss.recipe.recipe import Recipe
 from eatss.session.read_files import MAX_BYTES, UnknownFilesError
 from eatss.session.source import Source
+from eatss.streams import shown_on
 
 if TYPE_CHECKING:
-    from eatss.model.expectation import ProgramExpectation
+    from eatss.model.selection import Selection
+    from eatss.program import Program
+    from eatss.recipe.options import CodeRequest
+    from eatss.recipe.recipe import Recipe
+    from eatss.session.found import FoundInterface, FoundProgram, FoundSelection
+
+Found = TypeVar("Found", "FoundSelection", "FoundProgram", "FoundInterface")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSelection:
-    """A selection, and what was said of its source."""
+class Printed:
+    """What is printed of a result: its text, and what is said of it."""
 
-    selection: Selection
-    warnings: tuple[Diagnostic, ...]
-
-    @classmethod
-    def of(cls, selection: Selection, warnings: tuple[Diagnostic, ...]) -> FoundSelection:
-        """Return a selection and what was said of its source, with what it says itself."""
-        own = (one for one in selection.warnings if one not in warnings)
-        return cls(selection=selection, warnings=(*warnings, *own))
-
-    @property
-    def lasting(self) -> bool:
-        """Whether more time would not find better."""
-        return self.selection.optimal == "proven"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundProgram:
-    """A program, and what was said of its source.
-
-    ``lasting`` tells whether more time would not find better sizes.
-    """
-
-    program: Program
-    warnings: tuple[Diagnostic, ...]
-    lasting: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        program: Program,
-        warnings: tuple[Diagnostic, ...],
-        told: Selection | ProgramExpectation | None,
-        *,
-        lasting: bool,
-    ) -> FoundProgram:
-        """Return a program with what is expected of it, and what is said of that and its source."""
-        if told is not None:
-            program = replace(program, expected=told.expected)
-            warnings += tuple(one for one in told.warnings if one not in warnings)
-        return cls(program=program, warnings=warnings, lasting=lasting)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundInterface:
-    """What callers of a program pass."""
-
-    interface: Interface
-    lasting: bool = True
-
-
-Found = TypeVar("Found", FoundSelection, FoundProgram, FoundInterface)
+    text: str
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +55,6 @@ class Kept(Generic[Found]):
 
     cache: Cache | None
     kind: str
-    noun: type[Found]
     key: str | None
     again: Callable[[], str | None]
     about: str
@@ -111,15 +64,21 @@ class Kept(Generic[Found]):
         if self.cache is None or self.key is None:
             return None
         data = self.cache.get(self.kind, self.key)
-        return None if data is None else _read(self.noun, data)
+        if data is None:
+            return None
+        from eatss.session.found import found_of  # noqa: PLC0415 - what is printed needs none
+
+        return cast("Found | None", found_of(self.kind, data))
 
     def put(self, found: Found) -> None:
         """Keep a result, if nothing that decides it has changed and it reads back as it is."""
         if self.cache is None or self.key is None or not found.lasting:
             return
-        data = _written(found)
-        again = _read(self.noun, data)
-        if again == found and _written(again) == data and self.again() == self.key:
+        from eatss.session.found import found_bytes, found_of  # noqa: PLC0415
+
+        data = found_bytes(found)
+        again = found_of(self.kind, data)
+        if again == found and found_bytes(found) == data and self.again() == self.key:
             self.cache.put(self.kind, self.key, data, about=self.about)
 
     def found_or(self, find: Callable[[], Found]) -> Found:
@@ -129,6 +88,33 @@ class Kept(Generic[Found]):
             found = find()
             self.put(found)
         return found
+
+    def printed(self, *how: object) -> Printed | None:
+        """Return what was printed of the result.
+
+        Args:
+            how: what decides the text besides the result, ``None`` for what has no version.
+        """
+        key = self._printed_key(how)
+        data = None if key is None or self.cache is None else self.cache.get("printed", key)
+        try:
+            return None if data is None else decode(Printed, json.loads(data))
+        except (ValueError, TypeError, RecursionError):
+            return None
+
+    def put_printed(self, printed: Printed, *how: object) -> None:
+        """Keep what is printed of a result that is kept."""
+        key = self._printed_key(how)
+        if key is not None and self.cache is not None:
+            data = json.dumps(encode(printed)).encode()
+            self.cache.put("printed", key, data, about=self.about)
+
+    def _printed_key(self, how: tuple[object, ...]) -> str | None:
+        """Return the key of a text; another result under the same key has another text."""
+        if self.cache is None or self.key is None or None in how:
+            return None
+        data = self.cache.get(self.kind, self.key)
+        return None if data is None else key_of(data, how, shown_on())
 
 
 def kept_selection(
@@ -144,7 +130,7 @@ def kept_selection(
         extensions = _objective(options)
         return _key("select", source, reading, profile, _given(options), extensions)
 
-    return _kept(cache, FoundSelection, "select", key, _about(source, profile))
+    return _kept(cache, "select", key, _about(source, profile))
 
 
 def kept_program(
@@ -168,7 +154,7 @@ def kept_program(
         asked = (_given(options), _given(wanted), decided, sizes)
         return _key("codegen", source, reading, profile, asked, extensions)
 
-    return _kept(cache, FoundProgram, "codegen", key, _about(source, profile))
+    return _kept(cache, "codegen", key, _about(source, profile))
 
 
 def kept_interface(cache: Cache | None, source: Source, reading: Reading) -> Kept[FoundInterface]:
@@ -177,7 +163,7 @@ def kept_interface(cache: Cache | None, source: Source, reading: Reading) -> Kep
     def key() -> str:
         return _key("interface", source, reading, None)
 
-    return _kept(cache, FoundInterface, "interface", key, _about(source, None))
+    return _kept(cache, "interface", key, _about(source, None))
 
 
 def write_kept(
@@ -203,9 +189,7 @@ def write_kept(
     return write_program(program, originals, folder_named(folder), force=force)
 
 
-def _kept(
-    cache: Cache | None, noun: type[Found], kind: str, key: Callable[[], str], about: str
-) -> Kept[Found]:
+def _kept(cache: Cache | None, kind: str, key: Callable[[], str], about: str) -> Kept[Found]:
     def known() -> str | None:
         try:
             return key()
@@ -213,7 +197,7 @@ def _kept(
             return None  # what is wrong is told by who reads it
 
     found = None if cache is None else known()
-    return Kept(cache=cache, kind=kind, noun=noun, key=found, again=known, about=about)
+    return Kept(cache=cache, kind=kind, key=found, again=known, about=about)
 
 
 def _key(
@@ -266,9 +250,13 @@ def _objective(options: SelectOptions) -> tuple[str, ...]:
 
 def _changes(wanted: CodeRequest, decided: Selection | Recipe | None) -> tuple[str, ...]:
     """Return whose the changes are that are made to the code."""
-    recipe = decided.options if isinstance(decided, Recipe) else CodegenOptions()
-    transformations = (*wanted.transformations, *recipe.transformations)
-    instructions = (*wanted.instructions, *recipe.instructions)
+    transformations, instructions = tuple(wanted.transformations), tuple(wanted.instructions)
+    if decided is not None:
+        from eatss.recipe.recipe import Recipe  # noqa: PLC0415 - few have one
+
+        if isinstance(decided, Recipe):
+            transformations += decided.options.transformations
+            instructions += decided.options.instructions
     if not transformations and not instructions:
         return ()
     from eatss.instructions import INSTRUCTIONS  # noqa: PLC0415 - few want one
@@ -306,18 +294,3 @@ def _in_order(value: object) -> object:
 
 def _about(source: Source, profile: GpuProfile | None) -> str:
     return source.called if profile is None else f"{source.called} for {profile.name}"
-
-
-def _written(found: FoundSelection | FoundProgram | FoundInterface) -> bytes:
-    plain = encode(found)
-    if isinstance(found, FoundProgram):
-        plain["program"]["text"] = found.program.text  # stands in a file of its own elsewhere
-        plain["program"]["expected"] = encode(found.program.expected)
-    return json.dumps(plain).encode("ascii")
-
-
-def _read(noun: type[Found], data: bytes) -> Found | None:
-    try:
-        return decode(noun, json.loads(data))
-    except (ValueError, TypeError, LookupError, RecursionError, EatssError):
-        return None

@@ -86,8 +86,8 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def results(cache: Cache) -> tuple[Entry, ...]:
-    """Return what is kept but for the profiles of cards, which are read once."""
-    return tuple(one for one in cache.entries() if one.kind != "profile")
+    """Return what is kept but for profiles of cards, which are read once, and printed texts."""
+    return tuple(one for one in cache.entries() if one.kind not in ("profile", "printed"))
 
 
 def keys(cache: Cache, kind: str) -> set[str]:
@@ -430,17 +430,24 @@ heavy = {"islpy", "z3", "clang", "numpy", "networkx"} & set(sys.modules)
 assert not heavy, heavy
 """
 
+PRINTED_COMMAND = WARM_COMMAND.replace("networkx", 'networkx", "pydantic", "rich", "typer')
+
 
 def test_a_hit_loads_neither_isl_nor_a_solver_nor_a_compiler(cache: Cache, tmp_path: Path) -> None:
+    """What was printed before, a hit prints without what draws tables and help."""
     eatss.select(GEMM, gpu="h200")
     eatss.codegen(GEMM, gpu="h200")
     assert len(results(cache)) == 2
     arguments = [str(GEMM), "--gpu", "h200"]
+    commands = (
+        ["select", *arguments],
+        ["select", *arguments, "--format", "json"],
+        ["codegen", *arguments, "-o", str(tmp_path / "out")],
+    )
+    said = []
     for words in (
         [WARM, str(GEMM)],
-        [WARM_COMMAND, "select", *arguments],
-        [WARM_COMMAND, "select", *arguments, "--format", "json"],
-        [WARM_COMMAND, "codegen", *arguments, "-o", str(tmp_path / "out")],
+        *([script, *words] for words in commands for script in (WARM_COMMAND, PRINTED_COMMAND)),
     ):
         done = subprocess.run(
             [sys.executable, "-c", *words],
@@ -450,7 +457,22 @@ def test_a_hit_loads_neither_isl_nor_a_solver_nor_a_compiler(cache: Cache, tmp_p
             cwd=tmp_path,  # where no other eatss is found than the one that is installed
         )
         assert done.returncode == 0, done.stderr
+        said.append((done.stdout, done.stderr))
+    assert said[1::2] == said[2::2]
     assert len(results(cache)) == 2
+
+
+def test_what_is_printed_of_another_result_is_another_text(cache: Cache, tmp_path: Path) -> None:
+    source = tmp_path / "small.c"
+    source.write_text(SMALL)
+    words = ("select", source, "--gpu", "a100")
+    first = command(*words).stdout
+    (key,) = keys(cache, "select")
+    kept = cache.get("select", key)
+    assert kept is not None
+    cache.put("select", key, kept.replace(b"small.c", b"other.c"))
+    assert command(*words).stdout == first.replace("small.c", "other.c")
+    assert len(keys(cache, "printed")) == 2
 
 
 def test_a_folder_that_cannot_be_used_changes_nothing(

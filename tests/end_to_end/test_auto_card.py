@@ -31,7 +31,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, *gpus: DetectedGpu) -> None:
     """Let this machine have cards, or none."""
     reasons = () if gpus else ("NVML sees no GPU: Driver Not Loaded",)
     found = Detection(gpus=gpus, reasons=reasons)
-    monkeypatch.setattr("eatss.gpu.this_machine.detect", lambda **_: found)
+    monkeypatch.setattr("eatss.gpu.detect.detect", lambda **_: found)
 
 
 COMMANDS: list[tuple[str, ...]] = [

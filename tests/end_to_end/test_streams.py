@@ -14,6 +14,7 @@ from typing import TextIO
 import pytest
 
 from eatss.cli import main
+from eatss.version import __version__
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
 
@@ -98,6 +99,7 @@ class Finder:
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Finder())
 from eatss.cli import main
+from eatss.version import __version__
 main()
 """
 
@@ -110,6 +112,24 @@ def test_ctrl_c_while_commands_are_loaded_leaves_no_traceback(module: str) -> No
         [sys.executable, "-c", INTERRUPTED, module], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_the_version_loads_nothing_that_it_does_not_need() -> None:
+    code = (
+        "import sys; from eatss.cli import command; sys.argv = ['eatss', '--version']; command();"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    said, loaded = done.stdout.splitlines()
+    own = {name for name in loaded.split() if name.startswith("eatss")}
+    assert said == f"eatss {__version__}"
+    assert own == {
+        *("eatss", "eatss.cli", "eatss.cli.talk", "eatss.diagnostics", "eatss.interrupts"),
+        *("eatss.missing_packages", "eatss.printable", "eatss.streams", "eatss.version"),
+    }
+    assert not {"typer", "click", "rich", "pydantic", "numpy", "json"} & set(loaded.split())
 
 
 def test_nothing_is_loaded_before_ctrl_c_is_heeded() -> None:

@@ -91,7 +91,7 @@ def test_a_card_that_is_not_there_is_refused_with_those_that_are() -> None:
 
 def alone(monkeypatch: pytest.MonkeyPatch, *gpus: DetectedGpu) -> None:
     """Let this machine have cards: NVML and CUDA both see them."""
-    monkeypatch.setattr("eatss.gpu.this_machine.detect", lambda **_: machine(*gpus))
+    monkeypatch.setattr("eatss.gpu.detect.detect", lambda **_: machine(*gpus))
 
 
 @pytest.mark.parametrize("word", ["auto", " AUTO "])

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 import eatss
-from eatss.analysis.structure import Tf32
 from eatss.gpu import load_profile
+from eatss.gpu.profile import Tf32
 from eatss.instructions.products import MMAS_OF_BYTES
 from eatss.lower.products import warp_instructions
 from eatss.program import KernelCode, Program

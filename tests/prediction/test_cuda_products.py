@@ -9,9 +9,9 @@ import pytest
 
 import eatss
 from eatss.analysis.layout import Candidates
-from eatss.analysis.structure import Tf32
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
+from eatss.gpu.profile import Tf32
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_candidates import MOST_PRODUCT_WORDS, candidates_of, sharing_candidates
 from eatss.prediction.card import card_of
