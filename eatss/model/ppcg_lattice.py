@@ -10,7 +10,7 @@ import numpy as np
 
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.prediction.ppcg_groups import PpcgKernel
-from eatss.prediction.ppcg_shapes import PpcgCandidates
+from eatss.prediction.ppcg_launch import PpcgCandidates
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""

@@ -30,7 +30,6 @@ from eatss.model.ppcg_lattice import (
     lattice,
     variable_names,
 )
-from eatss.model.ppcg_settings import under_settings
 from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import (
@@ -39,9 +38,9 @@ from eatss.model.selection import (
     Selection,
 )
 from eatss.model.table_proof import solve_table
-from eatss.prediction.demand import Demand
+from eatss.prediction.demand import Demand, joined, rows_of
 from eatss.prediction.model import PpcgModel, prediction_at
-from eatss.prediction.ppcg_promotion import shared_groups
+from eatss.prediction.ppcg_launch import PpcgCandidates
 from eatss.prediction.terms import Predicted
 from eatss.progress import Told, nobody
 
@@ -280,6 +279,45 @@ def _cells(space: _Space, settings: Sequence[PpcgOptions], objective: ObjectiveN
     ]
 
 
+def under_settings(
+    model: PpcgModel, vectors: tuple[Vector, ...], settings: Sequence[PpcgOptions]
+) -> list[tuple[Demand, Predicted]]:
+    """Return demand and prediction of every vector, for each setting.
+
+    ``max_shared_memory`` decides which groups are staged and nothing else. Where a vector has the
+    same ones as under an earlier setting, its code is the same.
+    """
+    sizes = candidates(model.kernel, vectors, shared_limit_bytes=0, unroll=False)
+    every = np.arange(len(vectors))
+    rows = np.full((len(settings), len(vectors)), -1)
+    codes: list[npt.NDArray[np.float64]] = []
+    offered, count = [], 0
+    for setting, own in zip(settings, rows, strict=True):
+        own_code = _under(sizes, setting, every)
+        code = np.array([*model.launch(own_code).staged, own_code.unroll])
+        for before, earlier in zip(codes, rows, strict=False):
+            same = (own < 0) & (code == before).all(axis=0)
+            own[same] = earlier[same]
+        fresh = np.flatnonzero(own < 0)
+        own[fresh] = count + np.arange(len(fresh))
+        count += len(fresh)
+        codes.append(code)
+        offered.append(_under(sizes, setting, fresh))
+    demand, expected = model.columns(joined(offered))
+    return [(rows_of(demand, own), rows_of(expected, own)) for own in rows]
+
+
+def _under(
+    sizes: PpcgCandidates, setting: PpcgOptions, rows: npt.NDArray[np.intp]
+) -> PpcgCandidates:
+    """Return some candidates as they are offered under a setting."""
+    return replace(
+        rows_of(sizes, rows),
+        shared_limit_bytes=np.full(len(rows), float(setting.max_shared_memory)),
+        unroll=np.full(len(rows), float(setting.unroll_gpu_tile)),
+    )
+
+
 def _limit(default: _Cell) -> float:
     """Return how long a kernel of ours may take; the default itself is not held to it."""
     return float(default.expected.time_s[0]) / FASTER
@@ -427,7 +465,7 @@ def _places(space: _Space, vector: Vector, setting: PpcgOptions) -> Places:
         shared_limit_bytes=setting.max_shared_memory,
         unroll=setting.unroll_gpu_tile,
     )
-    staged, _ = shared_groups(kernel, chosen)
+    staged = space.model.launch(chosen).staged
     shared = {
         use.access.reference
         for group, on in zip(kernel.groups, staged, strict=True)

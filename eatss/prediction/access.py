@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from eatss.analysis.work import AccessFacts
 from eatss.prediction.demand import Column
 from eatss.targets import CUDA
 
@@ -128,7 +129,9 @@ def _pieces(
     return np.asarray(count * (np.ceil(extent / piece) + np.minimum(1.0, extent / piece)))
 
 
-def bank_wavefronts(lanes: Sequence[Column], steps: Sequence[Column], element_bytes: int) -> Column:
+def bank_wavefronts(
+    lanes: Sequence[Column], steps: Sequence[Column | float], element_bytes: int
+) -> Column:
     """Return the cycles of one request of a warp to shared memory, an entry a candidate.
 
     Lanes that want one word share it; different words of one bank wait for each other: 32 banks of
@@ -146,6 +149,31 @@ def bank_wavefronts(lanes: Sequence[Column], steps: Sequence[Column], element_by
     table = np.stack(columns, axis=1).astype(np.int64)
     unique, back = np.unique(_keys(table), return_index=True, return_inverse=True)[1:]
     return _conflicts(table[unique], len(lanes), element_bytes)[back.reshape(-1)]
+
+
+def box_wavefronts(
+    lanes: Sequence[Column],
+    axes: Sequence[str],
+    access: AccessFacts,
+    sizes: Sequence[Column],
+    element_bytes: int,
+) -> Column:
+    """Return the cycles of one request of a warp to a box in shared memory, an entry a candidate.
+
+    Args:
+        lanes: of :func:`lanes_of`.
+        axes: the loop along each axis of the block, ``x`` first.
+        access: what the lanes read or write of the box.
+        sizes: the extents of the box as it is declared, outermost first.
+        element_bytes: width of an element.
+    """
+    steps: dict[str, Column | float] = {}
+    apart: Column | float = 1.0
+    for (terms, _), size in zip(reversed(access.subscripts), reversed(sizes), strict=True):
+        for name, factor in terms:
+            steps[name] = steps.get(name, 0.0) + factor * apart
+        apart = apart * size
+    return bank_wavefronts(lanes, [steps.get(name, 0.0) for name in axes], element_bytes)
 
 
 def _keys(table: Integers) -> Integers:

@@ -25,7 +25,7 @@ from eatss.prediction.cuda_memory import moved_bytes, scatter
 from eatss.prediction.cuda_resources import fits, resources_of
 from eatss.prediction.cuda_statements import add_statements
 from eatss.prediction.cuda_streams import add_parts, stream_of
-from eatss.prediction.demand import TENSOR_COLUMNS, Demand
+from eatss.prediction.demand import Demand
 from eatss.prediction.demand_builder import DemandBuilder
 
 
@@ -77,28 +77,17 @@ def demand_of(of: CudaLaunch) -> Demand:
     add_spills(setting, demand)
     add_phases(of, demand)
     demand.add_instructions(of.code.start_instructions)
-    return Demand(
+    return demand.demand(
         launches=of.ones * of.launches,
         blocks=of.active,
         threads=of.shape.block_threads,
         registers=setting.registers,
         shared_bytes=setting.shared_bytes,
         shared_limit_bytes=of.ones * of.card.shared_optin_bytes,
-        instructions=demand.instructions,
-        fp64=demand.fp64,
-        fp32=demand.fp32,
-        **{column: demand.tensor[form] for form, column in TENSOR_COLUMNS.items()},
         lanes=of.shape.block_threads / (of.warps * of.card.warp),
         late=demand.late / np.maximum(1.0, demand.fp64 + demand.fp32),
-        l1_wavefronts=demand.l1_wavefronts,
-        shared_wavefronts=demand.shared_wavefronts,
-        operand_bytes=demand.operand_bytes,
-        l2_bytes=demand.l2_bytes,
-        torn_bytes=demand.torn_bytes,
         dram_bytes=moved_bytes(setting, demand.l2_bytes),
         scatter=scatter(of),
-        chain_cycles=demand.chain_cycles,
-        edge_cycles=demand.edge_cycles,
         streams=stream.each,
         stream_tiles=stream.tiles,
         stream_turns=stream.turns,

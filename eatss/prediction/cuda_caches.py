@@ -9,7 +9,7 @@ from eatss.plan.rows import vector
 from eatss.prediction.access import (
     LINE_BYTES,
     SECTOR_BYTES,
-    bank_wavefronts,
+    box_wavefronts,
     lines,
     sectors,
     torn_sectors,
@@ -65,15 +65,9 @@ def bank_request(setting: CodeResources, uniform: UniformSet) -> Column:
     of = setting.of
     if uniform.group is None or not of.staged(uniform.group).any():
         return of.ones
-    steps: dict[str, Column] = {}
-    apart = of.ones
-    sizes = setting.boxes[uniform.group].stage.declared
-    for (terms, _), size in zip(reversed(uniform.access.subscripts), reversed(sizes), strict=True):
-        for name, factor in terms:
-            steps[name] = steps.get(name, of.zeros) + factor * apart
-        apart = apart * size
-    along = [steps.get(name, of.zeros) for name, _ in of.shape.axes]
-    return bank_wavefronts(of.lanes, along, uniform.access.element_bytes)
+    access, sizes = uniform.access, setting.boxes[uniform.group].stage.declared
+    axes = [name for name, _ in of.shape.axes]
+    return box_wavefronts(of.lanes, axes, access, sizes, access.element_bytes)
 
 
 def missing_bytes(

@@ -227,10 +227,7 @@ def add_spills(setting: CodeResources, demand: DemandBuilder) -> None:
     if not setting.spilled_words.any():
         return
     main = max(of.statements, key=lambda s: s.instances or 0)
-    traffic = of.launched_warps * setting.spilled_words * of.steps(of.serial(main)) * 2
-    demand.instructions += traffic
-    demand.l1_wavefronts += traffic
-    demand.l2_bytes += traffic * LINE_BYTES * of.code.spill_missing
+    demand.add_spills(setting.spilled_words, of.steps(of.serial(main)), of.code.spill_missing)
 
 
 def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import partial
+
 import numpy as np
 
 from eatss.analysis.structure import TensorFormat
 from eatss.analysis.work import StatementFacts
-from eatss.prediction.access import SECTOR_BYTES
+from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide
-from eatss.prediction.demand import TENSOR_COLUMNS, Column
+from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 
 
 class DemandBuilder:
@@ -21,21 +24,21 @@ class DemandBuilder:
     def __init__(self, launched_warps: Column) -> None:
         """Begin at nothing, with the warps of a launch."""
         self._warps = launched_warps
-        zero = np.zeros(len(launched_warps))
-        self.instructions = zero.copy()
-        self.fp64 = zero.copy()
-        self.fp32 = zero.copy()
-        self.late = zero.copy()
-        self.tensor = {form: zero.copy() for form in TENSOR_COLUMNS}
-        self.l1_wavefronts = zero.copy()
-        self.shared_wavefronts = zero.copy()
-        self.operand_bytes = zero.copy()
-        self.l2_bytes = zero.copy()
-        self.torn_bytes = zero.copy()
-        self.copied_bytes = zero.copy()
-        self.held_bytes = zero.copy()
-        self.chain_cycles = zero.copy()
-        self.edge_cycles = zero.copy()
+        self._zeros = zeros = partial(np.zeros, len(launched_warps))
+        self.instructions = zeros()
+        self.fp64 = zeros()
+        self.fp32 = zeros()
+        self.late = zeros()
+        self.tensor = {form: zeros() for form in TENSOR_COLUMNS}
+        self.l1_wavefronts = zeros()
+        self.shared_wavefronts = zeros()
+        self.operand_bytes = zeros()
+        self.l2_bytes = zeros()
+        self.torn_bytes = zeros()
+        self.copied_bytes = zeros()
+        self.held_bytes = zeros()
+        self.chain_cycles = zeros()
+        self.edge_cycles = zeros()
 
     def add_instructions(self, each: Column | float) -> None:
         """Add instructions of each warp."""
@@ -67,6 +70,22 @@ class DemandBuilder:
         """Add requests of each warp that write ``sectors`` each, ``torn`` of them in part only."""
         self.add_global(requests, waves, sectors)
         self.torn_bytes += self._warps * requests * torn * SECTOR_BYTES
+
+    def add_spills(self, words: Column, times: Column | float, missing: float) -> None:
+        """Add words that registers do not hold: each is stored and loaded so many times.
+
+        Of its lines L1 lacks a share.
+        """
+        traffic = self._warps * words * times * 2
+        self.instructions += traffic
+        self.l1_wavefronts += traffic
+        self.l2_bytes += traffic * LINE_BYTES * missing
+
+    def demand(self, **own: Column) -> Demand:
+        """Return the sums, and what else is said of the launch; what nobody says is nothing."""
+        known = {field.name: getattr(self, field.name, self._zeros()) for field in fields(Demand)}
+        known |= {TENSOR_COLUMNS[form]: column for form, column in self.tensor.items()}
+        return Demand(**{**known, **own})
 
     def add_shared(self, requests: Column, waves: Column) -> None:
         """Add requests of each warp to shared memory."""

@@ -42,3 +42,15 @@ class Prediction:
     def bound(self) -> str:
         """What takes longest on its own: ``memory``, ``issue``, ``latency`` …, or nothing."""
         return self.times_s[0][0] if self.times_s else ""
+
+
+HOST_INSTANCE_S = 0.25e-9
+"""What one instance of a statement takes at least: a cycle at 4 GHz, for one waits for another."""
+
+
+def host_time_s(instances: int | None) -> float | None:
+    """Return the least time of statements that PPCG leaves on the host: nothing is parallel there.
+
+    ``None`` where they cannot be counted.
+    """
+    return None if instances is None else HOST_INSTANCE_S * instances

@@ -10,8 +10,9 @@ from eatss.prediction.card import Card, card_of
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Demand
 from eatss.prediction.expected import Prediction
-from eatss.prediction.ppcg import PpcgCandidates, ppcg_demand
+from eatss.prediction.ppcg import ppcg_demand
 from eatss.prediction.ppcg_groups import PpcgKernel, ppcg_kernel
+from eatss.prediction.ppcg_launch import PpcgCandidates, PpcgLaunch
 from eatss.prediction.terms import Predicted, predict
 
 
@@ -32,9 +33,15 @@ class PpcgModel:
             constants=CodeConstants(),
         )
 
+    def launch(self, candidates: PpcgCandidates) -> PpcgLaunch:
+        """Return a launch of each candidate's code in numbers."""
+        return PpcgLaunch(
+            kernel=self.kernel, candidates=candidates, card=self.card, constants=self.constants
+        )
+
     def columns(self, candidates: PpcgCandidates) -> tuple[Demand, Predicted]:
         """Return demand of a launch and prediction of a run, both with an entry a candidate."""
-        demand = ppcg_demand(self.kernel, candidates, self.card, self.constants)
+        demand = ppcg_demand(self.launch(candidates))
         return demand, predict(demand, self.card, self.constants)
 
     def prediction(self, candidates: PpcgCandidates, row: int = 0) -> Prediction | None:

@@ -12,8 +12,7 @@ from eatss.analysis.layout import RowBlock, SharedSum
 from eatss.documents import json_text
 from eatss.expected_run import why_unknown
 from eatss.gpu.scaled import REFERENCE
-from eatss.prediction.expected import Prediction
-from eatss.prediction.ppcg_host import HOST_INSTANCE_S
+from eatss.prediction.expected import HOST_INSTANCE_S, Prediction
 from eatss.program_sizes import sizes_text
 from eatss.report.render import indented_table, render
 from eatss.shown import energy_text, time_text

@@ -24,7 +24,7 @@ from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.source_lines import with_source_line
 from eatss.polyhedral.sums_in_place import SumInPlace, with_sums_in_place
-from eatss.prediction.ppcg_host import host_time_s
+from eatss.prediction.expected import host_time_s
 from eatss.scops import ElementType, Scop, Statement
 from eatss.shown import time_text
 

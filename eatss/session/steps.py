@@ -25,7 +25,7 @@ from eatss.model.far_from_roofline import far_from_roofline, least_time_s
 from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.source_lines import source_lines, with_source_line
-from eatss.prediction.ppcg_host import host_time_s
+from eatss.prediction.expected import host_time_s
 from eatss.program import Original, Program
 from eatss.program_sizes import sizes_text
 from eatss.progress import Told, nobody

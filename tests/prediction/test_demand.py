@@ -15,9 +15,8 @@ from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
 from eatss.prediction.model import PpcgModel
 from eatss.prediction.occupancy import resident_blocks
-from eatss.prediction.ppcg import shared_groups
 from eatss.prediction.ppcg_groups import PpcgKernel
-from eatss.prediction.ppcg_resources import l1_left
+from eatss.prediction.ppcg_launch import l1_left
 from eatss.resources import data_directory
 from tests.examples import SLOW_KERNELS
 
@@ -29,12 +28,12 @@ def models(name: str, gpu: str = "ga100", dtype: str = "double") -> list[PpcgMod
     return [PpcgModel.of(facts, load_profile(gpu)) for facts in program.facts]
 
 
-def staged(kernel: PpcgKernel, vector: Vector, limit: int) -> tuple[list[str], int]:
+def staged(model: PpcgModel, vector: Vector, limit: int) -> tuple[list[str], int]:
     """Return the arrays that PPCG copies to shared memory, and the bytes of a block."""
-    asked = candidates(kernel, (vector,), shared_limit_bytes=limit, unroll=False)
-    which, size = shared_groups(kernel, asked)
-    names = [g.array for g, on in zip(kernel.groups, which, strict=True) if on[0]]
-    return names, int(size[0])
+    asked = candidates(model.kernel, (vector,), shared_limit_bytes=limit, unroll=False)
+    launch = model.launch(asked)
+    pairs = zip(model.kernel.groups, launch.staged, strict=True)
+    return [group.array for group, on in pairs if on[0]], int(launch.shared_bytes[0])
 
 
 @pytest.mark.parametrize(
@@ -46,12 +45,12 @@ def test_gemm_stages_arrays_in_their_order_while_there_is_room(
     limit: int, arrays: list[str], size: int
 ) -> None:
     (model,) = models("gemm")
-    assert staged(model.kernel, (32, 32, 32, 32, 16), limit) == (arrays, size)
+    assert staged(model, (32, 32, 32, 32, 16), limit) == (arrays, size)
 
 
 def test_elements_of_half_the_width_take_half_the_room() -> None:
     (model,) = models("gemm", dtype="float")
-    assert staged(model.kernel, (32, 32, 32, 32, 16), 8192) == (["A", "B"], 8192)
+    assert staged(model, (32, 32, 32, 32, 16), 8192) == (["A", "B"], 8192)
 
 
 def test_what_each_thread_sums_up_is_private() -> None:
@@ -61,14 +60,14 @@ def test_what_each_thread_sums_up_is_private() -> None:
 
 def test_a_stencil_of_one_step_stages_nothing_under_the_default_limit() -> None:
     for model in models("jacobi-2d"):
-        assert staged(model.kernel, default_vector(model.kernel), 8192) == ([], 0)
+        assert staged(model, default_vector(model.kernel), 8192) == ([], 0)
 
 
 @pytest.mark.long
 def test_a_block_that_asks_for_more_than_the_limit_gets_nothing() -> None:
     for file in ("2mm", "heat-3d", "syrk"):
         for model in models(file):
-            _, size = staged(model.kernel, default_vector(model.kernel), 49152)
+            _, size = staged(model, default_vector(model.kernel), 49152)
             assert size <= 49152
 
 
@@ -180,13 +179,13 @@ def test_the_carve_out_leaves_l1_what_full_occupancy_does_not_take() -> None:
 
 def test_a_column_has_no_neighbours_and_is_not_staged() -> None:
     solving = models("trisolv")[2]
-    assert staged(solving.kernel, default_vector(solving.kernel), 49152) == (["x"], 8)
+    assert staged(solving, default_vector(solving.kernel), 49152) == (["x"], 8)
 
 
 def test_what_is_read_again_in_other_tiles_only_is_not_staged() -> None:
     update = models("lu")[1]
-    assert staged(update.kernel, (1, 256, 1, 64), 8192) == (["A"], 8)
-    assert staged(update.kernel, (8, 1024, 1, 256), 8192) == (["A"], 8192)
+    assert staged(update, (1, 256, 1, 64), 8192) == (["A"], 8)
+    assert staged(update, (8, 1024, 1, 256), 8192) == (["A"], 8192)
 
 
 def test_a_loop_of_known_length_waits_less_than_one_that_a_cut_leaves_open() -> None:
