@@ -12,19 +12,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 Numbers = TypeVar("Numbers", bound=Any)
 """A whole number, or a column of them: the generator asks for one, the model for thousands."""
 
-MOST_POINTS = 128
-"""Points of a thread that are unrolled, and of which registers keep what they add up."""
-
-
-def held_words(registers: Numbers) -> Numbers:
-    """Return the words that points may keep of a thread's registers.
-
-    A quarter is left for addresses and operands.
-    """
-    held: Numbers = registers * 3 // 4
-    return held
-
-
 WORD_BYTES = 4
 """What a register holds."""
 
@@ -106,34 +93,6 @@ class RecomputedArray:
 
     region: int
     array: str
-
-
-FRAGMENT_PLACES = 32
-"""Registers for the places of copies and loads of products: with fewer, compilers spill sums."""
-
-STEPS_LOADED = 2
-"""Steps of products whose fragments are in registers at a time where loads run a step ahead."""
-
-OPERAND_REUSE = 2
-"""Products for each operand of a step from which on loads of the next are under way meanwhile."""
-
-
-def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
-    """Return how many matrices' columns take turns: up to as many as elements in 16 bytes.
-
-    Those of narrow elements are loaded as whole matrices by all lanes together, whose columns
-    follow each other; those of two matrices of bytes, which come by twos, take turns
-    [``eatss.transform.load_matrices``].
-
-    Args:
-        points: of a thread along columns.
-        of_a_matrix: those in one matrix.
-        element_bytes: of an element.
-    """
-    turns = VECTOR_BYTES // element_bytes if element_bytes >= WORD_BYTES else 2 // element_bytes
-    while turns > 1 and points % (of_a_matrix * turns):
-        turns //= 2
-    return max(1, turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

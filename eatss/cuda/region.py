@@ -58,6 +58,7 @@ from eatss.lower.size_products import (
 from eatss.lower.stream_loops import stream_loop
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.vector_rows import neighbours_of, with_vectors
+from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, ran_out
 from eatss.program import (
@@ -350,10 +351,7 @@ class RegionBuilder:
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
         decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
         staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
-        registers = min(
-            self._profile.registers_per_thread,
-            self._profile.registers_per_block // unit.mapping.threads,
-        )
+        registers = registers_of_a_thread(self._profile, unit.mapping.threads)
         mapping = with_vectors(
             unit.mapping,
             unit.piece,

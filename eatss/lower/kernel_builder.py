@@ -10,7 +10,7 @@ from math import prod
 
 import islpy as isl
 
-from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
+from eatss.analysis.structure import VECTOR_BYTES
 from eatss.isl_names import coalesced, parameters_set, without_parameters
 from eatss.kernel.nodes import (
     AllFinite,
@@ -47,6 +47,7 @@ from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range,
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.thread_tree import Node as Tree
 from eatss.lower.whole_tiles import Types, is_product, over_whole_tiles, whole_if_finite
+from eatss.plan.registers import MOST_POINTS
 from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
     Apply,

@@ -14,6 +14,7 @@ from eatss.lower.row_storage import row_storage
 from eatss.lower.storage import NeedsOneThreadError, plan_storage, within_registers
 from eatss.lower.thread_ast import subtree_of
 from eatss.plan.phases import RowStorage
+from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.launch_order import only_updates
@@ -77,8 +78,7 @@ class RowPlanner:
 
     def registers(self, threads: int) -> int:
         """Return the registers that a thread may have in blocks of so many threads."""
-        profile = self._profile
-        return min(profile.registers_per_thread, profile.registers_per_block // threads)
+        return registers_of_a_thread(self._profile, threads)
 
     def in_order(self, unit: Unit) -> bool:
         """Tell whether a phase adds up in the order of the source.

@@ -10,7 +10,6 @@ from functools import reduce
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.analysis.structure import MOST_POINTS, held_words
 from eatss.gpu import GpuProfile
 from eatss.isl_names import (
     AffineForm,
@@ -23,12 +22,11 @@ from eatss.isl_names import (
     renamed_parameter_of,
     without_parameters,
 )
+from eatss.plan.registers import are_held, held_words, registers_of_a_thread
 from eatss.polyhedral import Dependences, Reference
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.pieces import Piece
 from eatss.scops import Access, Array, Scop, Statement
-
-"""Points of a thread up to which they are unrolled and may live in registers."""
 
 Place = tuple[str, int]
 """A statement and the number of one of its accesses."""
@@ -146,14 +144,13 @@ def within_registers(
 
     Sums of arrays that are ``continued`` are in the registers of others.
     """
-    most = min(profile.registers_per_thread, profile.registers_per_block // mapping.threads)
-    budget = held_words(most)
+    budget = held_words(registers_of_a_thread(profile, mapping.threads))
     kept: list[Registers] = []
     notes: list[str] = []
     for registers in storage.registers:
         words = max(1, scop.array(registers.array).element_type.size_bytes // 4) * mapping.points
         words *= registers.array not in continued
-        if mapping.points <= MOST_POINTS and words <= budget:
+        if are_held(mapping.points, words, budget):
             budget -= words
             kept.append(registers)
         else:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.analysis.structure import MOST_POINTS
 from eatss.isl_names import dims_as_parameters
 from eatss.kernel import nodes as kernel
 from eatss.kernel.uses import affine_values, names_of
@@ -26,6 +25,7 @@ from eatss.lower.thread_tree import (
     leaves,
     map_expressions,
 )
+from eatss.plan.registers import MOST_POINTS
 from eatss.program import (
     Apply,
     Constant,

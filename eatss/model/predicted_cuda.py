@@ -29,8 +29,8 @@ from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection
 from eatss.model.table_proof import solve_table
+from eatss.plan.registers import ROOM_BESIDE_SUMS
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
-from eatss.prediction.cuda_resources import ROOM_BESIDE_SUMS
 
 Structures = Mapping[str, tuple[Structure, ...]]
 """The structures of each kernel, by its name."""

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eatss.analysis.structure import MOST_POINTS, LaunchFacts, held_words
+from eatss.analysis.structure import LaunchFacts
 from eatss.plan.numbers import Flag, Number
+from eatss.plan.registers import are_held, held_words
 from eatss.plan.rows import element_words
 
 
@@ -114,7 +115,7 @@ def kept_rows(storage: RowStorage, tile: Number, lanes: Number, registers: Numbe
     for own in storage.kept:
         words = slots * element_words(own.element_bytes)
         whole = own.begin // tile == own.end // tile
-        on = whole & (lanes > 1) & (slots <= MOST_POINTS) & (words <= left)
+        on = whole & (lanes > 1) & are_held(slots, words, left)
         left = left - words * on
         found.append(on)
     return found

@@ -16,8 +16,8 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.structure import PartFacts
-from eatss.analysis.unrolled_steps import most_unrolled, unrolled
 from eatss.analysis.work import StatementFacts
+from eatss.plan.contract import most_unrolled, unrolled
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_products import is_product
 from eatss.prediction.demand import Column

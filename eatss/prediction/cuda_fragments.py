@@ -19,8 +19,8 @@ from eatss.analysis.structure import (
     WORD_BYTES,
     ProductFacts,
     WarpInstruction,
-    matrices_in_turn,
 )
+from eatss.plan.contract import matrices_in_turn
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
@@ -82,7 +82,7 @@ def _lanes(instruction: WarpInstruction, product: ProductFacts, turns: int) -> l
     """Return where each lane of a warp reads, by loop.
 
     Where the columns of matrices take ``turns`` a lane loads one of each at a time, and else those
-    of a matrix follow each other [:mod:`eatss.transform.matrices_in_turn`].
+    of a matrix follow each other [:mod:`eatss.transform.point_groups`].
     """
     rows, steps = instruction.lanes
     return [

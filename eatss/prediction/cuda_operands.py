@@ -1,7 +1,4 @@
-"""Operands of plain products that a thread loads a step ahead, an entry a candidate.
-
-What :mod:`eatss.transform.operands_ahead` decides.
-"""
+"""Operands of plain products that a thread loads a step ahead, an entry a candidate."""
 
 from __future__ import annotations
 
@@ -10,9 +7,10 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import FRAGMENT_PLACES, OPERAND_REUSE, STEPS_LOADED, WORD_BYTES
-from eatss.analysis.unrolled_steps import unrolled
+from eatss.analysis.structure import WORD_BYTES
 from eatss.analysis.work import StatementFacts
+from eatss.plan.contract import STEPS_LOADED, prefetches, reuses, unrolled, words_of_two
+from eatss.plan.registers import registers_of_a_thread
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.cuda_products import is_product
 from eatss.prediction.cuda_vectors import steps_together, vector_width
@@ -29,29 +27,23 @@ def operands_ahead(
     and registers have room for the operands of two that follow each other beside the sums, and for
     ``more_words``.
     """
-    never = np.asarray(of.zeros > 0)
     turn = _in_turn(of, statement)
     if not turn or any(is_product(of, one) for one in turn):
-        return never
+        return np.asarray(of.zeros > 0)
     tiles = [of.shape.tile[name] for name in of.serial(statement)]
     steps = np.asarray(prod(tiles, start=of.ones))
     even = (steps == np.maximum.reduce(tiles)) & (np.mod(steps, STEPS_LOADED) == 0)
     points = [of.points_of(one) for one in turn]
     loaded = [_loaded(of, one) for one in turn]
     used = [
-        (each > 0) & (own >= OPERAND_REUSE * each) & _in_vectors(of, one)
+        reuses(own, each) & _in_vectors(of, one)
         for own, (each, _), one in zip(points, loaded, turn, strict=True)
     ]
     few = unrolled(steps, sum(points), of.shape.block_threads)
-    words = [own for _, own in loaded]
-    following = [one + other for one, other in zip(words, (*words[1:], words[0]), strict=True)]
-    registers = np.minimum(
-        of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
-    )
-    most = np.maximum.reduce(following)
-    room = _sums(of, turn) * of.points() + most + more_words + FRAGMENT_PLACES <= registers
-    ahead = (of.layout.boxes > 1) & even & few & room
-    return np.asarray(np.logical_and.reduce([ahead, *used]))
+    operands = words_of_two([words for _, words in loaded]) + more_words
+    registers = registers_of_a_thread(of.card, of.shape.block_threads)
+    room = prefetches(_sums(of, turn) * of.points(), operands, registers)
+    return np.asarray(np.logical_and.reduce([of.layout.boxes > 1, even, few, room, *used]))
 
 
 def waits_for_nothing(of: CudaLaunch, statement: StatementFacts) -> Flags:

@@ -8,23 +8,19 @@ filled ahead where there are several stages.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Mapping
 
-from eatss.analysis.structure import (
-    FRAGMENT_PLACES,
-    STEPS_LOADED,
-    VECTOR_BYTES,
-    WORD_BYTES,
-    ProductFacts,
-    WarpInstruction,
-)
+import numpy as np
+
+from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES, ProductFacts
 from eatss.analysis.work import StatementFacts
+from eatss.plan.contract import STEPS_LOADED, Contract, prefetches
+from eatss.plan.registers import registers_of_a_thread
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.arithmetic import INTEGER_PRODUCT, instructions_of, is_wide
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_fragments import in_rows
-from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.cuda_narrow import line_words
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
@@ -37,35 +33,56 @@ _FUSED = 1.0
 """Multiply-adds of a plain product and its sum."""
 
 
+def is_product(of: CudaLaunch, statement: StatementFacts) -> bool:
+    """Tell whether the structure's instruction computes a statement."""
+    return any(one.statement == statement.name for one in of.cut.products)
+
+
+def contracts(of: CudaLaunch) -> Mapping[str, Contract]:
+    """Return what the structure's instruction computes, by statement."""
+    found: dict[str, Contract] = {}
+    instruction, names = of.structure.instruction, [one.statement for one in of.cut.products]
+    for one in of.cut.products:
+        assert instruction is not None
+        if one.statement not in found:
+            found[one.statement] = Contract(
+                instruction=instruction,
+                product=one,
+                terms=names.count(one.statement),
+                rows=of.shape.points[one.rows],
+                columns=of.shape.points[one.columns],
+            )
+    return {one.name: found[one.name] for one in of.statements if one.name in found}
+
+
 def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts) -> None:
     """Add a statement that the structure's instruction computes."""
-    instruction, product = _used(of, statement)
+    own = contracts(of)[statement.name]
+    instruction = own.instruction
     steps = of.share(statement) * of.steps(of.serial(statement))
     cut = steps * of.cut_share(statement)
     alone = cut * (1.0 - of.runs_whole(statement))
     plain = alone + (steps - alone) * _in_last_turns(of, statement)
-    _add_plain(of, demand, statement, plain)
-    _add_votes(of, demand, product, cut - alone)
+    _add_plain(of, demand, statement, own, plain)
+    _add_votes(of, demand, own.product, cut - alone)
     steps = steps * of.steps_beside(statement) - plain
-    terms = _terms(of, statement)
-    groups = terms * steps / instruction.steps
-    matrices = _matrices(of, instruction, product)
-    elements = groups * loads_of(of, instruction, product)
-    loads = groups * _requests(of, statement, instruction, product)
-    count = groups * matrices * instruction.products
+    groups = own.terms * steps / instruction.steps
+    elements = groups * own.loads
+    loads = groups * _requests(of, statement, own)
+    count = groups * own.matrices * instruction.products
     done = count * instruction.multiply_adds / of.card.warp
     demand.add_products(instruction.format, done, count)
     demand.add_instructions(elements * instruction.conversions)
     first, _ = instruction.elements
-    along = of.shape.points[product.rows] / instruction.points[0]
+    along = own.rows / instruction.points[0]
     each = instructions_of(statement.with_factors_last(), of.constants)
-    extra = each / terms - (INTEGER_PRODUCT if statement.integer_products else _FUSED)
+    extra = each / own.terms - (INTEGER_PRODUCT if statement.integer_products else _FUSED)
     demand.add_arithmetic(statement, groups * along * first * max(0.0, extra))
     width = instruction.factor_bytes * of.card.warp
     demand.add_shared(elements, of.ones * (width / LINE_BYTES))
     demand.operand_bytes += of.launched_warps * elements * width
     demand.add_instructions(loads + of.tile_steps(statement) * of.code.step_instructions)
-    demand.chain_cycles += steps * group_cycles(of, statement) / instruction.steps
+    demand.chain_cycles += steps * _group_cycles(of, own) / instruction.steps
 
 
 def _add_votes(of: CudaLaunch, demand: DemandBuilder, product: ProductFacts, cut: Column) -> None:
@@ -83,15 +100,16 @@ def _add_votes(of: CudaLaunch, demand: DemandBuilder, product: ProductFacts, cut
 
 
 def _add_plain(
-    of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts, steps: Column
+    of: CudaLaunch,
+    demand: DemandBuilder,
+    statement: StatementFacts,
+    own: Contract,
+    steps: Column,
 ) -> None:
     """Add steps that each thread runs by itself, with a test of every point."""
     if not steps.any():
         return
-    _, product = _used(of, statement)
-    points = of.points()
-    loads = of.shape.points[product.rows] + of.shape.points[product.columns]
-    loads = loads * _terms(of, statement)
+    points, loads = of.points(), (own.rows + own.columns) * own.terms
     each = instructions_of(statement.with_factors_last(), of.constants)
     demand.add_arithmetic(statement, steps * points * each)
     wave = statement.element_bytes * of.card.warp / LINE_BYTES
@@ -118,55 +136,45 @@ def _in_last_turns(of: CudaLaunch, statement: StatementFacts) -> Column:
     return np.asarray(np.mod(steps, of.shape.tile[name]) / max(1.0, steps))
 
 
-def is_product(of: CudaLaunch, statement: StatementFacts) -> bool:
-    """Tell whether the structure's instruction computes a statement."""
-    return any(one.statement == statement.name for one in of.cut.products)
-
-
-def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
+def _group_cycles(of: CudaLaunch, own: Contract) -> Column:
     """Return what a warp takes by itself for the steps of one instruction, in cycles.
 
     Of each product that a statement adds one.
     """
-    instruction, product = _used(of, statement)
+    instruction = own.instruction
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
-    done = instruction.multiply_adds * instruction.products
-    issue = _matrices(of, instruction, product) * done / rate
-    waves = loads_of(of, instruction, product) * min(1.0, instruction.factor_words)
-    wait = of.card.shared_cycles + waves
+    issue = own.matrices * (instruction.multiply_adds * instruction.products) / rate
+    wait = of.card.shared_cycles + own.loads * min(1.0, instruction.factor_words)
     each = np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
-    return _terms(of, statement) * each
+    return own.terms * each
 
 
-def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
+def loads_ahead(of: CudaLaunch) -> Flags:
     """Tell where a step's elements are loaded while those of the one before are multiplied.
 
-    See :mod:`eatss.transform.loads_ahead`: boxes are filled ahead, a tile has an even number of
-    steps, and registers have room for two beside the sums and halves that are on their way.
+    Boxes are filled ahead, a tile has an even number of steps, and registers have room for two
+    beside the sums and halves that are on their way.
     """
-    products = [one for one in of.statements if is_product(of, one)]
+    products = [*contracts(of).values()]
     if not products:
         return np.asarray(of.zeros > 0)
-    instruction, product = _used(of, products[0])
-    even = np.mod(of.shape.tile[product.sum_loop] / instruction.steps, STEPS_LOADED) == 0
-    registers = np.minimum(
-        of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
-    )
-    held = of.points() * instruction.words + _part_words(instruction)
-    words = held + STEPS_LOADED * _step_words(of) + line_words(of) + FRAGMENT_PLACES
-    several = sum(_terms(of, one) for one in products) > 1
-    ahead = (of.layout.boxes > 1) & (even | several)
-    return np.asarray(ahead & (words <= registers))
+    first = products[0]
+    tile = of.shape.tile[first.product.sum_loop]
+    even = np.mod(tile / first.instruction.steps, STEPS_LOADED) == 0
+    several = sum(one.terms for one in products) > 1
+    sums = of.points() * first.instruction.words + first.part_words
+    operands = STEPS_LOADED * _step_words(of) + line_words(of)
+    registers = registers_of_a_thread(of.card, of.shape.block_threads)
+    room = prefetches(sums, operands, registers)
+    return np.asarray((of.layout.boxes > 1) & (even | several) & room)
 
 
 def product_cycles(of: CudaLaunch) -> Column:
     """Return what a warp takes by itself for all products of a tile of their sums, in cycles."""
     total = of.zeros
-    for statement in of.statements:
-        if is_product(of, statement):
-            instruction, product = _used(of, statement)
-            tile = of.shape.tile[product.sum_loop]
-            total = total + group_cycles(of, statement) * tile / instruction.steps
+    for own in contracts(of).values():
+        tile = of.shape.tile[own.product.sum_loop]
+        total = total + _group_cycles(of, own) * tile / own.instruction.steps
     return total
 
 
@@ -176,62 +184,28 @@ def fragment_words(of: CudaLaunch) -> Column:
     It has those of one of them for all of its rows, those of the other for one matrix at a time;
     of two steps all where they are loaded ahead. Of further parts it has those of one matrix each.
     """
-    most, parts = of.zeros, 0.0
-    for statement in of.statements:
-        if is_product(of, statement):
-            instruction, product = _used(of, statement)
-            along = of.shape.points[product.rows] / instruction.points[0]
-            first, second = instruction.elements
-            most = np.maximum(most, (along * first + second) * instruction.factor_words)
-            parts = max(parts, _part_words(instruction))
-    return np.where(loads_ahead(of), STEPS_LOADED * _step_words(of), most) + parts
-
-
-def _part_words(instruction: WarpInstruction) -> float:
-    """Return the registers for further parts of factors, of one matrix of each."""
-    return (instruction.parts - 1) * sum(instruction.elements) * instruction.factor_words
+    products = contracts(of).values()
+    least = np.maximum.reduce([of.zeros, *(one.least_words for one in products)])
+    parts = max((one.part_words for one in products), default=0.0)
+    return np.where(loads_ahead(of), STEPS_LOADED * _step_words(of), least) + parts
 
 
 def _step_words(of: CudaLaunch) -> Column:
     """Return the registers for all elements that a thread loads for the steps of an instruction."""
-    most = of.zeros
-    for statement in of.statements:
-        if is_product(of, statement):
-            instruction, product = _used(of, statement)
-            most = np.maximum(most, loads_of(of, instruction, product) * instruction.factor_words)
-    return most
+    words = (one.step_words for one in contracts(of).values())
+    return np.asarray(np.maximum.reduce([of.zeros, *words]))
 
 
-def loads_of(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:
-    """Return the elements that a lane loads for the steps of one instruction."""
-    return np.asarray(sum(_side_loads(of, instruction, product)))
-
-
-def _side_loads(
-    of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts
-) -> list[Column]:
-    """Return the same of both factors."""
-    sides = zip(_sides(product), instruction.points, instruction.elements, strict=True)
-    return [of.shape.points[name] / points * elements for name, points, elements in sides]
-
-
-def _sides(product: ProductFacts) -> tuple[str, str]:
-    return product.rows, product.columns
-
-
-def _requests(
-    of: CudaLaunch,
-    statement: StatementFacts,
-    instruction: WarpInstruction,
-    product: ProductFacts,
-) -> Column:
+def _requests(of: CudaLaunch, statement: StatementFacts, own: Contract) -> Column:
     """Return the loads for the steps of one instruction: of narrow elements whole matrices.
 
     Turned ones of bytes come by twos, and each word of them is put together; if a lane has no two
     columns for them, it loads byte by byte [``eatss.transform.load_matrices``].
     """
+    instruction, product = own.instruction, own.product
+    sides = (product.rows, product.columns)
     found = of.zeros
-    for loop, elements in zip(_sides(product), _side_loads(of, instruction, product), strict=True):
+    for loop, elements in zip(sides, own.loads_of_sides, strict=True):
         each = of.ones * (instruction.factor_bytes / VECTOR_BYTES)
         if instruction.factor_words >= 1.0:
             each = of.ones
@@ -245,20 +219,3 @@ def _requests(
             each = np.where(twos, each + 1.0 / WORD_BYTES, 1.0)
         found = found + elements * each
     return np.asarray(found)
-
-
-def _matrices(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:
-    own = of.shape.points[product.rows] * of.shape.points[product.columns]
-    rows, columns = instruction.points
-    return np.asarray(own / (rows * columns))
-
-
-def _terms(of: CudaLaunch, statement: StatementFacts) -> int:
-    """Return how many products a statement adds."""
-    return sum(one.statement == statement.name for one in of.cut.products)
-
-
-def _used(of: CudaLaunch, statement: StatementFacts) -> tuple[WarpInstruction, ProductFacts]:
-    instruction = of.structure.instruction
-    assert instruction is not None
-    return instruction, next(one for one in of.cut.products if one.statement == statement.name)

@@ -8,8 +8,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES, RegisterTileFacts, held_words
+from eatss.analysis.structure import VECTOR_BYTES, RegisterTileFacts
 from eatss.analysis.work import StatementFacts
+from eatss.plan.registers import (
+    ROOM_BESIDE_SUMS,
+    are_held,
+    held_words,
+    registers_of_a_thread,
+)
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
@@ -23,11 +29,6 @@ from eatss.prediction.uniform_references import UniformSet
 
 _WORD_BYTES = 4
 _LEAST_L1_BYTES = 16 * 1024.0
-
-ROOM_BESIDE_SUMS = 72
-"""Registers of a thread beside those of its sums, to which a compiler may be bound so that more
-blocks run at a time. On an H100 products with 96 sums and 72 registers beside them took 0.70 to
-1.08 times the time so, those with 64 sums and 64 registers 1.09 to 1.17 (``library-resident``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +101,8 @@ def fits(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     words = of.zeros
     for own in of.cut.held:
         words = words + _held_words(of, own)
-    block = of.card.registers_per_block / np.maximum(1.0, of.shape.block_threads)
-    most = np.minimum(of.card.registers_per_thread, np.floor(block))
-    few = of.points() <= MOST_POINTS
-    return np.asarray((words <= held_words(most)) & (few | (words == 0)))
+    room = held_words(registers_of_a_thread(of.card, of.shape.block_threads))
+    return np.asarray(are_held(of.points(), words, room) | (words == 0))
 
 
 def distinct(of: CudaLaunch, uniform: UniformSet) -> Column:

@@ -19,6 +19,7 @@ from eatss.analysis.structure import Structure
 from eatss.analysis.work import AccessFacts
 from eatss.gpu.profile import GpuProfile
 from eatss.plan.phases import KeptRow, RowPhase, RowRun, kept_rows, slots_of
+from eatss.plan.registers import registers_of_a_thread
 from eatss.plan.rows import element_words
 from eatss.prediction.card import SCHEDULERS, Card
 from eatss.prediction.cuda import demand_of
@@ -63,10 +64,7 @@ def rows_prediction(
         in_order: whether sums keep their order.
     """
     card = CudaModel.of(facts[run.kernels[0]], profile).card
-    cap = np.minimum(
-        float(card.registers_per_thread),
-        np.floor(card.registers_per_block / block.threads),
-    )
+    cap = registers_of_a_thread(card, block.threads)
     storage, ones = run.registers, np.ones(len(block.rows), dtype=bool)
     fits = kept_rows(storage, block.tile, block.lanes, cap)
     flags = np.array([ones, *fits]).T

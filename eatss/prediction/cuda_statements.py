@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import FRAGMENT_PLACES
 from eatss.analysis.work import StatementFacts
+from eatss.plan.contract import FRAGMENT_PLACES
 from eatss.prediction.access import REGISTER_BYTES, SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import FRAGMENT_PLACES
 from eatss.kernel.barriers import varies
 from eatss.kernel.nodes import (
     Aligned,
@@ -34,6 +33,7 @@ from eatss.kernel.nodes import (
     Source,
 )
 from eatss.kernel.uses import every, trips_from_zero
+from eatss.plan.contract import FRAGMENT_PLACES
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, less, names_in
 
 _REGISTER_BYTES = 4

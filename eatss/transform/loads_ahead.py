@@ -30,12 +30,12 @@ in front of the parts:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED
 from eatss.kernel.nodes import AllFinite, Declare, If, Node
 from eatss.kernel.uses import accesses, every
+from eatss.plan.contract import FRAGMENT_PLACES, STEPS_LOADED, prefetches
 from eatss.program import Constant, IntExpr, Name
 from eatss.transform.copies_among_products import multiplies
 from eatss.transform.copies_in_shares import Shares
@@ -61,12 +61,18 @@ class StepsAhead:
     orelse: tuple[Node, ...]
 
     @classmethod
-    def of(cls, rest: Sequence[Node], registers: int) -> StepsAhead | None:
+    def of(
+        cls,
+        rest: Sequence[Node],
+        registers: int,
+        steps_of: Callable[[Node], Steps | Phases | None] = Steps.of,
+    ) -> StepsAhead | None:
         """Return it if it can load a step ahead.
 
         Args:
             rest: what the turn does with boxes that are there.
             registers: of a thread.
+            steps_of: returns a node as steps, ``None`` if it is something else.
 
         Returns:
             ``None`` where there is more than steps of products, an odd number of them, or where
@@ -78,7 +84,7 @@ class StepsAhead:
         nodes = tuple(rest[len(votes) :])
         if len(nodes) == 1 and isinstance(nodes[0], If):
             tests, orelse, nodes = nodes[0].conditions, nodes[0].orelse, nodes[0].body
-        found = [Steps.of(one) or Phases.of(one) for one in nodes]
+        found = [steps_of(one) for one in nodes]
         steps = tuple(one for one in found if one is not None)
         if not steps or len(steps) < len(found) or any(map(multiplies, orelse)):
             return None
@@ -96,7 +102,7 @@ class StepsAhead:
         }
         words = sum(one.size_bytes for one in kept) // _WORD_BYTES
         most = max(one.most_words for one in self.steps)
-        return words + most + FRAGMENT_PLACES <= registers
+        return prefetches(words, most, registers)
 
     def in_parts(self, threads: int, taken: set[str]) -> StepsAhead:
         """Return it with steps in parts where they are too many, and of products of threads.

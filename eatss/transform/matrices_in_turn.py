@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import matrices_in_turn
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, WarpAxis
 from eatss.kernel.uses import elements, every, mapped, trips_from_zero
+from eatss.plan.contract import matrices_in_turn
 from eatss.program import (
     Constant,
     IntExpr,

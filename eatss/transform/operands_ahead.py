@@ -11,29 +11,24 @@ becomes, with the operands of a step in registers of their own,
         for (ri < 8) for (rj < 16) sum[ri][rj] += A_k[ri] * B_k[rj];
     }
 
-which :mod:`eatss.transform.loads_ahead` then takes apart, as it does with products of warps. A
-compiler does not load across the barrier between two turns, and threads would wait behind each.
+of which :mod:`eatss.transform.loads_ahead` makes turns, as it does of products of warps. A compiler
+does not load across the barrier between two turns, and threads would wait behind each.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from eatss.analysis.structure import OPERAND_REUSE, STEPS_LOADED
-from eatss.analysis.unrolled_steps import unrolled
 from eatss.free_names import free_name
 from eatss.kernel.nodes import (
-    AllFinite,
     Buffer,
     Compute,
     Copy,
-    Declare,
     Element,
     For,
-    If,
     Layout,
     Let,
     Node,
@@ -53,6 +48,7 @@ from eatss.kernel.uses import (
     with_elements,
     with_expressions,
 )
+from eatss.plan.contract import STEPS_LOADED, reuses, unrolled
 from eatss.program import (
     Constant,
     IntExpr,
@@ -63,46 +59,32 @@ from eatss.program import (
     total,
 )
 from eatss.program.linear import linear
+from eatss.transform.product_steps import Phases, Steps
 from eatss.transform.rows_to_and_fro import with_rows_to_and_fro
 
 _Path = tuple[For | Let, ...]
 """The loops around a node and the values that are known to it, outermost first."""
 
 
-def with_operands(
-    rest: Sequence[Node], boxes: frozenset[Buffer], threads: int, taken: set[str]
-) -> tuple[Node, ...] | None:
-    """Return what a turn does, its loops of plain products as steps that load their operands.
+def plain_steps(
+    node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]
+) -> Steps | Phases | None:
+    """Return a loop over plain products as steps that load their operands.
+
+    Rows of boxes have to lie along the points, so that operands of several are loaded in vectors:
+    where they lie along the steps, a vector is of several; where they lie along threads, there are
+    as many loads as points.
 
     Args:
-        rest: what the turn does with boxes that are there.
-        boxes: those that it fills.
+        node: what a turn does with boxes that are there.
+        boxes: those that the turn fills.
         threads: of a block.
         taken: names that are not free; names of steps and operands are added.
 
     Returns:
-        ``None`` where it does anything else, where its steps are too many to be unrolled, or where
-        a step computes little with what it loads.
+        ``None`` for anything else, where steps are too many to be unrolled, or where a step
+        computes little with what it loads.
     """
-    votes = tuple(one for one in rest if isinstance(one, AllFinite))
-    nodes = tuple(rest[len(votes) :])
-    if len(nodes) == 1 and isinstance(nodes[0], If):
-        steps = _all_steps(nodes[0].body, boxes, threads, taken)
-        return None if steps is None else (*votes, replace(nodes[0], body=steps))
-    steps = _all_steps(nodes, boxes, threads, taken)
-    return None if steps is None else (*votes, *steps)
-
-
-def _all_steps(
-    nodes: Sequence[Node], boxes: frozenset[Buffer], threads: int, taken: set[str]
-) -> tuple[Node, ...] | None:
-    found = [_steps(one, boxes, threads, taken) for one in nodes]
-    steps = tuple(one for one in found if one is not None)
-    return steps if steps and len(steps) == len(found) else None
-
-
-def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) -> For | None:
-    """Return a loop over plain products as steps."""
     if isinstance(node, For):
         node = replace(node, body=_opened(node.body))
     count = constant_trips(node) if isinstance(node, For) and node.cycle is None else None
@@ -113,21 +95,40 @@ def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) 
     values = tuple(one for one in node.body if isinstance(one, Let))
     nests = [(*values, one) for one in node.body if isinstance(one, For | Compute)]
     operands = [_operands(one, boxes, taken) for one in nests]
-    products = [sum(_turns(path) for path, _ in _computed(one, ())) for one in nests]
-    for number, own in zip(products, operands, strict=True):
-        if not own or number < OPERAND_REUSE * sum(one.count for one in own):
-            return None
-    if not unrolled(count, sum(products), threads):
+    computed = [sum(_turns(path) for path, _ in _computed(one, ())) for one in nests]
+    loaded = [sum(one.count for one in own) for own in operands]
+    enough = bool(nests) and all(map(reuses, computed, loaded))
+    if not enough or not unrolled(count, sum(computed), threads):
         return None
     step = free_name(f"{node.counter}_step", taken)
-    at = {node.counter: total(node.lower, Name(step))}
-    parts = [_part(nest, own, taken) for nest, own in zip(nests, operands, strict=True)]
-    body = (
-        *(Declare(buffer=one.buffer) for own in operands for one in own),
-        *(parts[0] if len(parts) == 1 else (Scope(body=one) for one in parts)),
+    change = {node.counter: total(node.lower, Name(step))}
+
+    def in_step(one: IntExpr) -> IntExpr:
+        return _simpler(substitute(one, change), one)
+
+    products = [
+        with_expressions(_products(nest, own, taken), in_step)
+        for nest, own in zip(nests, operands, strict=True)
+    ]
+    moved = [[one.at(in_step) for one in own] for own in operands]
+    if not all(one.in_vectors for own in moved for one in own):
+        return None
+    loop = counted(step, count, ())
+    declared = tuple(one.buffer for own in moved for one in own)
+    loads = tuple(tuple(one.load() for one in own) for own in moved)
+    if len(nests) > 1:
+        return Phases(
+            loop=loop, count=count, declared=declared, loads=loads, computed=tuple(products)
+        )
+    return Steps(
+        counter=step,
+        count=count,
+        narrow=True,
+        loop=loop,
+        declared=declared,
+        loads=loads[0],
+        products=products[0],
     )
-    inside = with_expressions(body, lambda one: _simpler(substitute(one, at), one))
-    return counted(step, count, inside)
 
 
 def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -154,12 +155,13 @@ def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(found)
 
 
-def _part(nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]) -> tuple[Node, ...]:
-    """Return what loads the operands of a nest, and the nest."""
+def _products(
+    nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]
+) -> tuple[Node, ...]:
+    """Return a nest that reads operands."""
     products = with_rows_to_and_fro(_with_operands(nest, (), operands), taken)
-    if len(products) > 1:  # values that are known to this step only
-        products = (Scope(body=products),)
-    return (*(one.load() for one in operands), *products)
+    # values are known to this step only
+    return products if len(products) == 1 else (Scope(body=products),)
 
 
 def _simpler(found: IntExpr, before: IntExpr) -> IntExpr:
@@ -176,32 +178,6 @@ def _is_plain(body: Sequence[Node]) -> bool:
         or (isinstance(one, Compute) and one.target.buffer.space == "register")
         for one in every(body)
     )
-
-
-def in_vectors(nodes: Sequence[Node]) -> bool:
-    """Tell whether steps load each operand of several points in vectors, as far as points go.
-
-    Rows of a box lie along the points then. Where they lie along the steps, a vector is of several
-    steps; where they lie along threads, there are as many loads as points.
-    """
-    return all(
-        _turns(path) == 1 or any(_follow(copy.source, path, one) for one in path)
-        for path, copy in _copied(nodes, ())
-    )
-
-
-def _copied(nodes: Sequence[Node], path: _Path) -> Iterator[tuple[_Path, Copy]]:
-    """Yield the loads of operands, each with its path, that of the steps left out."""
-    for node in nodes:
-        if isinstance(node, Let):
-            path = (*path, node)
-        elif isinstance(node, If | Scope):
-            yield from _copied(node.body, path)
-        elif isinstance(node, For):
-            steps = any(isinstance(one, Declare) for one in node.body)
-            yield from _copied(node.body, path if steps else (*path, node))
-        elif isinstance(node, Copy) and node.target.buffer.space == "register":
-            yield path, node
 
 
 def _follow(element: Element, path: _Path, loop: For | Let) -> bool:
@@ -272,6 +248,21 @@ class _Operand:
         """Where it is held at a point."""
         places = tuple(Name(one.counter) for one in self.loops)
         return Element(buffer=self.buffer, subscripts=places)
+
+    @property
+    def in_vectors(self) -> bool:
+        """Whether its elements for several points lie in a row along them, if there are several."""
+        return self.count == 1 or any(_follow(self.element, self.path, one) for one in self.path)
+
+    def at(self, change: Callable[[IntExpr], IntExpr]) -> _Operand:
+        """Return it with other expressions for its place."""
+        places = tuple(map(change, self.element.subscripts))
+        path = with_expressions(self.path, change)
+        return replace(
+            self,
+            element=replace(self.element, subscripts=places),
+            path=tuple(one for one in path if isinstance(one, For | Let)),
+        )
 
     def load(self) -> Node:
         """Return the loads of a step."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 
 from eatss.analysis.banks import COPIED_BYTES
@@ -67,7 +68,7 @@ from eatss.transform.copies_at_edges import with_tests, without_tests
 from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
 from eatss.transform.narrow_lines import NarrowLines
-from eatss.transform.operands_ahead import in_vectors, with_operands
+from eatss.transform.operands_ahead import plain_steps
 from eatss.transform.through_registers import (
     all_in_lines,
     line_words,
@@ -283,9 +284,10 @@ class _Ahead:
         """
         steps = StepsAhead.of(self.rest, around.registers)
         if steps is None:
-            plain = with_operands(self.rest, self.buffers, around.threads, around.taken)
-            pays = plain is not None and in_vectors(plain)
-            steps = StepsAhead.of(plain, around.registers) if plain and pays else None
+            own = partial(
+                plain_steps, boxes=self.buffers, threads=around.threads, taken=around.taken
+            )
+            steps = StepsAhead.of(self.rest, around.registers, own)
         if steps is None or any(varies(one, around.varying) for one in steps.tests):
             return None
         return steps.in_parts(around.threads, around.taken)

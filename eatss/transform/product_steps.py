@@ -2,8 +2,8 @@
 
     for (k_step < 4) { load what a step needs; multiply }
 
-is taken apart into what a step declares, loads and multiplies. :class:`Steps` have one product each
-and registers for the operands of two steps, :class:`Phases` have several that load for each other.
+is what a step declares, loads and multiplies. :class:`Steps` have one product each and registers
+for the operands of two steps, :class:`Phases` have several that load for each other.
 Both may run in parts. Turns of a loop are made of them by :mod:`eatss.transform.loads_ahead`.
 """
 
@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import STEPS_LOADED
-from eatss.analysis.unrolled_steps import parts_behind, steps_of_a_part
 from eatss.free_names import free_name
 from eatss.kernel.nodes import (
     Buffer,
@@ -40,6 +38,7 @@ from eatss.kernel.uses import (
     with_expressions,
     written,
 )
+from eatss.plan.contract import STEPS_LOADED, parts_behind, steps_of_a_part, words_of_two
 from eatss.program import (
     Constant,
     IntExpr,
@@ -225,25 +224,6 @@ class Phases:
     computed: tuple[tuple[Node, ...], ...]
     part: Part | None = None
 
-    @classmethod
-    def of(cls, node: Node) -> Phases | None:
-        """Return a node as such steps, ``None`` if it is something else."""
-        if not isinstance(node, For) or node.unroll != "whole" or node.cycle is not None:
-            return None
-        count = trips_from_zero(node)
-        declared = tuple(one.buffer for one in node.body if isinstance(one, Declare))
-        scopes = [one for one in node.body if isinstance(one, Scope)]
-        parts = [_parts((*map(_declare, declared), *one.body)) for one in scopes]
-        whole = [one for one in parts if one is not None and one[0] == declared]
-        if not count or len(whole) < 2 or len(whole) + len(declared) < len(node.body):
-            return None
-        found = cls(
-            loop=node, count=count, declared=declared,
-            loads=tuple(one[1] for one in whole), computed=tuple(one[2] for one in whole),
-        )  # fmt: skip
-        loads = [one for own in found.loads for one in own]
-        return None if _meet(loads, found.products) else found
-
     @property
     def counter(self) -> str:
         """The name that counts steps."""
@@ -257,8 +237,7 @@ class Phases:
     @property
     def most_words(self) -> int:
         """Registers for the operands of two products that follow each other."""
-        own = [_words_written(one) for one in self.loads]
-        return max(first + second for first, second in zip(own, (*own[1:], own[0]), strict=True))
+        return words_of_two([_words_written(one) for one in self.loads])
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Return the registers of operands."""
@@ -296,10 +275,6 @@ class Phases:
     def _at(self, nodes: Sequence[Node], step: IntExpr) -> tuple[Node, ...]:
         change = {self.loop.counter: step}
         return with_expressions(nodes, lambda one: substitute(one, change))
-
-
-def _declare(buffer: Buffer) -> Declare:
-    return Declare(buffer=buffer)
 
 
 def _words_written(nodes: Sequence[Node]) -> int:

@@ -13,8 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import FRAGMENT_PLACES
-from eatss.analysis.unrolled_steps import UNROLLED_A_THREAD, parts_behind, steps_of_a_part
 from eatss.instructions.products import MMA_F64_16X8X4
 from eatss.kernel.nodes import (
     Buffer,
@@ -35,10 +33,12 @@ from eatss.kernel.nodes import (
     Source,
 )
 from eatss.kernel.uses import constant_trips, every, with_expressions
+from eatss.plan.contract import FRAGMENT_PLACES, UNROLLED_A_THREAD, parts_behind, steps_of_a_part
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
 from eatss.scops import ElementType, Read
 from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
+from eatss.transform.product_steps import Phases, Steps
 
 PLENTY = 255
 MANY = 16
@@ -214,7 +214,7 @@ def test_each_step_multiplies_what_was_loaded_for_it(counts: list[int], turns: i
     assert machine.events[:4] == ["load", "load"] * 2  # two steps are loaded before the first
 
 
-def in_phases(count: int) -> For:
+def in_phases(count: int) -> Phases:
     """Return steps of two products each, and the loads of the one in front of it."""
     one, other = (nest(number, count, by="threads") for number in range(2))
     assert isinstance(one, For)
@@ -223,11 +223,13 @@ def in_phases(count: int) -> For:
         other.body, lambda place: substitute(place, {other.counter: Name(one.counter)})
     )
     bodies = (one.body, renamed)
-    declared = [node for body in bodies for node in body if isinstance(node, Declare)]
-    scopes = [
-        Scope(body=tuple(node for node in body if not isinstance(node, Declare))) for body in bodies
-    ]
-    return replace(one, body=(*declared, *scopes))
+    return Phases(
+        loop=one,
+        count=count,
+        declared=tuple(node.buffer for own in bodies for node in own if isinstance(node, Declare)),
+        loads=tuple(tuple(node for node in own if isinstance(node, Evaluate)) for own in bodies),
+        computed=tuple(own[-2:] for own in bodies),
+    )
 
 
 STEPS_AND_PHASES = st.one_of(
@@ -239,9 +241,9 @@ STEPS_AND_PHASES = st.one_of(
 
 def split(each: int, count: int, threads: int) -> StepsAhead:
     """Return steps of threads in parts as a block of so many wants them."""
-    steps = nest(0, count, by="threads") if each == 1 else in_phases(count)
-    found = StepsAhead.of([steps], PLENTY)
-    assert found is not None
+    steps = Steps.of(nest(0, count, by="threads")) if each == 1 else in_phases(count)
+    assert steps is not None
+    found = StepsAhead(votes=(), tests=(), steps=(steps,), orelse=())
     return found.in_parts(threads, set())
 
 
@@ -327,14 +329,14 @@ def test_where_a_turn_has_no_products_parts_change_nothing() -> None:
 
 
 def test_products_of_warps_and_few_steps_are_in_no_parts() -> None:
-    for rest, threads in (
-        ([nest(0, 30)], 1),
-        ([nest(0, 8, by="threads")], 1),
-        ([nest(0, 30, by="threads")], 4),
-        ([in_phases(4)], 1),
+    for steps, threads in (
+        (Steps.of(nest(0, 30)), 1),
+        (Steps.of(nest(0, 8, by="threads")), 1),
+        (Steps.of(nest(0, 30, by="threads")), 4),
+        (in_phases(4), 1),
     ):
-        found, taken = StepsAhead.of(rest, PLENTY), {"step0"}
-        assert found is not None
+        assert steps is not None
+        found, taken = StepsAhead(votes=(), tests=(), steps=(steps,), orelse=()), {"step0"}
         assert found.in_parts(threads, taken) == found
         assert taken == {"step0"}
 

@@ -7,20 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import FRAGMENT_PLACES, OPERAND_REUSE
-from eatss.analysis.unrolled_steps import (
-    MOST_IN_A_TURN,
-    MOST_UNROLLED,
-    UNROLLED_A_THREAD,
-    steps_of_a_part,
-    unrolled,
-)
 from eatss.kernel.barriers import barrier_faults
 from eatss.kernel.nodes import (
     AllFinite,
@@ -40,6 +33,15 @@ from eatss.kernel.nodes import (
     Source,
 )
 from eatss.kernel.uses import constant_trips, every, with_expressions
+from eatss.plan.contract import (
+    FRAGMENT_PLACES,
+    MOST_IN_A_TURN,
+    MOST_UNROLLED,
+    OPERAND_REUSE,
+    UNROLLED_A_THREAD,
+    steps_of_a_part,
+    unrolled,
+)
 from eatss.program import (
     Apply,
     Constant,
@@ -53,7 +55,7 @@ from eatss.program import (
 )
 from eatss.scops import ElementType
 from eatss.transform.loads_ahead import StepsAhead
-from eatss.transform.operands_ahead import in_vectors, with_operands
+from eatss.transform.operands_ahead import plain_steps
 from eatss.transform.pipeline import pipelined
 
 THREADS = 256
@@ -206,13 +208,17 @@ NEXT_TURN = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
 NAMES = frozenset({"r", "c", "i", "j", "k", "k0", "ti", "tj"})
 
 
-def operands(rest: Sequence[Node]) -> tuple[Node, ...] | None:
-    return with_operands(rest, frozenset(BOXES), THREADS, set(NAMES))
-
-
-def steps_ahead(rest: Sequence[Node], registers: int = PLENTY) -> StepsAhead | None:
-    changed = operands(rest)
-    return None if changed is None else StepsAhead.of(changed, registers)
+def steps_ahead(
+    rest: Sequence[Node],
+    registers: int = PLENTY,
+    *,
+    threads: int = THREADS,
+    boxes: Sequence[Buffer] = BOXES,
+    taken: set[str] | None = None,
+) -> StepsAhead | None:
+    names = set(NAMES) if taken is None else taken
+    own = partial(plain_steps, boxes=frozenset(boxes), threads=threads, taken=names)
+    return StepsAhead.of(rest, registers, own)
 
 
 @st.composite
@@ -224,14 +230,14 @@ def nests(draw: st.DrawFn) -> Node:
         )
     )
     points = {"o": Name("o"), "r": Name("r"), "c": Name("c")}
-    row = Let(name="i", value=total(Name("ti"), multiplied(Constant(4), Name("r"))))
+    row = Let(name="i", value=total(Name("ti"), Name("r")))
     column = Let(name="j", value=total(Name("tj"), Name("c")))
     both = Let(name="b", value=total(Name("i"), Name("j")))
     named = [Name("i"), Name("j"), Name("o") if outer > 1 else ZERO, Name("r"), Name("b"), ZERO]
 
     def element() -> Element:
         step = total(in_turn(K), Constant(draw(st.integers(0, 2))))
-        return at(draw(st.sampled_from(BOXES)), draw(st.sampled_from(named)), step)
+        return at(draw(st.sampled_from(BOXES)), step, draw(st.sampled_from(named)))
 
     def sum_() -> Element:
         places = draw(st.sampled_from([("r", "c"), ("r", "c"), ("c", "r"), ("r",), ("c",), ()]))
@@ -250,7 +256,7 @@ def nests(draw: st.DrawFn) -> Node:
 
     body: tuple[Node, ...] = tuple(added() for _ in range(draw(st.integers(1, 2))))
     if draw(st.booleans()):  # values of the same names that are known there only
-        inside = Let(name="i", value=multiplied(Constant(4), Name("r")))
+        inside = Let(name="i", value=total(Name("r"), Constant(7)))
         body = (Scope(body=(inside, both, *body)),)
     inner = loop("c", columns, column, both, *body)
     found = loop("r", rows, row, inner)
@@ -276,8 +282,7 @@ def test_sums_get_what_the_loop_adds_in_its_order(
 def in_parts(rest: Sequence[Node], threads: int) -> StepsAhead | None:
     """Return steps as a block of so many threads runs them, in parts if they are too many."""
     taken = set(NAMES)
-    changed = with_operands(rest, frozenset(BOXES), threads, taken)
-    found = None if changed is None else StepsAhead.of(changed, PLENTY)
+    found = steps_ahead(rest, threads=threads, taken=taken)
     return None if found is None else found.in_parts(threads, taken)
 
 
@@ -345,8 +350,7 @@ def test_parts_are_of_as_many_steps_as_are_kept(
 
 def test_parts_have_a_counter_of_their_own() -> None:
     taken = {*NAMES, "k_step_part"}
-    changed = with_operands([steps(32, tile(4, 4))], frozenset(BOXES), 16, taken)
-    found = StepsAhead.of(changed or (), PLENTY)
+    found = steps_ahead([steps(32, tile(4, 4))], threads=16, taken=taken)
     assert found is not None
     (part,) = parts_of(found.in_parts(16, taken))
     assert part.counter == "k_step_part_1"
@@ -381,13 +385,18 @@ def test_one_product_has_two_sets_of_operands_and_several_have_one() -> None:
     assert extents == [[(Constant(2), Constant(4))] * 2, [(Constant(4),)] * 4]
 
 
+def counters(found: StepsAhead | None) -> set[str]:
+    """Return the names that count in a turn."""
+    assert found is not None
+    return {one.counter for one in every(found.whole_turn(())) if isinstance(one, For)}
+
+
 @pytest.mark.parametrize(("rows", "pairs"), [(4, 2), (6, 3), (3, 0), (5, 0)])
 def test_rows_of_an_even_number_go_to_and_fro(rows: int, pairs: int) -> None:
-    (loop_,) = operands([steps(2, tile(rows, 6))]) or ()
-    counts = [one.counter for one in every([loop_]) if isinstance(one, For)]
-    assert ("r_pair" in counts, "c_back" in counts) == (pairs > 0, pairs > 0)
-    machine = Machine()
-    machine.run([loop_], {**THREAD, "k0": 0}, 0)
+    found = steps_ahead([steps(2, tile(rows, 6))])
+    assert ("r_pair" in counters(found), "c_back" in counters(found)) == (pairs > 0, pairs > 0)
+    assert found is not None
+    machine = ahead(found, 2, 1)
     order = [places for _, places in machine.sums]
     there = [[(row, column) for column in range(6)] for row in range(rows)]
     if pairs:
@@ -401,9 +410,8 @@ def test_rows_of_an_even_number_go_to_and_fro(rows: int, pairs: int) -> None:
     ids=["row", "column", "one row", "diagonal", "scalar"],
 )
 def test_points_that_share_a_sum_are_taken_in_their_order(target: tuple[IntExpr, ...]) -> None:
-    rest = [steps(2, tile(4, 6, at(SUMS[0], *target)))]
-    (changed,) = operands(rest) or ()
-    assert all(one.counter != "c_back" for one in every([changed]) if isinstance(one, For))
+    found = steps_ahead([steps(2, tile(4, 6, at(SUMS[0], *target)))])
+    assert "c_back" not in counters(found)
 
 
 def test_a_sum_that_is_read_at_another_point_keeps_its_order() -> None:
@@ -412,32 +420,31 @@ def test_a_sum_that_is_read_at_another_point_keeps_its_order() -> None:
     assert isinstance(row, For)
     other = compute(at(SUMS[1], Name("r"), Name("c")), at(SUMS[0], Name("r"), ZERO))
     both = replace(own, body=(i, replace(row, body=(*row.body, other))))
-    (changed,) = operands([steps(2, both)]) or ()
-    assert all(one.counter != "c_back" for one in every([changed]) if isinstance(one, For))
+    assert "c_back" not in counters(steps_ahead([steps(2, both)]))
 
 
 def test_names_of_steps_and_operands_are_free() -> None:
     taken = {"k_step", "A_step", "r_pair", "c_back", "r", "c", "i", "j", "k", "k0", "ti", "tj"}
     before = set(taken)
-    (changed,) = with_operands([steps(2, tile(4, 4))], frozenset(BOXES), THREADS, taken) or ()
-    assert isinstance(changed, For)
-    own = {one.counter for one in every([changed]) if isinstance(one, For)}
-    own |= {one.buffer.name for one in every([changed]) if isinstance(one, Declare)}
+    found = steps_ahead([steps(4, tile(4, 4))], taken=taken)
+    assert found is not None
+    own = counters(found)
+    own |= {one.buffer.name for one in found.declarations() if isinstance(one, Declare)}
     assert own - before == taken - before
     assert not own & (before - {"r", "c"})
 
 
 def test_two_reads_of_an_element_are_one_operand() -> None:
-    element = at(BOXES[0], Name("r"), in_turn(K))
+    element = at(BOXES[0], in_turn(K), Name("r"))
     twice = loop("r", 4, loop("c", 4, compute(at(SUMS[0], Name("r"), Name("c")), element, element)))
-    (changed,) = operands([steps(2, twice)]) or ()
-    assert isinstance(changed, For)
-    (declared,) = (one.buffer for one in changed.body if isinstance(one, Declare))
-    assert declared.layout.extents == (Constant(4),)
+    found = steps_ahead([steps(2, twice)])
+    assert found is not None
+    (declared,) = (one.buffer for one in found.declarations() if isinstance(one, Declare))
+    assert declared.layout.extents == (Constant(2), Constant(4))
 
 
 def test_an_element_at_other_values_of_a_name_is_another_operand() -> None:
-    (element, sum_) = at(BOXES[0], Name("j"), in_turn(K)), at(SUMS[0], Name("r"), Name("c"))
+    (element, sum_) = at(BOXES[0], in_turn(K), Name("j")), at(SUMS[0], Name("r"), Name("c"))
     first, second = (
         loop(
             "c", 4, Let(name="j", value=total(Name("c"), Constant(8 * two))), compute(sum_, element)
@@ -479,12 +486,14 @@ def test_values_of_a_scope_are_where_they_are_used() -> None:
 def test_what_is_not_in_boxes_of_the_turn_is_read_where_it_was() -> None:
     own = compute(
         at(SUMS[0], Name("r"), Name("c")),
-        at(BOXES[0], Name("r"), in_turn(K)),
-        at(BOXES[1], Name("c"), in_turn(K)),
+        at(BOXES[0], in_turn(K), Name("r")),
+        at(BOXES[1], in_turn(K), Name("c")),
     )
     rest = [steps(2, loop("r", 4, loop("c", 4, own)))]
-    (changed,) = with_operands(rest, frozenset(BOXES[:1]), THREADS, set()) or ()
-    read = {one for node in every([changed]) if isinstance(node, Compute) for one in node.reads}
+    found = steps_ahead(rest, boxes=BOXES[:1], taken=set())
+    assert found is not None
+    nodes = every(found.whole_turn(()))
+    read = {one for node in nodes if isinstance(node, Compute) for one in node.reads}
     assert {one.buffer.name for one in read} == {"sum0", "A_step", "B"}
 
 
@@ -549,7 +558,7 @@ def refused() -> dict[str, list[Node]]:
 
 @pytest.mark.parametrize("case", refused())
 def test_what_is_refused(case: str) -> None:
-    assert operands(refused()[case]) is None
+    assert steps_ahead(refused()[case]) is None
 
 
 def test_bounds_are_as_they_are_told() -> None:
@@ -573,8 +582,8 @@ def test_bounds_are_as_they_are_told() -> None:
         (6, MOST_UNROLLED // 4),
         (32, MOST_IN_A_TURN // 32),
     ):
-        assert operands([steps(count, tile(4, most // 4))]) is not None
-        assert operands([steps(count, tile(4, most // 4 + 1))]) is None
+        assert steps_ahead([steps(count, tile(4, most // 4))]) is not None
+        assert steps_ahead([steps(count, tile(4, most // 4 + 1))]) is None
     assert OPERAND_REUSE * (4 + 4) == 4 * 4
 
 
@@ -619,9 +628,8 @@ def test_operands_of_several_points_lie_in_rows_along_them() -> None:
         apart = Let(name="a", value=total(Name("ti"), multiplied(Constant(8), Name("r"))))
         sums, column = at(SUMS[0], Name("r"), Name("c")), at(BOXES[1], in_turn(K), Name("c"))
         product = compute(sums, at(BOXES[0], *places), column)
-        found = operands([steps(4, loop("r", 4, apart, loop("c", 16, product)))])
-        assert found is not None
-        return in_vectors(found)
+        found = steps_ahead([steps(4, loop("r", 4, apart, loop("c", 16, product)))])
+        return found is not None
 
     k, r = in_turn(K), Name("r")
     assert pays(k, total(Name("ti"), r))
@@ -658,8 +666,3 @@ def test_loads_of_what_products_write_stay_behind_them() -> None:
     assert StepsAhead.of([loop("s", 4, Declare(buffer=own), load, add)], PLENTY) is None
     fine = compute(at(SUMS[1], ZERO, ZERO), at(own, ZERO))
     assert StepsAhead.of([loop("s", 4, Declare(buffer=own), load, fine)], PLENTY) is not None
-    from_box = replace(load, source=at(BOXES[0], ZERO))
-    for last, kept in ((add, False), (fine, True)):
-        phases = (Scope(body=(load, fine)), Scope(body=(from_box, last)))
-        found = StepsAhead.of([loop("s", 4, Declare(buffer=own), *phases)], PLENTY)
-        assert (found is not None) == kept

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import STEPS_LOADED
-from eatss.analysis.unrolled_steps import (
+from eatss.plan.contract import (
     MOST_IN_A_TURN,
     MOST_UNROLLED,
+    STEPS_LOADED,
     UNROLLED_A_THREAD,
     parts_behind,
     steps_of_a_part,

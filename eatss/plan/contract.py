@@ -1,0 +1,200 @@
+"""Products of a statement that a thread or a warp adds up, step by step: what a turn of it does.
+
+    for (k_part = 0; k_part < 12; k_part += 6) for (k_step < 6) { … }  for (k_step = 12; …) { … }
+
+Operands of a step are loaded while the one before is computed, where registers have room for both.
+How many steps are unrolled a cache of instructions says: all of a turn, or parts that run one after
+the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from eatss.analysis.structure import (
+    VECTOR_BYTES,
+    WORD_BYTES,
+    ProductFacts,
+    WarpInstruction,
+)
+from eatss.plan.numbers import Flag, Number
+from eatss.plan.registers import least, most
+
+FRAGMENT_PLACES = 32
+"""Registers for the places of copies and loads of products: with fewer, compilers spill sums."""
+
+STEPS_LOADED = 2
+"""Steps of products whose fragments are in registers at a time where loads run a step ahead."""
+
+OPERAND_REUSE = 2
+"""Products for each operand of a step from which on loads of the next are under way meanwhile."""
+
+MOST_IN_A_TURN = 2048
+"""Products of a thread in one turn at most. On an H100 a gemm of 4000 floats takes 2.76 ms with 16
+steps of 128 products, 2.84 with 32 and 2.90 with 64 (``benchmarks/results/h100/library-parts``)."""
+
+MOST_UNROLLED = 1280
+"""Products that are unrolled at most."""
+
+UNROLLED_A_THREAD = 8
+"""Products that are unrolled at most for each thread of a block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """Products that warps add to the sums of a statement by an instruction.
+
+    There are ``terms`` of them, each of two matrices. A thread has points along ``rows`` and
+    ``columns``.
+    """
+
+    instruction: WarpInstruction
+    product: ProductFacts
+    terms: int
+    rows: Number
+    columns: Number
+
+    @property
+    def matrices(self) -> Number:
+        """Matrices of sums that a warp has."""
+        rows, columns = self.instruction.points
+        return self.rows * self.columns / (rows * columns)
+
+    @property
+    def loads_of_sides(self) -> tuple[Number, Number]:
+        """Elements that a lane loads of both factors for the steps of one instruction."""
+        (rows, columns), (first, second) = self.instruction.points, self.instruction.elements
+        return self.rows / rows * first, self.columns / columns * second
+
+    @property
+    def loads(self) -> Number:
+        """Elements that a lane loads for the steps of one instruction."""
+        first, second = self.loads_of_sides
+        return first + second
+
+    @property
+    def step_words(self) -> Number:
+        """Registers for them."""
+        return self.loads * self.instruction.factor_words
+
+    @property
+    def least_words(self) -> Number:
+        """Registers for one factor of all rows, and the other one of a matrix at a time."""
+        first, second = self.instruction.elements
+        along = self.rows / self.instruction.points[0]
+        return (along * first + second) * self.instruction.factor_words
+
+    @property
+    def part_words(self) -> float:
+        """Registers for further parts of factors, of one matrix of each."""
+        own = self.instruction
+        return (own.parts - 1) * sum(own.elements) * own.factor_words
+
+
+def reuses(products: Number, operands: Number) -> Flag:
+    """Return where a step computes enough with what it loads for loads to be under way."""
+    return (operands > 0) & (products >= OPERAND_REUSE * operands)
+
+
+def words_of_two(words: Sequence[Number]) -> Number:
+    """Return the registers for the operands of two products of a step that follow each other.
+
+    Behind the last one comes the first one of the next step.
+    """
+    pairs = zip(words, (*words[1:], words[0]), strict=True)
+    return reduce(most, [one + other for one, other in pairs])
+
+
+def prefetches(sums: Number, operands: Number, registers: Number) -> Flag:
+    """Return where registers have room for sums, and operands that are loaded ahead."""
+    return sums + operands + FRAGMENT_PLACES <= registers
+
+
+def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
+    """Return how many matrices' columns take turns: up to as many as elements in 16 bytes.
+
+    Those of narrow elements are loaded as whole matrices by all lanes together, whose columns
+    follow each other; those of two matrices of bytes, which come by twos, take turns
+    [``eatss.transform.load_matrices``].
+
+    Args:
+        points: of a thread along columns.
+        of_a_matrix: those in one matrix.
+        element_bytes: of an element.
+    """
+    turns = VECTOR_BYTES // element_bytes if element_bytes >= WORD_BYTES else 2 // element_bytes
+    while turns > 1 and points % (of_a_matrix * turns):
+        turns //= 2
+    return max(1, turns)
+
+
+def unrolled(steps: Number, products: Number, threads: Number) -> Flag:
+    """Return where a turn of steps with so many products of a thread each is unrolled.
+
+    It is in parts if need be [:func:`steps_of_a_part`].
+    """
+    whole, two_parts = steps * products, 2 * STEPS_LOADED * products
+    kept = _is_kept(whole, threads) | _is_kept(two_parts, threads)
+    return (whole <= MOST_IN_A_TURN) & kept
+
+
+def _is_kept(products: Number, threads: Number) -> Flag:
+    """Return where a cache keeps instructions for so many products.
+
+    Warps of one block use the same of it at nearly the same time, other blocks of the SM others:
+    fewer where blocks have few threads.
+    """
+    return products <= most_unrolled(threads)
+
+
+def most_unrolled(threads: Number) -> Number:
+    """Return how many products of a thread are unrolled at most in blocks of so many threads."""
+    return least(threads * UNROLLED_A_THREAD, MOST_UNROLLED)
+
+
+def steps_of_a_part(steps: int, products: int, threads: int) -> int:
+    """Return of how many steps parts are that run one after the other in a loop.
+
+    Some steps are left behind the loop: two, or what else does not make a part. There are as few
+    parts as a cache of instructions allows then.
+
+    Args:
+        steps: an even number.
+        products: of a thread in each of them.
+        threads: of the block.
+
+    Returns:
+        An even number; 0 where all steps are unrolled.
+    """
+    if _is_kept(steps * products, threads):
+        return 0
+    sizes = range(STEPS_LOADED, steps, STEPS_LOADED)
+    parts = {size: (steps - STEPS_LOADED) // size for size in sizes}
+    kept = [
+        size
+        for size, count in parts.items()
+        if _is_kept((steps - (count - 1) * size) * products, threads)
+    ]
+    return min(kept, key=lambda size: (parts[size], -size), default=0)
+
+
+def parts_behind(steps: int, products: int, threads: int) -> tuple[int, int]:
+    """Return how many steps stand in front of parts, and of how many steps the parts are.
+
+    Copies stand in those in front: half of the turn is left for them to arrive. Parts are as in
+    :func:`steps_of_a_part`, of which the arguments are.
+
+    Returns:
+        Even numbers, 0 where a cache of instructions does not keep any in front of parts.
+    """
+    for first in range(steps // 4 // STEPS_LOADED * STEPS_LOADED, 0, -STEPS_LOADED):
+        behind = steps - first
+        for count in range(2, behind):
+            size = (behind - STEPS_LOADED) // count // STEPS_LOADED * STEPS_LOADED
+            if size and _is_kept((steps - (count - 1) * size) * products, threads):
+                return first, size
+            if not size:
+                break
+    return 0, 0
