@@ -22,7 +22,7 @@ from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
 from eatss.scops import Scop
-from eatss.transform.vectors_apart import Neighbours
+from eatss.transform.point_groups import Neighbours
 
 Arrays = Dictionary[str, DeviceArray]
 """The arrays of a region, by name."""

@@ -23,15 +23,14 @@ from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.load_matrices import with_matrices_loaded
 from eatss.transform.loads_before_tests import with_loads_before_tests
-from eatss.transform.matrices_in_turn import with_matrices_in_turn
 from eatss.transform.parts_once import with_parts_once
 from eatss.transform.pipeline import pipelined
+from eatss.transform.point_groups import Neighbours, with_matrices_in_turn, with_vectors_apart
 from eatss.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.transform.streamed_steps import Stream, with_steps_streamed
 from eatss.transform.through_registers import without_lines
 from eatss.transform.use_instruction import use_instruction
 from eatss.transform.use_warp_instruction import use_warp_instruction
-from eatss.transform.vectors_apart import Neighbours, with_vectors_apart
 from eatss.transform.wide_rows import with_wide_rows
 
 
