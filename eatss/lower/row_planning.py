@@ -78,7 +78,7 @@ class RowPlanner:
 
     def registers(self, threads: int) -> int:
         """Return the registers that a thread may have in blocks of so many threads."""
-        return registers_of_a_thread(self._profile, threads)
+        return int(registers_of_a_thread(self._profile, threads))
 
     def in_order(self, unit: Unit) -> bool:
         """Tell whether a phase adds up in the order of the source.

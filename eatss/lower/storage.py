@@ -23,6 +23,7 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.plan.registers import are_held, held_words, registers_of_a_thread
+from eatss.plan.rows import element_words
 from eatss.polyhedral import Dependences, Reference
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.pieces import Piece
@@ -148,7 +149,7 @@ def within_registers(
     kept: list[Registers] = []
     notes: list[str] = []
     for registers in storage.registers:
-        words = max(1, scop.array(registers.array).element_type.size_bytes // 4) * mapping.points
+        words = element_words(scop.array(registers.array).element_type.size_bytes) * mapping.points
         words *= registers.array not in continued
         if are_held(mapping.points, words, budget):
             budget -= words

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Layout, Number
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import WORD_BYTES, Structure
+from eatss.analysis.structure import Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
@@ -30,6 +30,7 @@ from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection
 from eatss.model.table_proof import solve_table
 from eatss.plan.registers import ROOM_BESIDE_SUMS
+from eatss.plan.rows import element_words
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 
 Structures = Mapping[str, tuple[Structure, ...]]
@@ -385,7 +386,7 @@ def _resident(
     threads = prod(int(count[0]) for count in along.values())
     points = prod(-(-int(tiles[name][0]) // int(count[0])) for name, count in along.items())
     blocks = max(1, int(expected.total.resident_blocks[0]))
-    words = points * max(1, facts.element_bytes // WORD_BYTES)
+    words = points * element_words(facts.element_bytes)
     room = profile.registers_per_sm // (threads * blocks) - words
     waits = any(demand.late[0] > 0 for demand, _ in expected.launches)
     return 1 if waits or room < ROOM_BESIDE_SUMS else blocks

@@ -7,10 +7,10 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import WORD_BYTES
 from eatss.analysis.work import StatementFacts
 from eatss.plan.contract import STEPS_LOADED, prefetches, reuses, unrolled, words_of_two
 from eatss.plan.registers import registers_of_a_thread
+from eatss.plan.rows import element_words
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.cuda_products import is_product
 from eatss.prediction.cuda_vectors import steps_together, vector_width
@@ -36,7 +36,7 @@ def operands_ahead(
     points = [of.points_of(one) for one in turn]
     loaded = [_loaded(of, one) for one in turn]
     used = [
-        reuses(own, each) & _in_vectors(of, one)
+        np.logical_and(reuses(own, each), _in_vectors(of, one))
         for own, (each, _), one in zip(points, loaded, turn, strict=True)
     ]
     few = unrolled(steps, sum(points), of.shape.block_threads)
@@ -97,7 +97,7 @@ def _loaded(of: CudaLaunch, statement: StatementFacts) -> tuple[Column, Column]:
         points = (of.shape.points[name] for name in of.cut.mapped if name in strides)
         each = of.staged(uniform.group) * uniform.count * prod(points, start=of.ones)
         loaded = loaded + each
-        words = words + each * max(1, uniform.access.element_bytes // WORD_BYTES)
+        words = words + each * element_words(uniform.access.element_bytes)
     return loaded, words
 
 
@@ -118,9 +118,7 @@ def _sums(of: CudaLaunch, turn: Sequence[StatementFacts]) -> int:
     """Return the registers of a point for what a turn adds to."""
     written = {one.reference for own in turn for one in own.accesses if one.writes}
     return sum(
-        max(1, own.element_bytes // WORD_BYTES)
-        for own in of.cut.held
-        if written & {*own.references}
+        element_words(own.element_bytes) for own in of.cut.held if written & {*own.references}
     )
 
 

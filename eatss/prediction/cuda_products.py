@@ -146,7 +146,7 @@ def _group_cycles(of: CudaLaunch, own: Contract) -> Column:
     issue = own.matrices * (instruction.multiply_adds * instruction.products) / rate
     wait = of.card.shared_cycles + own.loads * min(1.0, instruction.factor_words)
     each = np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
-    return own.terms * each
+    return np.asarray(own.terms * each)
 
 
 def loads_ahead(of: CudaLaunch) -> Flags:

@@ -16,6 +16,7 @@ from eatss.plan.registers import (
     held_words,
     registers_of_a_thread,
 )
+from eatss.plan.rows import element_words
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
@@ -144,7 +145,7 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
 def _least_words(of: CudaLaunch, statement: StatementFacts) -> Column:
     """Return the registers without which a thread cannot multiply what it loads for a step."""
     own = [
-        distinct(of, uniform) * max(1, uniform.access.element_bytes // _WORD_BYTES)
+        distinct(of, uniform) * element_words(uniform.access.element_bytes)
         for uniform in of.uniform_sets[statement.name]
         if not uniform.held and uniform.reads
     ]
@@ -164,7 +165,7 @@ def step_words(of: CudaLaunch, statement: StatementFacts) -> Column:
     words = of.zeros
     for uniform in of.uniform_sets[statement.name]:
         if not uniform.held:
-            width = max(1, uniform.access.element_bytes // _WORD_BYTES)
+            width = element_words(uniform.access.element_bytes)
             each = of.ones * uniform.count / 2
             if serial:
                 each = distinct(of, uniform) * steps_together(of, statement, uniform)
@@ -173,7 +174,7 @@ def step_words(of: CudaLaunch, statement: StatementFacts) -> Column:
 
 
 def _held_words(of: CudaLaunch, own: RegisterTileFacts) -> Column:
-    return of.points() * max(1, own.element_bytes // _WORD_BYTES) * (not own.continued)
+    return of.points() * element_words(own.element_bytes) * (not own.continued)
 
 
 def _guarded_share(of: CudaLaunch) -> Column:

@@ -9,7 +9,8 @@ import numpy as np
 
 from eatss.analysis.work import StatementFacts
 from eatss.plan.contract import FRAGMENT_PLACES
-from eatss.prediction.access import REGISTER_BYTES, SECTOR_BYTES
+from eatss.plan.rows import element_words
+from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
@@ -179,7 +180,7 @@ class _Counting:
         if not inside or not again or uniform.writes or of.is_written(uniform.access.array):
             return of.steps(loops)
         values = prod(of.trips[name] for name in inside)
-        words = values * body * max(1, uniform.access.element_bytes // REGISTER_BYTES)
+        words = values * body * element_words(uniform.access.element_bytes)
         around = of.steps(outside[: len(outside) - len(again)])
         tiles = prod((of.shape.steps.get(name, of.ones) for name in again), start=of.ones)
         kept = (words <= of.code.unrolled_values) & (of.staged(uniform.group) == 0)

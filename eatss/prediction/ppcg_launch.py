@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.work import StatementFacts
+from eatss.plan.rows import element_words
 from eatss.prediction.access import lanes_of
 from eatss.prediction.card import Card
 from eatss.prediction.code_constants import CodeConstants
@@ -266,7 +267,7 @@ class PpcgLaunch:
     @cached_property
     def _wanted_registers(self) -> Column:
         kernel, constants = self.kernel, self.constants
-        width = max(1, kernel.facts.element_bytes // 4)
+        width = element_words(kernel.facts.element_bytes)
         operands = max(
             (sum(a.reads for a in s.accesses) for s in kernel.facts.work.statements), default=1
         )
@@ -275,7 +276,7 @@ class PpcgLaunch:
         words = self.zeros
         for group in kernel.groups:
             if group.private:
-                words = words + points * max(1, group.element_bytes // 4)
+                words = words + points * element_words(group.element_bytes)
         return np.asarray(
             constants.base_registers
             + words * (1.0 - self.local) * constants.private_register_factor

@@ -42,6 +42,7 @@ from eatss.kernel.uses import (
     mapped,
     with_bodies,
     with_elements,
+    written,
 )
 from eatss.scops import Expression, Read
 from eatss.scops.expression import addends, factors
@@ -195,7 +196,7 @@ def _stores(nodes: Sequence[Node], other: Buffer, loop: int, finish: int) -> tup
         ):
             return None
         found.append(at)
-    targets = {e.buffer for at in found for one in _acts(nodes[at]) for e in accesses(one)[0]}
+    targets = written(nodes[at] for at in found)
     between = [nodes[at] for at in range(loop, max(found, default=loop)) if at not in found]
     return None if targets & buffers_of(between) else tuple(found)
 

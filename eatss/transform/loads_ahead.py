@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.kernel.nodes import AllFinite, Declare, If, Node
-from eatss.kernel.uses import accesses, every
+from eatss.kernel.uses import written
 from eatss.plan.contract import FRAGMENT_PLACES, STEPS_LOADED, prefetches
 from eatss.program import Constant, IntExpr, Name
 from eatss.transform.copies_among_products import multiplies
@@ -95,14 +95,10 @@ class StepsAhead:
 
     def fits(self, registers: int) -> bool:
         """Tell whether sums and the operands of two steps are no more than so many registers."""
-        kept = {
-            element.buffer
-            for one in every([node for own in self.steps for node in own.products])
-            for element in accesses(one)[0]
-        }
+        kept = written([node for own in self.steps for node in own.products])
         words = sum(one.size_bytes for one in kept) // _WORD_BYTES
         most = max(one.most_words for one in self.steps)
-        return prefetches(words, most, registers)
+        return bool(prefetches(words, most, registers))
 
     def in_parts(self, threads: int, taken: set[str]) -> StepsAhead:
         """Return it with steps in parts where they are too many, and of products of threads.

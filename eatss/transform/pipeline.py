@@ -42,9 +42,11 @@ from eatss.kernel.uses import (
     every,
     every_of,
     mapped,
+    read,
     with_bodies,
     with_elements,
     with_expressions,
+    written,
 )
 from eatss.program import (
     Apply,
@@ -464,10 +466,8 @@ def _in_stage(
 
 
 def _written(nodes: Sequence[Node]) -> set[Buffer]:
-    written = (accesses(node)[0] for node in every(nodes))
-    return {one.buffer for own in written for one in own if one.buffer.space == "shared"}
+    return {one for one in written(nodes) if one.space == "shared"}
 
 
 def _read(nodes: Sequence[Node]) -> set[Buffer]:
-    read = (accesses(node)[1] for node in every(nodes))
-    return {one.buffer for own in read for one in own if one.buffer.space == "shared"}
+    return {one for one in read(nodes) if one.space == "shared"}

@@ -237,7 +237,7 @@ class Phases:
     @property
     def most_words(self) -> int:
         """Registers for the operands of two products that follow each other."""
-        return words_of_two([_words_written(one) for one in self.loads])
+        return int(words_of_two([_words_written(one) for one in self.loads]))
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Return the registers of operands."""

@@ -26,7 +26,7 @@ from eatss.kernel.nodes import (
     Node,
     Perform,
 )
-from eatss.kernel.uses import accesses, every, every_of, own_expressions
+from eatss.kernel.uses import accesses, every, every_of, own_expressions, written
 from eatss.program import (
     Apply,
     Constant,
@@ -111,9 +111,8 @@ class TileOfSteps:
         """Tell whether the loop leaves nothing behind but sums that begin with zero."""
         before = [node for one in self.before for node in every((one,))]
         loop = list(every((self.loop,)))
-        written = [element.buffer for node in (*before, *loop) for element in accesses(node)[0]]
-        spaces = {one.space for one in written}
-        boxes = {element.buffer for node in before for element in accesses(node)[0]}
+        boxes = written(self.before)
+        spaces = {one.space for one in boxes | written((self.loop,))}
         if "global" in spaces or any(one.space == "shared" for one in boxes):
             return False
         kinds = {one.element_type for one in self.sums}
