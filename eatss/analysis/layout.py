@@ -7,9 +7,10 @@ carries it out, and JSON shows it. Nothing else says what can be chosen.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
+from eatss.analysis.columns import FIXED, mapped
 from eatss.analysis.structure import Structure
 from eatss.codec import BY_NAME
 
@@ -23,7 +24,7 @@ Sizes = Annotated[tuple[tuple[str, Number], ...], BY_NAME]
 Group: TypeAlias = tuple[int, ...]
 """References that are staged together, by index."""
 
-_Chosen = TypeVar("_Chosen", bound="Layout")
+Chosen = TypeVar("Chosen", bound="Layout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,9 +162,9 @@ class Layout:
         """Boxes of shared memory in use at once, by warps or by threads alone."""
         return self.stages if self.warps is None else self.warps.stages
 
-    def map(self: _Chosen, change: Callable[[Any], Any]) -> _Chosen:
+    def map(self: Chosen, change: Callable[[Any], Any]) -> Chosen:
         """Return it with ``change`` made of each number: ``layout.map(lambda one: one[rows])``."""
-        return _mapped(self, change)  # type: ignore[no-any-return]
+        return mapped(change, self)
 
     def chosen(self) -> dict[str, Any]:
         """Return the fields of a layout by name, for another noun that has one."""
@@ -178,7 +179,7 @@ class Candidates(Layout):
     that there were too many to offer all.
     """
 
-    structure: Structure
+    structure: Structure = field(metadata=FIXED)
     staged: Mapping[Group, Number] = field(default_factory=dict)
     fewer: bool = False
 
@@ -189,16 +190,3 @@ class Candidates(Layout):
     def at(self, row: int) -> Candidates:
         """Return one of the layouts, its numbers whole."""
         return self.map(lambda column: int(column[row]))
-
-
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    if value is None or isinstance(value, str | bool | Structure):
-        return value
-    if isinstance(value, tuple):
-        return tuple(_mapped(one, change) for one in value)
-    if isinstance(value, Mapping):
-        return {key: _mapped(one, change) for key, one in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {one.name: _mapped(getattr(value, one.name), change) for one in fields(value)}
-        return replace(value, **parts)
-    return change(value)

@@ -270,13 +270,8 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
         for rank, other in enumerate(
             ranked_cuda(facts, structures.get(facts.name, ()), job.profile, options, count)
         )
-        if other.tile_sizes != kernels[number].tile_sizes
-        or other.block != kernels[number].block
+        if other.chosen() != kernels[number].chosen()
         or other.references != kernels[number].references
-        or other.spread != kernels[number].spread
-        or other.shared_sum != kernels[number].shared_sum
-        or other.warps != kernels[number].warps
-        or other.stages != kernels[number].stages
     ]
     others.sort(key=lambda one: (one[1] / max(weight[one[0]], 1e-300), one[0]))
     for number, rank, other in others[: count - 1]:

@@ -11,7 +11,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.analysis.layout import RowBlock, SharedSum, WarpUse
+from eatss.analysis.layout import Layout, RowBlock, SharedSum
 from eatss.analysis.slow_loops import SlowLoop
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import (
@@ -140,7 +140,7 @@ class RegionBuilder:
         self._options = recipe.options
         self._index_bits = bits
         self._planner = UnitPlanner(
-            region.scheduled, region.facts, recipe.kernel, profile, recipe.options
+            region.scheduled, region.facts, recipe.wanted, profile, recipe.options
         )
         self._first = first
         self.kernels: list[KernelCode] = []
@@ -282,10 +282,8 @@ class RegionBuilder:
 
     def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], RowBlock] | None:
         """Return the pieces that begin here and are to be one kernel, and how."""
-        if self._options.keeps_apart:
-            return None
         facts = next((k for k in self._facts if k.statements == pieces[0].kernel.statements), None)
-        block = None if facts is None else self._recipe.kernel(facts.name).row_block
+        block = None if facts is None else self._recipe.wanted(facts.name).row_block
         return None if block is None else (pieces[: len(block.kernels)], block)
 
     def _in_one(
@@ -349,7 +347,9 @@ class RegionBuilder:
             strict=self._options.strict_fp,
         )
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
-        decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
+        decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
+        layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
+        layout = layout if unit.mapping.warps else replace(layout, warps=None)
         staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
         registers = registers_of_a_thread(self._profile, unit.mapping.threads)
         mapping = with_vectors(
@@ -361,15 +361,16 @@ class RegionBuilder:
             context.arrays,
             registers,
         )
-        warps = decided.warps if decided is not None and unit.mapping.warps else None
-        wished = self._wished_stream(unit)
-        stages = self._stages(warps, 1 if decided is None else decided.stages)
+        warps = layout.warps
+        wished = None if unit.mapping.split is not None or not layout.streams else layout.shared_sum
+        stages = layout.boxes if self._profile.compute_capability >= CUDA.copies_ahead else 1
         context = replace(context, copies_ahead=stages > 1)
         kernel = KernelBuilder(
             name, unit.piece, mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
-        instructions = self._instructions(warps)
-        resident = self._resident(warps, 1 if decided is None else decided.resident)
+        selected = () if warps is None else (warps.instruction,)
+        instructions = tuple(dict.fromkeys((*self._options.instructions, *selected)))
+        resident = layout.resident if warps is None else warps.resident
         if wished is not None:
             resident = max(resident, -(-wished.blocks // self._profile.sm_count))
         code = transformed(
@@ -400,13 +401,6 @@ class RegionBuilder:
         )
         self._note(kernel, unit.piece, unit.mapping.block, unit.mapping.tiles, notes, in_order)
         return kernel
-
-    def _wished_stream(self, unit: Unit) -> SharedSum | None:
-        """Return how blocks of a unit are to take steps of all tiles, ``None`` if not."""
-        if unit.kernel is None or self._options.strict_fp or unit.mapping.split is not None:
-            return None
-        shared = self._planner.shared_sum(unit.kernel, self._recipe.kernel(unit.kernel))
-        return shared if shared is not None and shared.streamed else None
 
     def _stream(self, unit: Unit, wished: SharedSum, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
@@ -494,11 +488,6 @@ class RegionBuilder:
             else:
                 yield name, tile
 
-    def _instructions(self, warps: WarpUse | None) -> tuple[str, ...]:
-        """Return the instructions that a kernel is to use: what the user wants, and selected."""
-        own = () if warps is None else (warps.instruction,)
-        return tuple(dict.fromkeys((*self._options.instructions, *own)))
-
     def _told(self, code: Kernel, instructions: Sequence[str]) -> list[str]:
         """Return what notes tell of: what the user wants, used or not, and what is used."""
         asked = self._options.instructions
@@ -508,27 +497,6 @@ class RegionBuilder:
         """Return the registers that a compiler may give a thread."""
         each = self._profile.registers_per_sm // (code.threads * code.resident)
         return min(self._profile.registers_per_thread, each)
-
-    def _resident(self, warps: WarpUse | None, alone: int) -> int:
-        """Return the blocks that an SM is to have at a time, where sizes are those selected.
-
-        So many where threads compute ``alone``.
-        """
-        options = self._options
-        own = options.tile_sizes or options.block or options.stages
-        return 1 if own else alone if warps is None else warps.resident
-
-    def _stages(self, warps: WarpUse | None, alone: int) -> int:
-        """Return the boxes of shared memory that are in use at once.
-
-        ``alone`` are those selected for threads that compute alone. They go with selected sizes.
-        """
-        if self._profile.compute_capability < CUDA.copies_ahead:
-            return 1
-        if self._options.stages is not None:
-            return self._options.stages
-        own = self._options.tile_sizes or self._options.block
-        return (1 if own else alone) if warps is None else warps.stages
 
 
 def _streaming_notes(wished: SharedSum | None, code: Kernel) -> Iterator[str]:

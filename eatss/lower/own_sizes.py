@@ -67,9 +67,7 @@ def _with_own(
     profile: GpuProfile,
     options: CodegenOptions,
 ) -> KernelSelection:
-    if options.keeps_apart:
-        kernel = replace(kernel, row_block=None)
-    kernel = _with_shared_sum(kernel, structures, options)
+    kernel = _with_shared_sum(options.changed(kernel, kernel.name), structures, options)
     structure = structure_of(structures, kernel)
     if structure is None:
         return kernel
@@ -94,9 +92,6 @@ def _with_own(
         spread=spread,
         sum_kinds=structure.sum_kinds,
         warps=kernel.warps if in_warps(structure, tiles, threads) else None,
-        # boxes ahead go with selected sizes
-        stages=1 if options.tile_sizes or options.block else kernel.stages,
-        resident=1 if options.tile_sizes or options.block else kernel.resident,
         references=tuple(
             replace(reference, placement=places.get(at, reference.placement))
             for at, reference in enumerate(kernel.references)
@@ -108,20 +103,14 @@ def _with_shared_sum(
     kernel: KernelSelection, structures: Sequence[Structure], options: CodegenOptions
 ) -> KernelSelection:
     """Return a kernel with the blocks that the user lets share its sum, where they can."""
-    own = next((own for name, own in options.shared_sums if name == kernel.name), None)
-    if own is None:
-        selected, sized = kernel.shared_sum, bool(options.tile_sizes or options.block)
-        gone = sized and selected is not None and selected.streamed
-        return replace(kernel, shared_sum=None) if gone else kernel
-    if own.blocks == 1:
+    own = kernel.shared_sum
+    if own is None or kernel.name not in (name for name, _ in options.shared_sums):
+        return kernel
+    found = kernel if own.streamed else replace(kernel, spread=None, sum_loops=(), host_loop=None)
+    cut = structure_of(structures, found)
+    if cut is None or (own.streamed and cut.stream_loop != own.loop):
         return replace(kernel, shared_sum=None)
-    found = replace(kernel, shared_sum=own, spread=None, sum_loops=(), host_loop=None)
-    without = replace(kernel, shared_sum=None)
-    if own.streamed:
-        found = replace(kernel, shared_sum=own)
-        cut = structure_of(structures, found)
-        return found if cut is not None and cut.stream_loop == own.loop else without
-    return without if structure_of(structures, found) is None else found
+    return found
 
 
 def _asked_for(

@@ -107,7 +107,7 @@ class UnitPlanner:
             whole = self._whole(piece, facts, selection, names)
         except NeedsOneThreadError as error:
             return [self.one_thread(piece, names, str(error))]
-        shared = None if self._options.strict_fp else self.shared_sum(facts.name, selection)
+        shared = selection.shared_sum
         if shared is not None and shared.streamed:  # blocks do, of all that is launched together
             shared = None
         if selection.spread is None and shared is None:
@@ -125,18 +125,6 @@ class UnitPlanner:
             for split in self._spread_units(unit, facts, selection.spread, names)
         ]
 
-    def shared_sum(self, name: str, selection: Layout) -> SharedSum | None:
-        """Return how blocks share sums of a kernel: as the user wants it, else as is selected.
-
-        Selected streams go with selected sizes.
-        """
-        for kernel, own in self._options.shared_sums:
-            if kernel == name:
-                return own if own.blocks > 1 else None
-        sized = bool(self._options.tile_sizes or self._options.block)
-        selected = selection.shared_sum
-        return None if selected is not None and selected.streamed and sized else selected
-
     def _whole(self, piece: Piece, facts: KernelFacts, selection: Layout, names: NameTable) -> Unit:
         """Return the unit of all of a piece.
 
@@ -146,8 +134,7 @@ class UnitPlanner:
         dependences = self._scheduled.dependences
         own = names.inner()
         mapping = layout(piece, facts, selection, self._profile, self._options, own)
-        warps = None if self._options.strict_fp else selection.warps
-        chosen = () if warps is None else (warps.instruction,)
+        chosen = () if selection.warps is None else (selection.warps.instruction,)
         for name in (*self._options.instructions, *chosen):
             instruction = INSTRUCTIONS.get(name)
             lanes = instruction.lanes

@@ -13,8 +13,6 @@ from eatss.model.options import ObjectiveName
 from eatss.model.selection import KernelSelection, ReferenceSelection, Usage
 from eatss.prediction.expected import Prediction
 
-NOT_TILED = "no loop of it is parallel: it runs in one thread and has nothing to tile"
-
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -45,32 +43,13 @@ def predicted_kernel(
         shared_limit_bytes: shared memory that a block may have.
         prediction: what is expected of the sizes.
     """
-    loops = tuple(loop for loop, _ in layout.tile_sizes)
-    return KernelSelection(
-        **layout.chosen(),
-        name=facts.name,
-        index=facts.index,
-        statements=facts.statements,
-        host_loops=facts.host_loops,
-        loops=loops,
-        parallel=tuple(loop.name for loop in facts.parallel_loops) if loops else (),
-        inner_loops=tuple(loop.name for loop in facts.inner_loops),
-        cma_loop=facts.cma_loop,
-        objective=0,
+    return KernelSelection.of(
+        facts,
+        layout,
         objective_formula=OBJECTIVES.get(objective).formula,
-        weights=(),
-        optimal="proven",
-        split_factor=0.0,
-        warp_fraction=1.0,
-        alignment=1,
-        traffic=0.0,
         shared_limit_bytes=shared_limit_bytes,
-        solver_calls=0,
-        solve_time_s=0.0,
         references=_placed(facts, places),
-        distinct_references=facts.distinct_references,
         usage=_usage(prediction, profile, shared_limit_bytes),
-        note=None if loops else NOT_TILED,
         predicted=prediction,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Layout
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.block import choose_block
@@ -194,16 +195,13 @@ def _describe(
     cell, waf = best.cell, best.cell.alignment(profile)
     problem = build_problem(facts, profile, cell, options)
     limit = min(shared_budget_bytes(profile, cell), options.shared_per_block(profile))
-    return KernelSelection(
-        name=facts.name,
-        index=facts.index,
-        statements=facts.statements,
-        host_loops=facts.host_loops,
-        loops=tuple(loop.name for loop in facts.loops),
-        parallel=tuple(loop.name for loop in facts.parallel_loops),
-        inner_loops=tuple(loop.name for loop in facts.inner_loops),
-        cma_loop=facts.cma_loop,
+    layout = Layout(
         tile_sizes=tuple((loop.name, sizes[loop.name]) for loop in facts.loops),
+        block=choose_block(facts, dict(sizes), profile),
+    )
+    return KernelSelection.of(
+        facts,
+        layout,
         objective=problem.objective.evaluate(sizes),
         objective_formula=objective_formula(facts, waf),
         weights=weights(facts, waf),
@@ -212,12 +210,10 @@ def _describe(
         warp_fraction=cell.warp_fraction,
         alignment=waf,
         traffic=float(traffic(facts, waf, sizes)),
-        block=choose_block(facts, dict(sizes), profile),
         shared_limit_bytes=limit,
         solver_calls=grid.solver_calls,
         solve_time_s=grid.solve_time_s,
         references=references(facts, cell),
-        distinct_references=facts.distinct_references,
         usage=tuple(usage(problem, constraint, sizes) for constraint in problem.constraints),
         alternatives=tuple(
             _alternative(facts, profile, options, entry)
@@ -285,30 +281,11 @@ def _untiled(facts: KernelFacts, profile: GpuProfile, options: ModelOptions) -> 
     The empty vector is the only one, so it is optimal without asking a solver.
     """
     cell = options.cells[0]
-    return KernelSelection(
-        name=facts.name,
-        index=facts.index,
-        statements=facts.statements,
-        host_loops=facts.host_loops,
-        loops=(),
-        parallel=(),
-        inner_loops=tuple(loop.name for loop in facts.inner_loops),
-        cma_loop=facts.cma_loop,
-        tile_sizes=(),
-        objective=0,
-        objective_formula="0",
-        weights=(),
-        optimal="proven",
+    return KernelSelection.of(
+        facts,
+        Layout(tile_sizes=(), block=()),
         split_factor=cell.split,
         warp_fraction=cell.warp_fraction,
         alignment=cell.alignment(profile),
-        traffic=0.0,
-        block=(),
-        shared_limit_bytes=0,
-        solver_calls=0,
-        solve_time_s=0.0,
         references=references(facts, cell),
-        distinct_references=facts.distinct_references,
-        usage=(),
-        note="no loop of it is parallel: it runs in one thread and has nothing to tile",
     )

@@ -20,10 +20,12 @@ from eatss.shown import Shown, Tabular, energy_text, in_lines, pairs_text, time_
 from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
-    from eatss.analysis.facts import ReferenceFacts
+    from eatss.analysis.facts import KernelFacts, ReferenceFacts
 
 SCHEMA_VERSION = 5
 """Version of the JSON form; it grows when a reader of the old form would fail."""
+
+NOT_TILED = "no loop of it is parallel: it runs in one thread and has nothing to tile"
 
 Placement = Literal["l1", "shared", "private"]
 
@@ -208,6 +210,39 @@ class KernelSelection(Layout, Shown):
     keeps_default: bool = False
     sum_loops: tuple[str, ...] = ()
     sum_kinds: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, facts: KernelFacts, layout: Layout, **found: Any) -> KernelSelection:
+        """Return the selection of a layout of a kernel; what is not ``found`` is neutral."""
+        tiled = bool(layout.tile_sizes)
+        neutral: dict[str, Any] = {
+            "objective": 0,
+            "objective_formula": "0",
+            "weights": (),
+            "optimal": "proven",
+            "split_factor": 0.0,
+            "warp_fraction": 1.0,
+            "alignment": 1,
+            "traffic": 0.0,
+            "shared_limit_bytes": 0,
+            "solver_calls": 0,
+            "solve_time_s": 0.0,
+            "usage": (),
+            "note": None if tiled else NOT_TILED,
+        }
+        return cls(
+            **layout.chosen(),
+            name=facts.name,
+            index=facts.index,
+            statements=facts.statements,
+            host_loops=facts.host_loops,
+            loops=tuple(loop for loop, _ in layout.tile_sizes),
+            parallel=tuple(loop.name for loop in facts.parallel_loops) if tiled else (),
+            inner_loops=tuple(loop.name for loop in facts.inner_loops),
+            cma_loop=facts.cma_loop,
+            distinct_references=facts.distinct_references,
+            **(neutral | found),
+        )
 
     def __repr__(self) -> str:
         if not self.tile_sizes and self.spread is None:

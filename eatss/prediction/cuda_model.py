@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from eatss.analysis.columns import mapped
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates
 from eatss.gpu.profile import GpuProfile
@@ -83,15 +84,6 @@ class CudaModel:
 
 def _sum(parts: Sequence[Predicted]) -> Predicted:
     """Return what launches take one after the other."""
-    first = parts[0]
-    return Predicted(
-        time_s=np.asarray(sum(part.time_s for part in parts)),
-        energy_j=np.asarray(sum(part.energy_j for part in parts)),
-        terms_s={
-            name: np.asarray(sum(part.terms_s[name] for part in parts)) for name in first.terms_s
-        },
-        terms_j={
-            name: np.asarray(sum(part.terms_j[name] for part in parts)) for name in first.terms_j
-        },
-        resident_blocks=np.minimum.reduce([part.resident_blocks for part in parts]),
-    )
+    resident = np.minimum.reduce([part.resident_blocks for part in parts])
+    total = mapped(lambda *columns: np.asarray(sum(columns)), *parts)
+    return replace(total, resident_blocks=resident)

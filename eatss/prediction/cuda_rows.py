@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from eatss.analysis.columns import mapped
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, RowBlock, SplitK
 from eatss.analysis.structure import Structure
@@ -73,7 +75,7 @@ def rows_prediction(
         kept = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
         own = _joined(facts, run, kept, block, profile, in_order)
         here = (flags == line).all(axis=1)
-        found = own if found is None else _chosen(here, own, found)
+        found = own if found is None else mapped(partial(np.where, here), own, found)
     assert found is not None
     return found
 
@@ -85,31 +87,6 @@ def _kept_words(run: RowRun, kept: Sequence[KeptRow], block: RowBlock) -> Column
         there = [one for one in kept if one.first <= number < one.last]
         most = max(most, sum(element_words(one.element_bytes) for one in there))
     return np.asarray(most * slots_of(block.tile, block.lanes))
-
-
-def _chosen(
-    which: npt.NDArray[np.bool_], one: RowsPrediction, other: RowsPrediction
-) -> RowsPrediction:
-    """Return the entries of one prediction where ``which`` says so, else those of another."""
-
-    def each(first: Column, second: Column) -> Column:
-        return np.asarray(np.where(which, first, second))
-
-    demand = Demand(
-        **{
-            name: each(getattr(one.demand, name), getattr(other.demand, name))
-            for name in Demand.__dataclass_fields__
-        }
-    )
-    first, second = one.expected, other.expected
-    expected = Predicted(
-        time_s=each(first.time_s, second.time_s),
-        energy_j=each(first.energy_j, second.energy_j),
-        terms_s={name: each(own, second.terms_s[name]) for name, own in first.terms_s.items()},
-        terms_j={name: each(own, second.terms_j[name]) for name, own in first.terms_j.items()},
-        resident_blocks=each(first.resident_blocks, second.resident_blocks),
-    )
-    return RowsPrediction(demand, expected, np.where(which, one.fits, other.fits))
 
 
 def _joined(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
-from eatss.analysis.layout import SharedSum
+from eatss.analysis.layout import Chosen, SharedSum
 from eatss.analysis.structure import MAX_STAGES
 from eatss.codec import JsonForm
 from eatss.diagnostics import input_error
@@ -275,6 +275,33 @@ class CodegenOptions(CodeOptions):
         """Whether no kernels become one: the user says so, or says how each of them is laid out."""
         own = self.tile_sizes or self.block or self.placements or self.shared_sums
         return bool(own) or not self.fuse_rows
+
+    def changed(self, chosen: Chosen, kernel: str) -> Chosen:
+        """Return what is chosen for a kernel as the user changes it, but for sizes and places.
+
+        Streams, boxes ahead where threads compute alone, and blocks that an SM is to have at a
+        time, go with selected sizes only.
+        """
+        sized = bool(self.tile_sizes or self.block)
+        shared = chosen.shared_sum
+        if sized and shared is not None and shared.streamed:
+            shared = None
+        for name, own in self.shared_sums:
+            if name == kernel:
+                shared = own if own.blocks > 1 else None
+        warps, resident = chosen.warps, chosen.resident
+        if sized or self.stages is not None:
+            resident = 1
+            stages = self.stages or (1 if warps is None else warps.stages)
+            warps = None if warps is None else replace(warps, stages=stages, resident=1)
+        return replace(
+            chosen,
+            shared_sum=None if self.strict_fp else shared,
+            warps=None if self.strict_fp else warps,
+            stages=self.stages or (1 if sized else chosen.stages),
+            resident=resident,
+            row_block=None if self.keeps_apart else chosen.row_block,
+        )
 
     @property
     def changes_layout(self) -> bool:

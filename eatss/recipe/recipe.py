@@ -70,6 +70,10 @@ class Recipe:
     recomputed: tuple[RecomputedArray, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
+    def wanted(self, name: str) -> KernelRecipe:
+        """Return what was decided about a kernel, as the user changes it."""
+        return self.options.changed(self.kernel(name), name)
+
     def kernel(self, name: str) -> KernelRecipe:
         """Return what was decided about a kernel; ``KeyError`` if there is none of that name."""
         for kernel in self.kernels:

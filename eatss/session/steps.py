@@ -205,12 +205,7 @@ def expect_recipe(
         InputError: as :func:`expect_code`.
     """
     kernels = tuple(
-        replace(
-            kernel,
-            spread=decided.spread,
-            shared_sum=decided.shared_sum,
-            host_loop=decided.host_loop,
-        )
+        replace(kernel, **decided.chosen())
         for kernel, decided in zip(selection.kernels, recipe.kernels, strict=True)
     )
     selection = replace(selection, kernels=kernels)
