@@ -31,8 +31,8 @@ from eatss.model import Selection
 from eatss.model.options import SelectOptions
 from eatss.program import Program
 from eatss.recipe.options import CodeRequest
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 
 TILES = (8, 32, 128)
 

@@ -31,7 +31,7 @@ from benchmarks.recorded import (
 )
 from eatss.measurement import measure_variants
 from eatss.measurement.measurement import Measurement
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 if TYPE_CHECKING:
     from eatss.gpu import GpuProfile

@@ -40,8 +40,8 @@ from eatss import api
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.diagnostics import EatssError
 from eatss.polyhedral.kernel import Kernel
-from eatss.resources import data_directory
 from eatss.session.steps import ppcg_schedule_of
+from eatss.shipped import data_directory
 
 TIMEOUT_S = 300
 

@@ -33,7 +33,7 @@ from eatss.gpu.profile import GpuProfile
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import Vector, candidates, default_vector
 from eatss.prediction.model import PpcgModel
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 FITTED = (
     "2mm", "atax", "conv-2d", "fdtd-2d", "gemver", "heat-3d", "jacobi-2d", "matmul", "mvt", "syr2k",

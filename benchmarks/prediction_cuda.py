@@ -42,7 +42,7 @@ from eatss.gpu.profile import GpuProfile
 from eatss.lower.structures import structures_for
 from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.targets import AXES
 
 ROWS = ("cuda-tuning.jsonl", "unseen-cuda.jsonl")

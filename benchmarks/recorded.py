@@ -22,7 +22,7 @@ from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.sizes import complete_sizes
 from eatss.program import load_program
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 RESULTS = Path(__file__).resolve().parent / "results" / "h200"
 """What was measured on an H200."""

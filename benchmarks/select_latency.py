@@ -31,7 +31,7 @@ from eatss.frontend import parse_file
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import ModelOptions, select_program
 from eatss.polyhedral import schedule_scop
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ from eatss.measurement.comparison import Comparison
 from eatss.measurement.estimate import Ratio
 from eatss.measurement.measurement import Measurement
 from eatss.report.comparison_plot import plot_comparisons
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 SELECTED, DEFAULT = "selected", "32"
 FILE = "selected-and-default.json"

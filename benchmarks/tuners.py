@@ -118,7 +118,7 @@ def prepare(folder: Path, gpu: str, size: int, most: int | None) -> None:
     from eatss.explore.cuda_maker import CudaMaker  # noqa: PLC0415 - not where the card is
     from eatss.explore.nouns import MakerJob, SourceText, Wanted  # noqa: PLC0415
     from eatss.gpu import load_profile, profile_to_document  # noqa: PLC0415
-    from eatss.resources import data_directory  # noqa: PLC0415
+    from eatss.shipped import data_directory  # noqa: PLC0415
     from eatss.space.bound import bind  # noqa: PLC0415
     from eatss.space.card_constants import card_constants  # noqa: PLC0415
     from eatss.space.document import read_space  # noqa: PLC0415

@@ -24,8 +24,7 @@ from eatss.diagnostics import (
     NoSolutionError,
     Severity,
 )
-from eatss.file_sets import placed_files
-from eatss.files import folder_named
+from eatss.files import folder_named, placed_files
 from eatss.forked import in_bounds
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
@@ -33,6 +32,7 @@ from eatss.gpu.load import profile_file
 from eatss.model import Selection
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.model.selection import SELECTION
+from eatss.notices import Told, nobody
 from eatss.options import Keywords, spelled_out
 from eatss.ppcg_build.arguments import PpcgArguments, ppcg_arguments
 from eatss.ppcg_build.dependencies import dependency_text
@@ -62,9 +62,8 @@ from eatss.ppcg_build.run import (
 from eatss.ppcg_build.side_files import check_place, replaced
 from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
-from eatss.progress import Told, nobody
 from eatss.session.session import Session
-from eatss.shipped_kernels import MARK
+from eatss.shipped import MARK
 from eatss.shown import Shown
 
 Fallback = Literal["default"]

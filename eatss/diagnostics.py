@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Literal, TypeAlias
 
-from eatss.printable import printable
+from eatss.text import printable
 
 _LONGEST_LINE = 160
 """Characters of a source line that are shown of a longer one."""

@@ -31,7 +31,7 @@ from traceback import format_exception
 from typing import NoReturn, ParamSpec, TypeVar
 
 from eatss.diagnostics import EatssError, input_error
-from eatss.held_signals import ENDING, HeldSignals
+from eatss.interrupts import ENDING, HeldSignals
 from eatss.missing_packages import missing_packages_named
 
 T = TypeVar("T")

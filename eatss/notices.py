@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from eatss.diagnostics import Diagnostic
 
@@ -54,3 +54,15 @@ def _frames_of_eatss() -> int:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         frame, count = frame.f_back, count + 1
     return count
+
+
+class Told(Protocol):
+    """Is told what is done now, and how much of how many is done, where that is known."""
+
+    def __call__(self, what: str, done: float = 0, total: float | None = None) -> None:
+        """Take note; it must be quick."""
+        ...
+
+
+def nobody(what: str, done: float = 0, total: float | None = None) -> None:
+    """Is told, and does nothing."""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
-from eatss.notices import Warned, warn_caller
-from eatss.progress import Told, nobody
-from eatss.shipped_sweeps import located_sweep
+from eatss.notices import Told, Warned, nobody, warn_caller
+from eatss.shipped import located_sweep
 from eatss.store.not_overwritten import check_no_store
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
     """
     report = _summed_up(found)
     if output == "json":
-        from eatss.documents import json_text  # noqa: PLC0415
+        from eatss.codec import json_text  # noqa: PLC0415
 
         return json_text(report)
     if output == "text":

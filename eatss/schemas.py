@@ -56,7 +56,7 @@ PUBLISHED: Mapping[str, Published] = {
     "comparison": Published(
         "eatss.measurement.requirement:JudgedComparison", "eatss compare --format json"
     ),
-    "cache": Published("eatss.cache.contents:Contents", "eatss cache ls --format json"),
+    "cache": Published("eatss.cache.store:Contents", "eatss cache ls --format json"),
     "meter": Published("eatss.foreign.program_energy:ProgramEnergy", "eatss meter --format json"),
     "results": Published("eatss.store.summary:Summaries", "eatss results ls --format json"),
     "sweep": Published("eatss.store.nouns:Sweep", "eatss results export, show --format json"),
@@ -69,7 +69,7 @@ PUBLISHED: Mapping[str, Published] = {
     "replay": Published("eatss.replay.nouns:Replay", "eatss sweep --replay --format json"),
     "doctor": Published("eatss.report.environment:Examination", "eatss doctor --format json"),
     "settings": Published("eatss.report.settings:Settings", "eatss settings --format json"),
-    "kernels": Published("eatss.shipped_kernels:ShippedKernels", "eatss kernels --format json"),
+    "kernels": Published("eatss.shipped:ShippedKernels", "eatss kernels --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

@@ -164,7 +164,7 @@ def _forked_workers(
         if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
             patch.setattr("eatss.supervisor.guarded", _workers.guarded)
             if importlib.util.find_spec("islpy") is not None:
-                patch.setattr("eatss.live_worker.guarded", _sweeping_workers.guarded)
+                patch.setattr("eatss.supervisor.guarded", _sweeping_workers.guarded)
         yield
 
 

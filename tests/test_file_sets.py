@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.file_sets import place_files, placed_files
+from eatss.files import place_files, placed_files
 
 
 def contents(number: int) -> dict[str, bytes]:
@@ -102,7 +102,7 @@ def test_a_file_that_is_replaced_is_there_at_every_moment_but_the_last(tmp_path:
 REPLACES = """\
 import sys
 from pathlib import Path
-from eatss.file_sets import place_files
+from eatss.files import place_files
 print(flush=True)
 while True:
     place_files(Path(sys.argv[1]), dict.fromkeys(("a", "b", "c/d", "last"), b"1"), last="last")

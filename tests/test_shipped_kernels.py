@@ -14,10 +14,10 @@ from eatss.diagnostics import InputError, InternalError
 from eatss.frontend.options import Reading
 from eatss.measurement.labels import is_program
 from eatss.ppcg_build.arguments import ppcg_arguments
-from eatss.resources import data_directory
 from eatss.session.session import Session
-from eatss.shipped_kernels import (
+from eatss.shipped import (
     ShippedKernel,
+    data_directory,
     kernel_names,
     located,
     shipped_kernel,
@@ -82,7 +82,7 @@ def test_a_broken_installation_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> 
     def lost(name: str) -> Path:
         raise FileNotFoundError(f"eatss is installed without its folder {name}")
 
-    monkeypatch.setattr("eatss.shipped_kernels.data_directory", lost)
+    monkeypatch.setattr("eatss.shipped.data_directory", lost)
     with pytest.raises(InternalError, match="EATSS-C018"):
         located("@gemm")
 

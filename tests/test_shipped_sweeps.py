@@ -10,9 +10,13 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError, InternalError
-from eatss.resources import data_directory
-from eatss.shipped_kernels import kernel_names
-from eatss.shipped_sweeps import located_sweep, store_of_ones_own, sweep_names
+from eatss.shipped import (
+    data_directory,
+    kernel_names,
+    located_sweep,
+    store_of_ones_own,
+    sweep_names,
+)
 from eatss.store.store import Store
 from tests.end_to_end.in_process import eatss as command
 
@@ -130,6 +134,6 @@ def test_a_broken_installation_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> 
     def lost(name: str) -> Path:
         raise FileNotFoundError(f"eatss is installed without its folder {name}")
 
-    monkeypatch.setattr("eatss.shipped_sweeps.data_directory", lost)
+    monkeypatch.setattr("eatss.shipped.data_directory", lost)
     with pytest.raises(InternalError, match="EATSS-C018"):
         located_sweep("@gemm")

@@ -8,8 +8,8 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.sizes import bytes_of_arrays, parameter_values, sizes_of
 from eatss.analysis.work import bytes_of, instances_of
 from eatss.diagnostics import Diagnostic
+from eatss.expected_run import ProgramSize
 from eatss.polyhedral.program import ScheduledScop
-from eatss.program_sizes import ProgramSize
 from eatss.scops import Scop
 
 

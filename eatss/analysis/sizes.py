@@ -7,8 +7,8 @@ from math import prod
 
 import islpy as isl
 
+from eatss.expected_run import ProgramSize
 from eatss.isl_names import at_values, constant_value, integer, parameters_as_dims
-from eatss.program_sizes import ProgramSize
 from eatss.scops import Access, Array, Scop
 
 ASSUMED_SIZE = 4096

@@ -5,9 +5,8 @@ Whoever computes something that takes time asks here first: the selections and p
 that is read is ever executed or unpickled here.
 """
 
-from eatss.cache.default import default_cache
-from eatss.cache.keys import key_of
+from eatss.cache.keys import key_of, versions
+from eatss.cache.options import default_cache
 from eatss.cache.store import DEFAULT_LIMIT_BYTES, Cache, Entry
-from eatss.cache.versions import versions
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "Cache", "Entry", "default_cache", "key_of", "versions"]

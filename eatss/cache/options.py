@@ -1,14 +1,67 @@
-"""The keyword ``cache`` of functions that keep what they find."""
+"""The cache that is used: the keyword ``cache``, and where nobody gives it a folder of the user's.
+
+``EATSS_CACHE_DIR`` names another folder, ``EATSS_CACHE_LIMIT`` another limit (``500M``, ``2G``, a
+number of bytes; 0 turns the cache off). They are read here and nowhere else.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
-from typing import Annotated
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from eatss.cache.default import default_cache
-from eatss.cache.store import Cache
+from eatss.cache.store import DEFAULT_LIMIT_BYTES, Cache
 from eatss.diagnostics import input_error
 from eatss.options import option
+
+if TYPE_CHECKING:
+    import tempfile
+
+
+_LIMIT = re.compile(r"(\d{1,15})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def default_cache() -> Cache:
+    """Return the user's cache.
+
+    Raises:
+        InputError: ``EATSS-C016``, ``EATSS_CACHE_LIMIT`` is no size.
+    """
+    named = os.environ.get("EATSS_CACHE_DIR", "")
+    folder = Path(named).absolute() if named else _users_folder()
+    return Cache(folder, _limit_bytes(os.environ.get("EATSS_CACHE_LIMIT", "")))
+
+
+def _users_folder() -> Path:
+    try:
+        from platformdirs import user_cache_path  # noqa: PLC0415 - measuring does without
+    except ModuleNotFoundError:
+        return Path(_for_this_process().name)
+    return user_cache_path("eatss", appauthor=False)
+
+
+@cache
+def _for_this_process() -> tempfile.TemporaryDirectory[str]:
+    import tempfile  # noqa: PLC0415 - where there is no folder of the user's
+
+    return tempfile.TemporaryDirectory(prefix="eatss-cache-")
+
+
+def _limit_bytes(text: str) -> int:
+    if not text.strip():
+        return DEFAULT_LIMIT_BYTES
+    found = _LIMIT.fullmatch(text.strip())
+    if found is None:
+        raise input_error(
+            "EATSS-C016",
+            f"EATSS_CACHE_LIMIT is '{text}', which is no size",
+            hint="write a number of bytes, or 500M, or 2G; 0 turns the cache off",
+        )
+    return int(found[1]) << _UNITS[found[2].upper()]
 
 
 @dataclass(frozen=True, kw_only=True)

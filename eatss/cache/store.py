@@ -9,6 +9,8 @@ changes the database would run code.
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import re
 import stat
@@ -18,7 +20,6 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from eatss.cache.entry_file import HEADER_BYTES, about, packed, unpacked
 from eatss.cache.eviction import LOCK, SIZE, Sized, added, keep_limit, swept
 
 DEFAULT_LIMIT_BYTES = 1 << 30
@@ -278,3 +279,77 @@ def _start(path: Path) -> bytes:
             return file.read(HEADER_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except PermissionError:
         return b""
+
+
+_MAGIC = b"eatss-cache 1 "
+_DIGEST = 64
+_SEAL = len(_MAGIC) + _DIGEST + 1
+_MOST_ABOUT = 200
+
+HEADER_BYTES = 4096
+"""What is enough to read of a file to know what it is about."""
+
+
+def packed(kind: str, key: str, data: bytes, about: str) -> bytes:
+    """Return the file of an entry; ``about`` says in at most 200 characters what it is."""
+    described = {"kind": kind, "key": key, "about": about[:_MOST_ABOUT], "length": len(data)}
+    rest = json.dumps(described).encode("ascii") + b"\n" + data
+    return _MAGIC + hashlib.sha256(rest).hexdigest().encode("ascii") + b"\n" + rest
+
+
+def unpacked(kind: str, key: str, file: bytes) -> bytes | None:
+    """Return the data of an entry; ``None`` if the file is not what was packed under its name."""
+    rest = memoryview(file)[_SEAL:]
+    if not file.startswith(_MAGIC) or file[_SEAL - 1 : _SEAL] != b"\n":
+        return None
+    if hashlib.sha256(rest).hexdigest().encode("ascii") != file[len(_MAGIC) : _SEAL - 1]:
+        return None
+    described = _described(file)
+    start = file.find(b"\n", _SEAL) + 1
+    data = file[start:]
+    wanted = {"kind": kind, "key": key, "length": len(data)}
+    if {name: described.get(name) for name in wanted} != wanted:
+        return None
+    return data
+
+
+def about(start: bytes) -> str:
+    """Return what a file is about, from its first ``HEADER_BYTES``; ``""`` if that is unknown."""
+    found = _described(start).get("about")
+    return found if isinstance(found, str) else ""
+
+
+def _described(start: bytes) -> dict[str, object]:
+    line = start[_SEAL : max(start.find(b"\n", _SEAL), 0)]
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """A cache with its entries, what was used last first.
+
+    ``size_bytes`` are those of all entries. ``problem`` says why nothing is kept, ``None`` where
+    all is well.
+    """
+
+    folder: str
+    limit_bytes: int
+    size_bytes: int
+    problem: str | None
+    entries: tuple[Entry, ...]
+
+    @classmethod
+    def of(cls, cache: Cache) -> Contents:
+        """Look at a cache."""
+        entries = cache.entries()
+        return cls(
+            folder=str(cache.folder),
+            limit_bytes=cache.limit_bytes,
+            size_bytes=sum(one.size_bytes for one in entries),
+            problem=cache.problem(),
+            entries=entries,
+        )

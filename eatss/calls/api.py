@@ -23,7 +23,7 @@ from eatss.options import Keywords, spelled_out
 from eatss.program import Program
 from eatss.recipe.options import CodeKeywords, CodeRequest
 from eatss.session.source import Source
-from eatss.shipped_kernels import located
+from eatss.shipped import located
 
 CARD_WITHOUT_CARD = "h200"
 """The card that ``"auto"`` stands for where there is none: arrays of NumPy run on the CPU."""

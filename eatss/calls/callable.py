@@ -12,24 +12,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from eatss.cache import Cache
-from eatss.calls.arrays import ArrayView, cupy_for, note_written, view_of
-from eatss.calls.card import CardPlan
-from eatss.calls.checks import (
+from eatss.calls.arrays import (
+    ArrayView,
     check_aliases,
     check_names,
     check_sizes,
     check_view,
     checked_place,
+    cupy_for,
+    note_written,
+    view_of,
 )
+from eatss.calls.card import KEYWORD, CardPlan, stream_of_call, wait_for_others, written_on
 from eatss.calls.known_calls import KnownCalls
 from eatss.calls.machine_code import cubin_of, size_constant
 from eatss.calls.once import Once
 from eatss.calls.options import CallOptions
 from eatss.calls.plan import check_scalar
 from eatss.calls.programs import Maker, Sizes
-from eatss.calls.signature import CallSignature, signature_of, sizes_of
-from eatss.calls.sizes import infer_sizes, whole_number
-from eatss.calls.streams import KEYWORD, stream_of_call, wait_for_others, written_on
+from eatss.calls.signature import CallSignature, infer_sizes, signature_of, sizes_of, whole_number
 from eatss.diagnostics import EatssError, input_error
 from eatss.expected_run import ExpectedRun
 from eatss.frontend.options import DtypeName

@@ -14,9 +14,8 @@ from math import prod
 from typing import Any
 
 from eatss.calls.arrays import ArrayView, Reader, note_written, reader_of
-from eatss.calls.card import CardPlan
+from eatss.calls.card import KEYWORD, CardPlan, stream_of_call, wait_for_others, written_on
 from eatss.calls.signature import CallSignature, sizes_of
-from eatss.calls.streams import KEYWORD, stream_of_call, wait_for_others, written_on
 
 _MOST_SEEN = 4096
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eatss.diagnostics import input_error
-from eatss.durations import duration_s
+from eatss.text import duration_s
 
 LEAST_TUNE_S = 20.0
 """The shortest time in which two candidates are measured."""

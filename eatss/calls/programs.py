@@ -8,8 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eatss.cache import Cache, key_of
-from eatss.calls.signature import CallSignature, sizes_of
-from eatss.calls.sizes import class_of, coarse_class_of
+from eatss.calls.signature import CallSignature, class_of, coarse_class_of, sizes_of
 from eatss.diagnostics import InputError
 from eatss.forked import in_bounds
 from eatss.frontend.options import DtypeName, Reading
@@ -21,9 +20,7 @@ from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import Recipe
 from eatss.session.found import FoundInterface, FoundProgram
 from eatss.session.kept import Kept, kept_interface, kept_program
-from eatss.session.read_files import UnknownFilesError, read_files
-from eatss.session.sizes import at_sizes
-from eatss.session.source import Source
+from eatss.session.source import Source, UnknownFilesError, read_files
 
 if TYPE_CHECKING:
     from eatss.model.selection import Selection
@@ -257,7 +254,7 @@ def _generated(job: CodeJob) -> FoundProgram:
     session = Session(job.source, job.reading, volume=volume, code=True)
     recipe, lasting, told = job.recipe, True, None
     if recipe is None:
-        sized = Session(job.source, at_sizes(session, job.sizes), volume=volume, code=True)
+        sized = Session(job.source, session.reading_at(job.sizes), volume=volume, code=True)
         try:
             selection, recipe = _decided(sized, session, job)
         except InputError as error:

@@ -29,7 +29,6 @@ from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.progress import Progress
 from eatss.program import load_program
 from eatss.recipe.recipe import Recipe
-from eatss.session.sizes import at_sizes
 
 _KIND = "tuned"
 _MODEL = "model"
@@ -249,7 +248,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     from eatss.session.session import Session  # noqa: PLC0415
 
     session = Session(job.source, job.reading, volume=job.choosing.volume_name(), code=True)
-    sized = Session(job.source, at_sizes(session, job.sizes), code=True)
+    sized = Session(job.source, session.reading_at(job.sizes), code=True)
     strict = job.wanted.strict_fp
     fuse = job.wanted.fuse_rows
     selection = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from eatss.cache.options import Caching
 from eatss.cli.declared import Given
-from eatss.cli.named_files import read_selection, read_text, write_text
 from eatss.cli.options import (
     Card,
     Debug,
@@ -22,6 +21,9 @@ from eatss.cli.options import (
     nvcc_option,
     of_code,
     of_output,
+    read_selection,
+    read_text,
+    write_text,
 )
 from eatss.cli.talk import given_card, read, report_warnings, say, working
 from eatss.diagnostics import input_error

@@ -39,7 +39,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
 def cards(incomplete: str) -> list[str]:
     """Offer ``auto``, the names and aliases of cards, and TOML files."""
     from eatss.gpu.card_names import ENTRY_POINTS, shipped_names  # noqa: PLC0415
-    from eatss.resources import data_directory  # noqa: PLC0415
+    from eatss.shipped import data_directory  # noqa: PLC0415
 
     try:
         known = shipped_names(data_directory("gpu_profiles"))
@@ -52,7 +52,7 @@ def cards(incomplete: str) -> list[str]:
 
 def sources(incomplete: str) -> list[str]:
     """Offer the kernels of eatss as ``@gemm``; files are the shell's business."""
-    from eatss.shipped_kernels import MARK  # noqa: PLC0415
+    from eatss.shipped import MARK  # noqa: PLC0415
 
     if not incomplete.startswith(MARK):
         return []
@@ -62,8 +62,7 @@ def sources(incomplete: str) -> list[str]:
 def recorded_sweeps(incomplete: str) -> list[str]:
     """Offer the recorded sweeps of eatss as ``@gemm``; files are the shell's business."""
     from eatss.diagnostics import EatssError  # noqa: PLC0415
-    from eatss.shipped_kernels import MARK  # noqa: PLC0415
-    from eatss.shipped_sweeps import sweep_names  # noqa: PLC0415
+    from eatss.shipped import MARK, sweep_names  # noqa: PLC0415
 
     if not incomplete.startswith(MARK):
         return []
@@ -76,7 +75,7 @@ def recorded_sweeps(incomplete: str) -> list[str]:
 def kernels(incomplete: str) -> list[str]:
     """Offer the names of the kernels of eatss."""
     from eatss.diagnostics import EatssError  # noqa: PLC0415
-    from eatss.shipped_kernels import kernel_names  # noqa: PLC0415
+    from eatss.shipped import kernel_names  # noqa: PLC0415
 
     try:
         return _beginning(kernel_names(), incomplete)

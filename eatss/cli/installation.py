@@ -107,7 +107,7 @@ def kernels(
     -D DATA_TYPE=float single precision.
     """
     from eatss.report.kernels import render_kernels  # noqa: PLC0415 - keeps --help fast
-    from eatss.shipped_kernels import (  # noqa: PLC0415
+    from eatss.shipped import (  # noqa: PLC0415
         ShippedKernels,
         shipped_kernel,
         shipped_kernels,
@@ -173,7 +173,7 @@ def schema(
     debug: Debug = False,
 ) -> None:
     """List the JSON documents of eatss, or print the JSON Schema of one."""
-    from eatss.documents import json_text  # noqa: PLC0415 - keeps --help fast
+    from eatss.codec import json_text  # noqa: PLC0415 - keeps --help fast
     from eatss.report.schemas import schemas_table  # noqa: PLC0415
     from eatss.schemas import schema as schema_of  # noqa: PLC0415
 
@@ -184,7 +184,7 @@ def schema(
 def cache_ls(output: Format = "table", debug: Debug = False) -> None:
     """List what is kept, what was used last first."""
     from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
-    from eatss.cache.contents import Contents  # noqa: PLC0415
+    from eatss.cache.store import Contents  # noqa: PLC0415
     from eatss.report.cache import render_contents  # noqa: PLC0415
 
     echo(render_contents(Contents.of(default_cache()), output), nl=False)

@@ -7,8 +7,16 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from eatss.cli.named_files import check_writable, write_text
-from eatss.cli.options import Debug, Diagnostics, TableOrJson, meter_option, of_output, parse_device
+from eatss.cli.options import (
+    Debug,
+    Diagnostics,
+    TableOrJson,
+    check_writable,
+    meter_option,
+    of_output,
+    parse_device,
+    write_text,
+)
 from eatss.cli.talk import current, report_error
 from eatss.diagnostics import InputError, input_error
 from eatss.options import argument, option

@@ -9,7 +9,7 @@ from eatss.cli.options import STORE_HELP, Debug, Format, store_argument
 from eatss.cli.talk import say, warn_while_working, working
 from eatss.diagnostics import input_error
 from eatss.options import argument, option
-from eatss.shipped_sweeps import store_of_ones_own
+from eatss.shipped import store_of_ones_own
 from eatss.streams import echo
 
 EXAMPLES = {
@@ -155,7 +155,7 @@ def results_export(
 
     Tables have a line a measurement. t4 and kernel-tuner have one a variant, the careful one.
     """
-    from eatss.cli.named_files import check_writable, write_bytes  # noqa: PLC0415
+    from eatss.cli.options import check_writable, write_bytes  # noqa: PLC0415
     from eatss.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
     from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
@@ -224,9 +224,9 @@ def results_prune(
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - keeps --help fast
 
-    from eatss.byte_text import bytes_text  # noqa: PLC0415
     from eatss.store.pruning import Unwanted, moment_before  # noqa: PLC0415
     from eatss.store.store import Store  # noqa: PLC0415
+    from eatss.text import bytes_text  # noqa: PLC0415
 
     if not (failed or damaged) and keep_best is None and older_than is None:
         raise input_error(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from eatss.cache.options import Caching
-from eatss.cli.named_files import write_text
 from eatss.cli.options import (
     Card,
     Debug,
@@ -17,6 +16,7 @@ from eatss.cli.options import (
     SourceFile,
     of_model,
     of_output,
+    write_text,
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
 from eatss.diagnostics import Diagnostic, input_error

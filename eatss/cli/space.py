@@ -94,12 +94,11 @@ def space(
         constants.update(how.parameters or {})
     else:
         from eatss.session.session import Session  # noqa: PLC0415
-        from eatss.session.spaces import space_of  # noqa: PLC0415
 
         session = Session(file, how, cut=TARGETS[target].cut)
         read(session, diagnostics)
         with working("deriving the space"):
-            found = space_of(session, profile, target)
+            found = session.space(profile)
     if output == "toml":
         echo(space_text(found), nl=False)
         return

@@ -29,8 +29,7 @@ from eatss.cli.talk import given_card, say, warn_while_working, working
 from eatss.diagnostics import InputError, input_error
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.options import Asked, option
-from eatss.shipped_kernels import MARK
-from eatss.shipped_sweeps import store_of_ones_own
+from eatss.shipped import MARK, store_of_ones_own
 from eatss.streams import echo
 from eatss.targets import TargetName
 

@@ -30,8 +30,8 @@ from eatss.diagnostics import (
     Severity,
     input_error,
 )
-from eatss.printable import printable
 from eatss.streams import echo
+from eatss.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -17,8 +17,7 @@ from typing import Any
 
 from eatss.cuda.readme import readme_text
 from eatss.diagnostics import InputError, input_error
-from eatss.file_sets import check_places, place_files
-from eatss.files import is_c_text, read_regular
+from eatss.files import check_places, is_c_text, place_files, read_regular
 from eatss.frontend.files import read_bytes
 from eatss.program import Original, Program, program_to_dict
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InputError
 from eatss.explore.nouns import BenchJob, Order, Tried
-from eatss.live_worker import LiveWorker
 from eatss.measurement.assemble import assemble
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
@@ -28,7 +27,7 @@ from eatss.measurement.restarts import FRUITLESS_WORKERS, START_LIMIT_S, what_en
 from eatss.measurement.sizes import complete_sizes
 from eatss.program import load_program
 from eatss.store.nouns import CardSeen
-from eatss.supervisor import Outcome, Refused, Worker
+from eatss.supervisor import LiveWorker, Outcome, Refused, Worker
 
 ORDER_LIMIT_S = 120.0
 """Until the first stage of an order: reading a program."""

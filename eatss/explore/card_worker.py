@@ -15,7 +15,6 @@ from typing import NoReturn
 
 from eatss.diagnostics import EatssError
 from eatss.explore.nouns import BenchJob, Order
-from eatss.live_worker import serving
 from eatss.measurement.card import Card, LaunchError, open_card
 from eatss.measurement.job import Broken, CardLost, Emit, Entered, IdleRead, Job, Task
 from eatss.measurement.metering import Metering, card_opened
@@ -25,7 +24,7 @@ from eatss.measurement.options import MeasureOptions
 from eatss.measurement.preparation import Known
 from eatss.measurement.trials import IDLE_S, run_on
 from eatss.measurement.windows import idle_power_w
-from eatss.supervisor import Refused
+from eatss.supervisor import Refused, serving
 
 ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
 

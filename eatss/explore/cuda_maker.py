@@ -27,7 +27,6 @@ from eatss.recipe.options import CodeRequest
 from eatss.recipe.requests import checked_options
 from eatss.session.recomputing import Arrays
 from eatss.session.session import Session
-from eatss.session.sizes import at_sizes
 from eatss.space.decision_names import SELECTING
 from eatss.store.nouns import Metrics, Sizes
 
@@ -120,7 +119,7 @@ class CudaMaker:
             sized = self._session
             if sizes:
                 recomputed = self._program(()).session.recomputed  # variants are of one program
-                reading = at_sizes(sized, sizes)
+                reading = sized.reading_at(sizes)
                 sized = Session(sized.c_source, reading, code=True, recomputed=recomputed)
             base = sized.select(self._profile, self._choosing, fuse_rows=False)
             sized = sized.of(base)

@@ -17,7 +17,7 @@ from eatss.gpu.this_machine import AUTO
 from eatss.ppcg_build.run import find_ppcg
 from eatss.python_source.python_scop import PythonScop
 from eatss.session.source import Source
-from eatss.shipped_kernels import located
+from eatss.shipped import located
 from eatss.space.nouns import Space
 from eatss.targets import TARGETS, TargetName
 

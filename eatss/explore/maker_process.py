@@ -10,12 +10,11 @@ from typing import Protocol
 
 from eatss.diagnostics import input_error
 from eatss.explore.nouns import Made, MakerJob, Wanted
-from eatss.live_worker import LiveWorker
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
 from eatss.measurement.sizes import complete_sizes
 from eatss.program import load_program
-from eatss.supervisor import Outcome, Refused, Worker
+from eatss.supervisor import LiveWorker, Outcome, Refused, Worker
 
 MAKE_LIMIT_S = 300.0
 """The slowest generator and compiler of the largest variant take minutes."""

@@ -20,11 +20,11 @@ from typing import NoReturn, Protocol
 from eatss.diagnostics import EatssError
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.forked import bounded
-from eatss.live_worker import serving
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
 from eatss.measurement.sizes import complete_sizes
 from eatss.program import load_program
+from eatss.supervisor import serving
 from eatss.targets import TARGETS
 
 

@@ -17,7 +17,6 @@ from eatss.model.options import SelectOptions
 from eatss.point import Point
 from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
-from eatss.session.sizes import at_sizes
 from eatss.store.nouns import Metrics, Sizes
 
 _PLACED = re.compile(r"(tile|threads)_(\d+)")
@@ -92,7 +91,7 @@ class PpcgMaker:
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
             source, volume = self._job.source, options.volume_name()
-            reading = at_sizes(self._session, sizes) if sizes else source.reading()
+            reading = self._session.reading_at(sizes) if sizes else source.reading()
             session = Session(source.source, reading, cut="ppcg", volume=volume)
             chosen = session.select(self._profile, options)
             said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from eatss.codec import Document
 from eatss.diagnostics import input_error
-from eatss.documents import Document
 from eatss.explore.campaign import WAIT_S
 from eatss.explore.lab import Lab, Work
 from eatss.explore.nouns import Care, Made, SourceText, Wanted

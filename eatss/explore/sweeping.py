@@ -21,7 +21,7 @@ from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
 from eatss.notices import Warned, warn_caller
 from eatss.python_source.python_scop import PythonScop
-from eatss.shipped_sweeps import store_of_ones_own
+from eatss.shipped import store_of_ones_own
 from eatss.store.nouns import Sweep
 from eatss.store.opening import no_folder, real_path
 from eatss.store.store import Store

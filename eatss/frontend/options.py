@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from eatss.diagnostics import Diagnostic, input_error
-from eatss.option_values import parse_parameters
-from eatss.options import Words, option
+from eatss.options import Words, option, parse_parameters
 
 if TYPE_CHECKING:
     from eatss.scops import Scop

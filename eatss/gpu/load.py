@@ -32,7 +32,7 @@ from eatss.gpu.card_names import ENTRY_POINTS, shipped_names
 from eatss.gpu.findings import Origin
 from eatss.gpu.profile import GpuProfile
 from eatss.gpu.toml_place import place_at
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 _KIND = "profile"
 

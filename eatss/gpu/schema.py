@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from eatss.byte_text import BYTES_OF_UNIT
+from eatss.text import BYTES_OF_UNIT
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"
 

@@ -11,12 +11,12 @@ from typing import Any
 import tomlkit
 from tomlkit.items import InlineTable, Table
 
-from eatss.byte_text import BYTES_OF_UNIT
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
 from eatss.gpu.calibration import COEFFICIENTS, Calibration
 from eatss.gpu.document import calibration_to_document, profile_to_document
 from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
+from eatss.text import BYTES_OF_UNIT
 
 _HEADER = re.compile(r"\s*\[")
 _CALIBRATION = re.compile(r"\s*\[\s*calibration\s*[.\]]")

@@ -30,7 +30,7 @@ from eatss.machine.driver_access import (
 )
 from eatss.machine.requirements import LIGHT, WHOLE, installed_as, requirement, requirements
 from eatss.missing_packages import GENERATING
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 MINIMUM_PYTHON = (3, 11)
 COMMAND_TIMEOUT_S = 10

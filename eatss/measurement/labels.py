@@ -12,7 +12,7 @@ from eatss.diagnostics import EatssError, input_error
 from eatss.files import is_c_text
 from eatss.measurement.options import Variant
 from eatss.program import load_program, program_folder
-from eatss.shipped_kernels import located
+from eatss.shipped import located
 
 if TYPE_CHECKING:
     from eatss.python_source.python_scop import PythonScop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eatss.documents import Document
+from eatss.codec import Document
 from eatss.measurement.comparison import Comparison
 from eatss.measurement.measurement import Measurement
 

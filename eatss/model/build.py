@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
-from eatss.byte_text import bytes_text
 from eatss.diagnostics import input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.options import Cell, ModelOptions, exact
 from eatss.model.problem import Constraint, Direction, Problem, Variable
 from eatss.polyhedral.kernel import Loop
 from eatss.polynomial import Polynomial
+from eatss.text import bytes_text
 
 MAX_BLOCK_LOOPS = 3
 """Parallel loops that make up a thread block [EATSS, Sec. IV-F]."""

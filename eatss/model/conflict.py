@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
-from eatss.byte_text import bytes_text
 from eatss.model.problem import Constraint, Problem
 from eatss.model.solution import is_monotone, smallest
+from eatss.text import bytes_text
 
 
 def conflict_message(problem: Problem, core: tuple[Constraint, ...]) -> str:

@@ -11,7 +11,7 @@ from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.structure import Structure
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
-from eatss.expected_run import ExpectedRun, OfRun, run_of, why_unknown
+from eatss.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text, why_unknown
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_layout import expected_of
 from eatss.model.ppcg import PPCG_SHARED_BYTES
@@ -19,7 +19,6 @@ from eatss.model.ppcg_lattice import candidates, default_vector
 from eatss.model.selection import PpcgOptions, Selection
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel
-from eatss.program_sizes import ProgramSize, sizes_text
 from eatss.shown import Tabular, energy_text, in_lines, pairs_text, time_text
 from eatss.targets import TargetName
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile, Tf32
-from eatss.option_values import parse_fraction, parse_shared_limit
-from eatss.options import option
+from eatss.options import option, parse_fraction, parse_shared_limit
 from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:

@@ -38,11 +38,11 @@ from eatss.model.selection import (
     Selection,
 )
 from eatss.model.table_proof import solve_table
+from eatss.notices import Told, nobody
 from eatss.prediction.demand import Demand, joined, rows_of
 from eatss.prediction.model import PpcgModel, prediction_at
 from eatss.prediction.ppcg_launch import PpcgCandidates
 from eatss.prediction.terms import Predicted
-from eatss.progress import Told, nobody
 
 MARGIN = 1.25
 """Sizes of ours are taken where the default is expected to cost so many times as much: below that

@@ -34,8 +34,8 @@ from eatss.model.selection import (
 )
 from eatss.model.solution import Solution
 from eatss.model.uniform import build_uniform_problem, kernel_sizes, position_name
+from eatss.notices import Told, nobody
 from eatss.plan.phases import RowRun
-from eatss.progress import Told, nobody
 from eatss.targets import TARGETS
 
 ALTERNATIVES = 3

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.structure import RecomputedArray
-from eatss.codec import BY_NAME, JsonForm
+from eatss.codec import BY_NAME, Document, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
-from eatss.documents import Document
-from eatss.expected_run import ExpectedRun, OfRun, run_of
+from eatss.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text
 from eatss.model.options import ModelOptions
 from eatss.prediction.expected import Prediction
-from eatss.program_sizes import ProgramSize, sizes_text
 from eatss.shown import Shown, Tabular, energy_text, in_lines, pairs_text, time_text
 from eatss.targets import TARGETS, TargetName
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from eatss.expected_run import sizes_text
 from eatss.model.expectation import KernelExpectation, ProgramExpectation
 from eatss.model.selection import KernelSelection, Selection
 from eatss.prediction.expected import Prediction
-from eatss.program_sizes import sizes_text
 
 Cell: TypeAlias = str | int | float | None
 

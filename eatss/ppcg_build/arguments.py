@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eatss.diagnostics import InputError, input_error
-from eatss.shipped_kernels import source_path
+from eatss.shipped import source_path
 
 _SEPARATE = ("-D", "-I", "-o", "-S")
 """Short options whose value may be a word of its own."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
+from eatss.codec import Document
 from eatss.diagnostics import input_error
-from eatss.documents import Document
 from eatss.files import read_regular
 from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator
 from eatss.program.plan import (

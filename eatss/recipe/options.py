@@ -11,8 +11,7 @@ from eatss.analysis.layout import Chosen, SharedSum
 from eatss.analysis.structure import MAX_STAGES
 from eatss.codec import JsonForm
 from eatss.diagnostics import input_error
-from eatss.option_values import parse_blocks, parse_placements, parse_shares, parse_tiles
-from eatss.options import Words, option
+from eatss.options import Words, option, parse_blocks, parse_placements, parse_shares, parse_tiles
 
 _option = partial(option, panel="Code")
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis.layout import Layout
 from eatss.analysis.structure import RecomputedArray
-from eatss.codec import JsonForm
+from eatss.codec import Document, JsonForm
 from eatss.diagnostics import InputError, input_error
-from eatss.documents import Document
 from eatss.files import read_regular
 from eatss.recipe.options import CodegenOptions
 

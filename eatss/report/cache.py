@@ -7,10 +7,10 @@ import time
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.byte_text import bytes_text
-from eatss.cache.contents import Contents
-from eatss.documents import json_text
+from eatss.cache.store import Contents
+from eatss.codec import json_text
 from eatss.report.render import indented_table, render
+from eatss.text import bytes_text
 
 
 def render_contents(contents: Contents, output: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.byte_text import BYTES_OF_UNIT, bytes_text
 from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
 from eatss.report.figures import NONE
 from eatss.report.render import indented_table
+from eatss.text import BYTES_OF_UNIT, bytes_text
 
 _SHOWN = (
     "sm_count", "l1_shared_bytes", "l2_bytes", "memory_bytes", "bandwidth_gb_s",

@@ -9,7 +9,7 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.measurement.comparison import Comparison, ComparisonRow
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.requirement import JudgedComparison, Verdict

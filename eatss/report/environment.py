@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.machine.environment import Check
 from eatss.machine.requirements import LIGHT
 from eatss.missing_packages import GENERATING

@@ -9,11 +9,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.analysis.layout import RowBlock, SharedSum
-from eatss.documents import json_text
-from eatss.expected_run import why_unknown
+from eatss.codec import json_text
+from eatss.expected_run import sizes_text, why_unknown
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import HOST_INSTANCE_S, Prediction
-from eatss.program_sizes import sizes_text
 from eatss.report.render import indented_table, render
 from eatss.shown import energy_text, time_text
 from eatss.targets import TARGETS

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.extensions import Registry
 from eatss.targets import TARGETS
 

@@ -8,8 +8,7 @@ from typing import Annotated
 from eatss.analysis import KernelFacts, ReferenceFacts
 from eatss.analysis.facts import Memory, VolumeKind
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
-from eatss.codec import BY_NAME
-from eatss.documents import json_text
+from eatss.codec import BY_NAME, json_text
 from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.kernel import Kernel, Loop, Reduction
 from eatss.polyhedral.program import StatementGraph

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.report.render import indented_table, render
-from eatss.shipped_kernels import MARK, ShippedKernels
+from eatss.shipped import MARK, ShippedKernels
 
 
 def render_kernels(kernels: ShippedKernels, output: str) -> str:

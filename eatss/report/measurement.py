@@ -8,7 +8,7 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.measurement_json import Measurements
 from eatss.report.counters import counters_table

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from eatss.byte_text import BYTES_OF_UNIT
 from eatss.gpu import GpuProfile, profile_provider, profile_to_document
 from eatss.gpu.profile import FIGURES_IN_WORDS
 from eatss.report.render import page_width, render, uncut
+from eatss.text import BYTES_OF_UNIT
 
 _BY_NEED = (
     "name", "also", "SMs", "GB/s", "FP64 TF", "FP32 TF", "W", "L2 MiB", "card", "L1+shared KiB",

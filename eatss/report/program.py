@@ -11,10 +11,8 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.byte_text import bytes_text
-from eatss.codec import JsonForm
+from eatss.codec import JsonForm, json_text
 from eatss.diagnostics import Diagnostic
-from eatss.documents import json_text
 from eatss.program import (
     KernelCode,
     Launch,
@@ -22,6 +20,7 @@ from eatss.program import (
     every_step,
 )
 from eatss.report.render import render
+from eatss.text import bytes_text
 
 if TYPE_CHECKING:
     from eatss.verify.ptxas import KernelResources

@@ -10,7 +10,7 @@ from io import StringIO
 
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.foreign.program_energy import CardEnergy, Drawn, ProgramEnergy
 from eatss.report.figures import MODULE_NOTE
 from eatss.report.render import indented_table, render

@@ -11,8 +11,8 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from eatss.printable import printable as printable  # noqa: PLC0414 - others take it from here
 from eatss.streams import page_width as page_width  # noqa: PLC0414
+from eatss.text import printable as printable  # noqa: PLC0414 - others take it from here
 
 
 def _shown(segment: Segment) -> Segment:

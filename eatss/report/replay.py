@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.evaluation.population import size_words
 from eatss.replay.nouns import Mark, Replay, Summary
 from eatss.report.figures import NONE, figure

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.point import Values
 from eatss.report.figures import NONE, figure, scaled, seconds
 from eatss.report.measurement import measurement_parts

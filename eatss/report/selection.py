@@ -8,12 +8,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.byte_text import bytes_text
-from eatss.expected_run import ExpectedRun, why_unknown
+from eatss.expected_run import ExpectedRun, sizes_text, why_unknown
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
-from eatss.program_sizes import sizes_text
 from eatss.report.expectation import (
     amounts_text,
     blocks_words,
@@ -25,6 +23,7 @@ from eatss.report.expectation import (
 )
 from eatss.report.render import indented_table, render
 from eatss.targets import TARGETS
+from eatss.text import bytes_text
 
 _LIMITS = {
     "shared_per_sm": "shared memory of an SM",

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.report.render import indented_table, printable, render
 
 Value: TypeAlias = bool | str | tuple[str, ...]

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.documents import json_text
+from eatss.codec import json_text
 from eatss.report.render import render
 from eatss.verify import SizeResult, Verification
 from eatss.verify.plain_text import coverage_text, error_text, remarks, size_text, verdict

@@ -24,8 +24,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.model.options import SelectOptions
 from eatss.options import changed
-from eatss.session.read_files import MAX_BYTES, UnknownFilesError
-from eatss.session.source import Source
+from eatss.session.source import MAX_BYTES, Source, UnknownFilesError
 from eatss.streams import shown_on
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -36,11 +37,11 @@ from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.notices import Told, nobody
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.source_lines import with_source_line
 from eatss.program import Interface, Program
-from eatss.progress import Told, nobody
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
 from eatss.python_source.python_scop import PythonScop
 from eatss.scops import Scop
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
     from eatss.model.expectation import ProgramExpectation
     from eatss.recipe.options import CodeRequest
     from eatss.recipe.recipe import Recipe
+    from eatss.space.nouns import Space
+    from eatss.targets import TargetName
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
@@ -449,6 +452,48 @@ class Session:
         from eatss.cuda.folder import write_program  # noqa: PLC0415 - select needs none
 
         return write_program(program, self.originals, folder_named(folder), force=force)
+
+    def reading_at(self, sizes: Sequence[tuple[str, int]]) -> Reading:
+        """Return how the source is read at some sizes: macros defined, parameters given."""
+        macros = dict(self.parsed_symbolic.values)
+        given = {name: value for name, value in sizes if name not in macros}
+        defines = [
+            one for one in self.reading.frontend().defines if one.split("=")[0] not in macros
+        ]
+        defines += [f"{name}={value}" for name, value in sizes if name in macros]
+        return replace(
+            self.reading,
+            defines=tuple(defines),
+            parameters={**given, **(self.reading.parameters or {})} or None,
+        )
+
+    def space(self, profile: GpuProfile | None) -> Space:
+        """Return the search space that is derived from the kernels.
+
+        Args:
+            profile: the card, which decides how kernels of eatss can be cut; PPCG needs none.
+
+        Raises:
+            InputError: ``EATSS-S022``, no card is named; what reading the source raises.
+            NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
+        """
+        from eatss.space.derived import derived_space  # noqa: PLC0415 - needs the model
+
+        structures, session = {}, self
+        target: TargetName = "ppcg" if self.cut == "ppcg" else "cuda"
+        if target == "cuda":
+            if profile is None:
+                raise input_error(
+                    "EATSS-S022",
+                    "the space of generated code depends on the card",
+                    hint="name one: --gpu h200",
+                )
+            from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
+
+            if self.recomputable:
+                session = self.of(self.select(profile, SelectOptions(target="cuda")))
+            structures = structures_for(session.analysed, profile)
+        return derived_space(session.analysed.facts, structures, profile, target, name=session.name)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:

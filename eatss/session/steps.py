@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from eatss.analysis.layout import SharedSum
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.byte_text import bytes_text
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan, input_error
+from eatss.expected_run import sizes_text
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
 from eatss.model import (
@@ -23,16 +23,16 @@ from eatss.model import (
 )
 from eatss.model.far_from_roofline import far_from_roofline, least_time_s
 from eatss.model.options import DEFAULT_TIMEOUT_S
+from eatss.notices import Told, nobody
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.prediction.expected import host_time_s
 from eatss.program import Original, Program
-from eatss.program_sizes import sizes_text
-from eatss.progress import Told, nobody
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import Recipe
 from eatss.session.analysis import SymbolicProgram, require_one_region
 from eatss.targets import TARGETS, TargetName
+from eatss.text import bytes_text
 
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation

@@ -20,7 +20,7 @@ from eatss.measurement.options import Variant
 from eatss.measurement.tile_choice import TileChoice
 from eatss.model import Selection
 from eatss.model.options import SelectOptions, check_target
-from eatss.progress import Told, nobody
+from eatss.notices import Told, nobody
 from eatss.python_source.python_scop import PythonScop
 from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session

@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from eatss.codec import Document
 from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
-from eatss.documents import Document
 from eatss.files import read_regular
 from eatss.notices import Warned, warn_caller
-from eatss.shipped_sweeps import located_sweep
+from eatss.shipped import located_sweep
 from eatss.store.nouns import Sweep, as_result
 from eatss.store.store import Store
 

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TypeVar
 
 from eatss.diagnostics import input_error
-from eatss.durations import duration_s
+from eatss.text import duration_s
 
 _VARIANTS = re.compile(r"(\d+)\s*(?:variants?)?")
 _ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*(k|M)?J")

@@ -11,9 +11,9 @@ import pytest
 
 import eatss
 from eatss.analysis.sizes import bytes_of_arrays, sizes_of
+from eatss.expected_run import ProgramSize, sizes_text
 from eatss.frontend import parse_source
 from eatss.frontend.options import Reading
-from eatss.program_sizes import ProgramSize, sizes_text
 from eatss.report.expectation import render_expectation
 from eatss.report.selection import selection_table
 from eatss.session.session import Session

@@ -17,8 +17,8 @@ from eatss.codec import encode
 from eatss.diagnostics import InputError, NoSolutionError
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model.objectives import OBJECTIVES, Objective
-from eatss.session.read_files import UnknownFilesError, read_files
 from eatss.session.session import Session
+from eatss.session.source import UnknownFilesError, read_files
 from tests.end_to_end.in_process import eatss as command
 from tests.examples import SLOW_KERNELS, with_long
 

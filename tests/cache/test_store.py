@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.cache import Cache, key_of
-from eatss.cache.entry_file import HEADER_BYTES, about, packed, unpacked
+from eatss.cache.store import HEADER_BYTES, about, packed, unpacked
 
 KEY = key_of("one")
 KINDS = st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True)

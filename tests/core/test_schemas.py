@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import eatss
-from eatss.cache.contents import Contents
+from eatss.cache.store import Contents
 from eatss.codec import decode, encode
 from eatss.diagnostics import InputError
 from eatss.measurement.measurement_json import Measurements
 from eatss.measurement.requirement import JudgedComparison
 from eatss.report.diagnostics import Findings
 from eatss.report.inspection import inspection
-from eatss.resources import data_directory
 from eatss.schemas import PUBLISHED
+from eatss.shipped import data_directory
 from eatss.verify.result import Verifications
 from tests.end_to_end.in_process import eatss as command
 

@@ -19,7 +19,7 @@ from eatss.evaluation.sweep_evaluation import evaluate
 from eatss.measurement.energy.meter import EnergyMeter
 from eatss.model.expectation import ProgramExpectation
 from eatss.report.notebook import _INK, html_of
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.shown import Shown, in_lines
 from eatss.verify.result import SizeResult, Verification
 from tests.measurement.meters.conftest import FakeNvml

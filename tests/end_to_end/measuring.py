@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from eatss.cli import main
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 KERNELS = data_directory("kernels")

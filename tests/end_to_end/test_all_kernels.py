@@ -12,8 +12,8 @@ import eatss
 from eatss.analysis.program import AnalysedProgram
 from eatss.gpu import load_profile
 from eatss.model import ModelOptions
-from eatss.resources import data_directory
 from eatss.session.steps import select_for
+from eatss.shipped import data_directory
 from tests.examples import with_long
 
 FILES = sorted(data_directory("kernels").glob("*.c"))

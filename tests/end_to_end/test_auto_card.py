@@ -13,7 +13,7 @@ from eatss.diagnostics import InputError, input_error
 from eatss.explore.generation import Generation
 from eatss.gpu.device import DetectedGpu, Detection
 from eatss.gpu.load import named_profile
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss as command
 
 MVT = ("@mvt", "-D", "NI=500")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eatss.gpu import load_profile
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss as eatss_command
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"

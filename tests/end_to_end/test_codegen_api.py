@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.verify import verify
 
 KERNELS = data_directory("kernels")

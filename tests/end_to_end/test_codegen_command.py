@@ -20,7 +20,7 @@ from eatss.cli.typer_app import app
 from eatss.diagnostics import EatssError
 from eatss.gpu import load_profile
 from eatss.program import Program, load_program
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from tests.examples import with_long
 
 pytestmark = pytest.mark.usefixtures("kept")

@@ -17,8 +17,7 @@ from eatss.instructions import INSTRUCTIONS
 from eatss.measurement.meters.choose import METERS
 from eatss.model.objectives import OBJECTIVES
 from eatss.report.formats import FORMATS
-from eatss.shipped_kernels import kernel_names
-from eatss.shipped_sweeps import sweep_names
+from eatss.shipped import kernel_names, sweep_names
 from eatss.strategies import STRATEGIES
 from eatss.transform import TRANSFORMATIONS
 from tests.end_to_end.in_process import eatss

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import eatss
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 KERNELS = data_directory("kernels")
 

@@ -11,9 +11,9 @@ import pytest
 
 import eatss
 from eatss.recipe.options import CodeRequest
-from eatss.resources import data_directory
 from eatss.session.session import Session
 from eatss.session.steps import ppcg_schedule_of
+from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss as eatss_command
 
 KERNELS = data_directory("kernels")

@@ -10,9 +10,9 @@ from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
 from eatss.recipe.options import CodeRequest
-from eatss.resources import data_directory
 from eatss.session import analysis
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 
 ATAX = data_directory("kernels") / "atax.c"
 H200 = load_profile("h200")

@@ -12,8 +12,8 @@ import pytest
 import eatss
 from eatss.model.options import SelectOptions, resolve_model
 from eatss.report.selection import selection_table
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 
 KERNELS = data_directory("kernels")
 NOTHING: dict[str, Any] = {"target": "ppcg", "objective": None, "model": None, "published": False}

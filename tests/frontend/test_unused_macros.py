@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eatss.diagnostics import Diagnostic, Severity
 from eatss.frontend import FrontendOptions, parse_file, parse_source
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss as command
 
 LOOPS = """\

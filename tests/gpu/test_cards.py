@@ -14,7 +14,7 @@ from eatss.gpu import CARDS, list_profiles, load_profile, profile_directory, pro
 from eatss.gpu.card_names import shipped_names
 from eatss.gpu.device import DetectedGpu
 from eatss.gpu.match import match_profile
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from tests import offered
 from tests.end_to_end.in_process import eatss as in_process
 

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.calls.options import CallOptions
-from eatss.calls.signature import CallSignature, signature_of
-from eatss.calls.sizes import class_of, coarse_class_of, infer_sizes
+from eatss.calls.signature import (
+    CallSignature,
+    class_of,
+    coarse_class_of,
+    infer_sizes,
+    signature_of,
+)
 from eatss.program import (
     Apply,
     Argument,

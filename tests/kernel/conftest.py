@@ -12,8 +12,8 @@ from eatss.kernel.nodes import Kernel
 from eatss.model.options import SelectOptions
 from eatss.program import Program
 from eatss.recipe.options import CodeRequest
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 
 LONG = ("correlation", "fdtd-apml", "heat-3d", "seidel-2d", "gramschmidt", "3mm")
 PROGRAMS = (

@@ -17,10 +17,10 @@ from eatss.model import ModelOptions, Selection
 from eatss.program import Original, Program, save_program
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of
-from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
+from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 from tests.examples import SLOW_KERNELS, with_long
 

@@ -16,8 +16,8 @@ from eatss.polyhedral.program_schedule_file import save_schedules
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
 from eatss.report.inspection import render_inspection
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 from tests.examples import examples, with_long
 

@@ -8,7 +8,7 @@ from math import prod
 import pytest
 
 from eatss.program import Program
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.verify import Verification
 from tests.examples import SLOW_KERNELS
 

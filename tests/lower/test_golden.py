@@ -17,7 +17,7 @@ import pytest
 from eatss.analysis.layout import SplitK, WarpUse
 from eatss.api import codegen, select
 from eatss.model import Selection
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 GOLDEN = Path(__file__).parent / "golden"
 LAYOUTS = GOLDEN / "layouts.json"

@@ -24,7 +24,6 @@ from eatss.lower.planning import Unit, UnitPlanner
 from eatss.polyhedral import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program, save_program
 from eatss.recipe.options import CodegenOptions
-from eatss.resources import data_directory
 from eatss.schedule import split_k
 from eatss.schedule.hoisting import hoistable, hoisted
 from eatss.schedule.launch_order import may_follow, never_runs_back, only_updates
@@ -33,6 +32,7 @@ from eatss.schedule.pieces import Piece, pieces_of
 from eatss.schedule.units import restricted
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 from tests.examples import examples, with_long
 from tests.lower.spreading import spread_and_verified

@@ -16,7 +16,7 @@ from eatss.isl_names import extremes
 from eatss.lower import thread_builder
 from eatss.lower.index_range import INT_MAX, Range, range_of, widened
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 NAMES = ("a", "b", "c")
 

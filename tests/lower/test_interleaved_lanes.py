@@ -15,7 +15,7 @@ from eatss.diagnostics import InternalError, SourceSpan
 from eatss.lower import interleaved_lanes
 from eatss.lower.interleaved_lanes import interleaved_places, lane_and_warp
 from eatss.program import Name, Program, evaluate, save_program
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 

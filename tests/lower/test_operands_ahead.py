@@ -11,7 +11,7 @@ import pytest
 import eatss
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.verify import Verification
 from tests.examples import with_long
 

@@ -10,7 +10,7 @@ import pytest
 
 import eatss
 from eatss.program import Program, load_program
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 
 TWO_SUMS = """

@@ -16,7 +16,7 @@ from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_layout import structure_of
 from eatss.program import Program
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 H200 = load_profile("h200")
 MMA = "mma_f64_16x8x4"

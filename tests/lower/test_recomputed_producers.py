@@ -15,9 +15,9 @@ from eatss.model import Selection
 from eatss.model.options import SelectOptions
 from eatss.program import Program, evaluate
 from eatss.report.inspection import render_inspection
-from eatss.resources import data_directory
 from eatss.session.recomputing import Arrays, best_recomputed
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 

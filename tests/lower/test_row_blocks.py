@@ -18,8 +18,8 @@ from eatss.model.options import SelectOptions
 from eatss.program import Program
 from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import recipe_from_dict
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 
 H200 = load_profile("h200")

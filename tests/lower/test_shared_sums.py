@@ -9,7 +9,7 @@ import pytest
 
 import eatss
 from eatss.program import Launch, evaluate
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 
 MMA = "mma_f64_16x8x4"

@@ -16,10 +16,10 @@ from eatss.model.cuda_layout import structure_of
 from eatss.program import Original
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of
-from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
+from eatss.shipped import data_directory
 from tests.model.cuda_kernels import KERNELS
 
 H200 = load_profile("h200")

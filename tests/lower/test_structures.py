@@ -176,7 +176,7 @@ def test_the_selected_layout_is_carried_out(name: str) -> None:
 
 
 def test_the_user_s_sizes_stand_above_the_selected_ones() -> None:
-    source = eatss.resources.data_directory("kernels") / "gemm.c"
+    source = eatss.shipped.data_directory("kernels") / "gemm.c"
     given = eatss.codegen(source, gpu="h200", tiles={"i": 32, "k": 8}, block={"i": 4, "j": 32})
     sizes = dict(given.kernels[0].tile_sizes)
     assert (sizes["i"], sizes["k"]) == (32, 8)
@@ -212,7 +212,7 @@ void f(double A[N][N], double B[N][N]) {
 
 
 def test_a_stencil_can_be_staged_with_tiles_of_one() -> None:
-    source = eatss.resources.data_directory("kernels") / "heat-3d.c"
+    source = eatss.shipped.data_directory("kernels") / "heat-3d.c"
     program = eatss.codegen(
         source,
         gpu="h200",

@@ -10,9 +10,9 @@ import pytest
 import eatss
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
-from eatss.resources import data_directory
 from eatss.schedule.mapping import MappedLoop, Mapping, in_warps
 from eatss.schedule.names import NameTable
+from eatss.shipped import data_directory
 from eatss.targets import CUDA
 from eatss.verify import Verification
 

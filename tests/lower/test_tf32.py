@@ -14,7 +14,7 @@ from eatss.instructions.products import MMAS_OF_BYTES
 from eatss.lower.products import warp_instructions
 from eatss.program import KernelCode, Program
 from eatss.recipe.options import CodegenOptions
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.verify import Verification
 
 Generate = Callable[..., Program]

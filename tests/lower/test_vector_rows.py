@@ -8,7 +8,7 @@ import pytest
 
 import eatss
 from eatss.program import Program
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.verify import verify
 
 PRODUCT = """

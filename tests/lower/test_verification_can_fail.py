@@ -9,8 +9,8 @@ import pytest
 from eatss.analysis.layout import SplitK
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
-from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
+from eatss.shipped import data_directory
 from eatss.verify import Verification
 from tests.lower.spreading import made, spread_as
 

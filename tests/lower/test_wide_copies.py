@@ -16,8 +16,8 @@ from eatss.lower.cooperative_copy import CopyLoop, copy_loop
 from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, Stage, copied_in_rows
 from eatss.program import Constant, Program, evaluate
 from eatss.recipe.options import CodegenOptions
-from eatss.resources import data_directory
 from eatss.schedule.names import NameTable
+from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 
 Generate = Callable[..., Program]

@@ -21,7 +21,7 @@ from eatss.diagnostics import InputError, InternalError, SourceSpan
 from eatss.lower import digits as digits_module
 from eatss.lower.assumptions import within
 from eatss.lower.digits import digits
-from eatss.option_values import parse_blocks
+from eatss.options import parse_blocks
 from eatss.polyhedral.program_schedule_file import save_schedules
 from eatss.program import (
     Constant,

@@ -13,7 +13,7 @@ import pytest
 
 from eatss.api import codegen
 from eatss.program import load_program, save_program
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -20,10 +20,10 @@ from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.program import Original, Program
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of
-from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
+from eatss.shipped import data_directory
 
 KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
 ENERGY = ModelOptions(target="cuda")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from eatss.analysis.facts import KernelFacts, Memory, VolumeKind
-from eatss.byte_text import bytes_text
 from eatss.diagnostics import InputError
 from eatss.gpu.profile import GpuProfile
 from eatss.model import Cell, Direction, ModelOptions, Problem, build_problem
@@ -17,6 +16,7 @@ from eatss.model.build import inner_extent, precision_factor, weights
 from eatss.model.options import exact
 from eatss.polyhedral.kernel import Loop
 from eatss.polynomial import Polynomial
+from eatss.text import bytes_text
 
 MakeFacts = Callable[..., KernelFacts]
 

@@ -14,7 +14,7 @@ from eatss.diagnostics import InputError
 from eatss.model import OBJECTIVES, Objective, Selection
 from eatss.prediction.demand import Column
 from eatss.prediction.terms import Predicted
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from eatss.targets import TargetName
 from tests import offered
 from tests.end_to_end.in_process import eatss as in_process

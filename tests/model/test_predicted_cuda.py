@@ -27,8 +27,8 @@ from eatss.model.predicted_cuda import FULL_SPEED, FULL_SPEED_AHEAD, cuda_proble
 from eatss.model.table_proof import table_to_smt2
 from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import selection_table
-from eatss.resources import data_directory
 from eatss.session.steps import select_for
+from eatss.shipped import data_directory
 from eatss.targets import CUDA
 from tests.examples import SLOW_KERNELS, with_long
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
@@ -385,7 +385,7 @@ def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
 @pytest.mark.parametrize("name", with_long(KERNELS[::3], SLOW))
 def test_the_command_for_sizes_selects_what_codegen_selects(name: str) -> None:
     """Sizes of the source alone lead to what sizes of any value lead to."""
-    source = eatss.resources.data_directory("kernels") / f"{name}.c"
+    source = eatss.shipped.data_directory("kernels") / f"{name}.c"
     alone = eatss.select(source, gpu="h200", target="cuda")
     theirs = selected(name)
     assert [(k.tile_sizes, k.block, k.spread, k.host_loop) for k in alone.kernels] == [
@@ -427,7 +427,7 @@ def test_with_known_sizes_what_is_selected_is_what_is_generated(
     name: str, defines: dict[str, int]
 ) -> None:
     """Boxes of known loops could be copied further out than the prediction takes them to be."""
-    assert_generated_as_selected(eatss.resources.data_directory("kernels") / f"{name}.c", defines)
+    assert_generated_as_selected(eatss.shipped.data_directory("kernels") / f"{name}.c", defines)
 
 
 def test_loops_may_be_called_what_they_like() -> None:
@@ -513,7 +513,7 @@ def test_tensor_cores_are_told_in_the_table_in_json_and_in_the_proof() -> None:
 
 @pytest.mark.long
 def test_sizes_of_the_user_use_tensor_cores_where_threads_are_boxes_of_lanes() -> None:
-    source = eatss.resources.data_directory("kernels") / "gemm.c"
+    source = eatss.shipped.data_directory("kernels") / "gemm.c"
 
     def expected(k: int, block: tuple[int, int]) -> KernelExpectation:
         tiles = {"i": 64, "j": 64, "k": k}
@@ -536,7 +536,7 @@ def test_sizes_of_the_user_use_tensor_cores_where_threads_are_boxes_of_lanes() -
 
 
 def test_products_whose_factors_are_not_staged_are_not_predicted() -> None:
-    source = eatss.resources.data_directory("kernels") / "gemm.c"
+    source = eatss.shipped.data_directory("kernels") / "gemm.c"
     (found,) = eatss.predict(source, gpu="h200", target="cuda", placements={"A": "l1"}).kernels
     assert found.predicted is None
     assert "from memory" in (found.note or "")

@@ -16,8 +16,8 @@ from eatss.model.objectives import costs
 from eatss.model.options import ObjectiveName
 from eatss.model.ppcg_lattice import candidates, lattice
 from eatss.prediction.model import PpcgModel
-from eatss.resources import data_directory
 from eatss.session.steps import select_for
+from eatss.shipped import data_directory
 from tests.examples import SLOW_KERNELS, with_long
 
 KERNELS = data_directory("kernels")

@@ -17,8 +17,8 @@ from eatss.model import KernelSelection
 from eatss.model.cuda_candidates import LEAST_IDLE, every_candidate
 from eatss.model.cuda_layout import expected_of, structure_of
 from eatss.program import Constant, Launch, Program, evaluate
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 from tests.model.cuda_kernels import structures
 
 GEMM = data_directory("kernels") / "gemm.c"

@@ -19,8 +19,8 @@ from eatss.report.jit_function import jit_parts
 from eatss.report.program import render_program
 from eatss.report.render import render
 from eatss.report.selection import selection_table
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 from eatss.targets import TargetName
 
 KERNELS = data_directory("kernels")

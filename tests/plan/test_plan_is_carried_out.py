@@ -28,10 +28,10 @@ from eatss.prediction.cuda_resources import fits, held_registers
 from eatss.program import Apply, Constant
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of
-from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import select_for
+from eatss.shipped import data_directory
 
 GPU = "h200"
 Layout = tuple[tuple[int, int], tuple[int, int], int, int]

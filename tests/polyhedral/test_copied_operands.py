@@ -19,8 +19,8 @@ from eatss.polyhedral.copied_operands import (
     with_copied_operands,
 )
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.resources import data_directory
 from eatss.scops import Scop, Statement
+from eatss.shipped import data_directory
 from tests.examples import examples
 
 SQUARE = "double A[N][N], double B[N][N], double x[N]"

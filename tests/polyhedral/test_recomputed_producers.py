@@ -17,9 +17,9 @@ from eatss.polyhedral.recomputed_producers import (
     with_recomputed_producers,
 )
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.resources import data_directory
 from eatss.scops import AffineValue, Binary, Cast, Expression, Literal, Read, Scop, Statement
 from eatss.scops.expression import operands
+from eatss.shipped import data_directory
 from tests.examples import examples
 
 ARGUMENTS = "double A[20][20], double B[20][20], double C[20][20], double x[20]"

@@ -13,7 +13,7 @@ from eatss.analysis.work import StatementFacts
 from eatss.api import inspect
 from eatss.prediction.arithmetic import instructions_of, unrolled_instructions
 from eatss.prediction.code_constants import CodeConstants
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 CONSTANTS = CodeConstants()
 COUNTERS = {"i": 5, "j": 4, "k": 3}

@@ -15,9 +15,9 @@ from eatss.lower.structures import structures_for
 from eatss.prediction.cuda_fetch import LoopsApart, loops_apart
 from eatss.prediction.cuda_launch import launch_of
 from eatss.prediction.cuda_model import CudaModel
-from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 
 CARD = load_profile("h200")
 

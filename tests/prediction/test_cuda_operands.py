@@ -29,10 +29,10 @@ from eatss.prediction.cuda_operands import operand_words, operands_ahead
 from eatss.program import Original
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of
-from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
+from eatss.shipped import data_directory
 from tests.examples import with_long
 
 

@@ -16,8 +16,8 @@ from eatss.lower.structures import structures_for
 from eatss.model.cuda_candidates import MOST_PRODUCT_WORDS, candidates_of, sharing_candidates
 from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 
 NI, NJ, NK = 768, 1536, 512
 """Multiples of every tile that is offered."""

@@ -8,9 +8,9 @@ import eatss
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.model import ModelOptions
-from eatss.resources import data_directory
 from eatss.session.session import Session
 from eatss.session.steps import select_for
+from eatss.shipped import data_directory
 
 CARD = load_profile("h200")
 SYMM = data_directory("kernels") / "symm.c"

@@ -17,7 +17,7 @@ from eatss.prediction.model import PpcgModel
 from eatss.prediction.occupancy import resident_blocks
 from eatss.prediction.ppcg_groups import PpcgKernel
 from eatss.prediction.ppcg_launch import l1_left
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from tests.examples import SLOW_KERNELS
 
 FILES = sorted(data_directory("kernels").glob("*.c"))

@@ -10,9 +10,9 @@ import pytest
 from eatss.diagnostics import SourceSpan
 from eatss.frontend import parse_source
 from eatss.polyhedral import compute_dependences
-from eatss.resources import data_directory
 from eatss.scops import Scop
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 from tests.python_source.kernels_in_python import IN_PYTHON
 from tests.python_source.running import loaded
 

@@ -31,8 +31,8 @@ from eatss.recipe.recipe import (
     recipe_to_dict,
 )
 from eatss.recipe.requests import check_alone, choices
-from eatss.resources import data_directory
 from eatss.session.session import Session
+from eatss.shipped import data_directory
 
 H200 = load_profile("h200")
 

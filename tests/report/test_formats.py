@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eatss.report.formats import FORMATS
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 from tests import offered
 from tests.end_to_end.in_process import eatss
 

@@ -30,8 +30,8 @@ from eatss.kernel.nodes import (
     Scope,
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
-from eatss.resources import data_directory
 from eatss.scops import ElementType
+from eatss.shipped import data_directory
 from eatss.transform.defined_registers import with_registers_defined
 from eatss.verify import verify
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import eatss
-from eatss.resources import data_directory
+from eatss.shipped import data_directory
 
 BANKS = 16
 """Of doubles: half a warp asks for them at once."""

@@ -16,8 +16,8 @@ from eatss.frontend import FrontendOptions
 from eatss.frontend.symbolic import parse_symbolic
 from eatss.polyhedral import compute_dependences
 from eatss.program import IntExpr, Work, c_text, evaluate
-from eatss.resources import data_directory
 from eatss.scops import Scop
+from eatss.shipped import data_directory
 from eatss.work.least_work import work_of
 from tests.examples import SLOW_KERNELS, with_long
 

@@ -1,4 +1,4 @@
-"""The C kernels that come with eatss, by name: ``@gemm`` wherever a C file goes.
+"""What comes with eatss: ``@gemm`` is a kernel where C goes, a recorded sweep where a store does.
 
     eatss.select("@gemm", gpu="a100")
 
@@ -7,15 +7,42 @@ A file whose name begins with ``@`` is reached as ``./@name`` or as a ``Path``.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from eatss.codec import BY_NAME
 from eatss.diagnostics import Diagnostic, InternalError, input_error
-from eatss.resources import data_directory
+
+_PACKAGE = Path(__file__).resolve().parent
+
+IN_A_CHECKOUT = {
+    "gpu_profiles": Path("gpu_profiles"),
+    "kernels": Path("kernels"),
+    "sweeps": Path("benchmarks", "results", "h200", "sweeps"),
+}
+"""Where a checkout has each folder of data; a wheel has it in ``eatss/_data``."""
+
+
+@lru_cache
+def data_directory(name: str) -> Path:
+    """Return the folder ``name`` of ``IN_A_CHECKOUT``, shipped with eatss.
+
+    Raises:
+        FileNotFoundError: neither exists, so the installation is broken.
+    """
+    checkout = _PACKAGE.parent / IN_A_CHECKOUT[name]
+    if (_PACKAGE.parent / "pyproject.toml").is_file() and checkout.is_dir():
+        return checkout
+    installed = _PACKAGE / "_data" / name
+    if installed.is_dir():
+        return installed
+    raise FileNotFoundError(f"eatss is installed without its folder {name}")
+
 
 MARK = "@"
 """What the name of a kernel begins with where a file may stand."""
@@ -128,3 +155,63 @@ def _read(path: Path) -> ShippedKernel:
         sizes=tuple((match[1], int(match[2])) for match in _SIZE.finditer(text)),
         file=str(path),
     )
+
+
+def sweep_names() -> tuple[str, ...]:
+    """Return the names of all recorded sweeps, without reading them.
+
+    A checkout has more stores in their folder. Those that come with eatss are named for a kernel.
+    """
+    try:
+        folder = data_directory("sweeps")
+    except FileNotFoundError as error:
+        raise InternalError(
+            Diagnostic(
+                code="EATSS-C018",
+                message=str(error),
+                hint="install eatss again, or give the path of a store",
+            )
+        ) from None
+    return tuple(name for name in kernel_names() if (folder / f"{name}.db").is_file())
+
+
+def located_sweep(store: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """Return the file of a recorded sweep that a text such as ``@gemm`` names; else what is given.
+
+    Raises:
+        InputError: ``EATSS-D017``, no sweep of this name comes with eatss.
+    """
+    if not _is_marked(store):
+        return store
+    name, names = str(store).removeprefix(MARK), sweep_names()
+    if name in names:
+        return data_directory("sweeps") / f"{name}.db"
+    meant = likely(name.lower().removesuffix(".db"), names)
+    raise input_error(
+        "EATSS-D017",
+        f"no sweep of eatss is called '{name}'",
+        hint=f"{meant}there are {', '.join(MARK + one for one in names)}; "
+        f"a file of that name is ./{MARK}{name}",
+    )
+
+
+def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
+    """Return the path of a store that is to be written or changed.
+
+    Raises:
+        InputError: ``EATSS-D018``, the name begins with ``@``, as those of eatss's sweeps, which
+            are only read.
+    """
+    if not _is_marked(store):
+        return Path(store)
+    is_one = str(store).removeprefix(MARK) in sweep_names()
+    copy = f"a copy to change: eatss results merge {store} -o copy.db; " if is_one else ""
+    raise input_error(
+        "EATSS-D018",
+        f"'{store}' cannot be written: {MARK} stands before sweeps that come with eatss",
+        hint=f"name a file; {copy}a file of that name is ./{store}",
+    )
+
+
+def _is_marked(store: str | os.PathLike[str]) -> bool:
+    return isinstance(store, str) and store.startswith(MARK)

@@ -1,0 +1,41 @@
+"""Text for people: sizes of memory, times, and nothing that could steer a terminal."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters, which could steer a terminal, are spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\t\n" else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+BYTES_OF_UNIT = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+"""Bytes of each unit that sizes are told in, the smallest first."""
+
+
+def bytes_text(size: int) -> str:
+    """Return a size as people say it: ``48 KiB``, ``40 MiB``, ``100 bytes``."""
+    scale, unit = 1, "bytes"
+    for name, one in BYTES_OF_UNIT.items():
+        if size >= one:
+            scale, unit = one, name
+    amount = Fraction(size, scale)
+    if amount >= 1 << 20:
+        return f"over a million {unit}"
+    return f"{amount if amount.denominator == 1 else f'{float(amount):.4g}'} {unit}"
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)?")
+_UNITS_S = {None: 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def duration_s(text: str) -> float | None:
+    """Return the seconds of a duration, seconds where it names no unit; ``None``: it is none."""
+    found = _DURATION.fullmatch(text.strip())
+    return None if found is None else float(found[1]) * _UNITS_S[found[2]]
