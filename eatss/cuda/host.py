@@ -35,7 +35,6 @@ from eatss.program import (
     Operator,
     every_step,
     names_in,
-    not_above,
     substitute,
 )
 from eatss.program.linear import strict
@@ -233,7 +232,7 @@ def _emit_steps(
         elif isinstance(step, HostLoop):
             counter = step.counter
             increment = f"++{counter}" if step.step == 1 else f"{counter} += {step.step}"
-            goes_on = strict(not_above(Name(counter), step.upper))
+            goes_on = strict(Name(counter) <= step.upper)
             head = (
                 f"for ({index_type} {counter} = {generated_text(step.lower)}; "
                 f"{generated_text(goes_on)}; {increment})"

@@ -41,7 +41,6 @@ from eatss.program import (
     Operator,
     equals,
     names_in,
-    remainder,
     substitute,
 )
 from eatss.program.source_names import SHARED, generated_text, size_text
@@ -256,7 +255,7 @@ class _Printer:
         """Return the test of where rows begin; what does not change with sizes is left out."""
         texts = [f"eatss_is_aligned({node.buffer.name})"]
         for stride in node.strides:
-            rest = remainder(stride, node.width)
+            rest = stride % node.width
             if not isinstance(stride, Constant):
                 texts.append(self._expression(equals(rest, 0)))
         return f"const bool {node.name} = {' && '.join(texts)};"

@@ -72,7 +72,6 @@ from eatss.program import (
     Temporary,
     minimum,
     multiplied,
-    total,
 )
 from eatss.recipe.recipe import Recipe
 from eatss.schedule.errors import input_error_at
@@ -412,8 +411,8 @@ class RegionBuilder:
         thread: IntExpr = Name(f"{CUDA.thread}x")
         for axis, beside in zip(AXES[1:], (x, x * y), strict=True):
             if unit.mapping.threads_along(axis):
-                here = multiplied(Constant(beside), Name(CUDA.thread + axis))
-                thread = total(thread, here)
+                here = beside * Name(CUDA.thread + axis)
+                thread = thread + here
         return Stream(blocks=wished.blocks, loop=origins[0], tiles=kernel.tiles, thread=thread)
 
     def _streamed(self, kernel: BuiltKernel, streamed: Streamed) -> BuiltKernel:

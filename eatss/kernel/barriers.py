@@ -53,11 +53,9 @@ from eatss.program import (
     Constant,
     IntExpr,
     Name,
-    difference,
     equals,
     names_in,
     select,
-    total,
 )
 from eatss.targets import CUDA
 
@@ -102,14 +100,14 @@ def turn_before(cycle: Cycle) -> IntExpr:
     """Return the stage of the turn before, and of ``count - 1`` turns later."""
     name = Name(cycle.name)
     first = equals(name, 0)
-    return select(first, cycle.count - 1, difference(name, Constant(1)))
+    return select(first, cycle.count - 1, name - 1)
 
 
 def turn_after(cycle: Cycle) -> IntExpr:
     """Return the stage of the next turn."""
     name = Name(cycle.name)
     last = equals(name, cycle.count - 1)
-    return select(last, 0, total(name, Constant(1)))
+    return select(last, 0, name + 1)
 
 
 def may_meet(one: Stage, other: Stage) -> bool:

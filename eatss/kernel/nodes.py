@@ -18,10 +18,6 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    less,
-    multiplied,
-    remainder,
-    total,
 )
 from eatss.scops import ElementType, Expression, Statement
 
@@ -71,7 +67,7 @@ class Layout:
         """Extents with the padding."""
         if not self.padding:
             return self.extents
-        return (*self.extents[:-1], total(self.extents[-1], Constant(self.padding)))
+        return (*self.extents[:-1], self.extents[-1] + self.padding)
 
     @property
     def strides(self) -> tuple[IntExpr, ...]:
@@ -80,7 +76,7 @@ class Layout:
         stride: IntExpr = Constant(1)
         for extent in reversed(self.allocated):
             found.append(stride)
-            stride = multiplied(stride, extent)
+            stride = stride * extent
         return tuple(reversed(found))
 
     @property
@@ -96,7 +92,7 @@ class Layout:
         *outer, column = subscripts
         long = [k for k, extent in enumerate(self.extents[:-1]) if extent != Constant(1)]
         row = outer[long[-1] if long else -1]
-        turn = remainder(row, self.swizzle)
+        turn = row % self.swizzle
         return (*outer, Apply(Operator.XOR, (column, turn)))
 
     def address(self, subscripts: Sequence[IntExpr]) -> IntExpr:
@@ -106,7 +102,7 @@ class Layout:
             return Constant(0)
         address = places[0]
         for extent, place in zip(self.allocated[1:], places[1:], strict=True):
-            address = total(multiplied(address, extent), place)
+            address = address * extent + place
         return address
 
 
@@ -192,7 +188,7 @@ def counted(
     return For(
         counter=counter,
         lower=Constant(0),
-        condition=less(Name(counter), count),
+        condition=Name(counter) < count,
         step=Constant(1),
         body=body,
         unroll=unroll,

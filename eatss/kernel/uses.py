@@ -29,7 +29,7 @@ from eatss.kernel.nodes import (
     Scope,
     Share,
 )
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, names_in
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
 from eatss.program.linear import linear
 from eatss.program.plan import RoundedSums
 from eatss.scops import AffineValue, Call, Cast, ElementType, Expression, Read, preorder
@@ -424,7 +424,7 @@ def constant_trips(loop: For) -> int | None:
     counter, last = condition.operands
     if counter != Name(loop.counter) or condition.operator not in (Operator.LT, Operator.LE):
         return None
-    form = linear(difference(last, loop.lower))
+    form = linear(last - loop.lower)
     if form is None or form.terms:
         return None
     return form.constant + (condition.operator is Operator.LE)

@@ -26,11 +26,8 @@ from eatss.program import (
     Constant,
     IntExpr,
     Name,
-    difference,
     evaluate,
-    multiplied,
     substitute,
-    total,
 )
 from eatss.schedule.names import NameTable
 from eatss.scops import Access, Array, Scop
@@ -109,7 +106,7 @@ def shape_of(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
             space = touched
         line = _only(space, name, names)
         highest = parameter_bound(line, name, upper=True)
-        extents.append(total(value_of(highest, highest.params()), Constant(1)))
+        extents.append(value_of(highest, highest.params()) + 1)
     return tuple(extents)
 
 
@@ -155,15 +152,11 @@ def affine_text(function: isl.PwAff, values: dict[str, IntExpr]) -> IntExpr:
     terms += [(Name(name), coefficient) for name, coefficient in form.parameters]
     for term, coefficient in sorted(terms, key=lambda pair: pair[1] < 0):
         if coefficient < 0:
-            result = (
-                difference(result, multiplied(Constant(-coefficient), term))
-                if result != Constant(0)
-                else multiplied(Constant(coefficient), term)
-            )
+            result = result - -coefficient * term if result != Constant(0) else coefficient * term
         else:
-            product = multiplied(Constant(coefficient), term)
-            result = product if result == Constant(0) else total(result, product)
-    return total(result, Constant(form.constant))
+            product = coefficient * term
+            result = product if result == Constant(0) else result + product
+    return result + form.constant
 
 
 def _general(function: isl.PwAff, values: dict[str, IntExpr]) -> IntExpr:

@@ -23,10 +23,6 @@ from eatss.program import (
     Operator,
     equals,
     evaluate,
-    multiplied,
-    not_above,
-    not_below,
-    quotient,
 )
 from eatss.schedule.errors import input_error_at
 from eatss.scops import Scop
@@ -128,9 +124,9 @@ def within(counts: Sequence[IntExpr], most: int) -> IntExpr | None:
         size: IntExpr = Apply(Operator.MAX, (count, Constant(1)))
         room: IntExpr = Constant(most // known)
         if product is not None:
-            room = quotient(room, product)
-        conditions.append(not_above(size, room))
-        product = size if product is None else multiplied(product, size)
+            room = room // product
+        conditions.append(size <= room)
+        product = size if product is None else product * size
     if not conditions:
         return None if known <= most else Constant(0)
     return conditions[0] if len(conditions) == 1 else Apply(Operator.AND, tuple(conditions))
@@ -171,7 +167,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
     products = {one.name: " * ".join(map(str, one.factors)) for one in scop.products}
     found = [
         Assumption(
-            condition=not_above(Name(name), sizes.largest),
+            condition=Name(name) <= sizes.largest,
             message=f"indices are 32 bits wide: {products.get(name, name)} must be at most "
             f"2^{power}",
         )
@@ -179,7 +175,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
     ]
     found += [
         Assumption(
-            condition=not_below(Name(name), -sizes.largest),
+            condition=Name(name) >= -sizes.largest,
             message=f"indices are 32 bits wide: {name} must be at least -2^{power}",
         )
         for name in sizes.bounded_below
@@ -188,7 +184,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
     for array in arrays.values():
         elements: IntExpr = Constant(1)
         for extent in array.declared:
-            elements = multiplied(elements, extent)
+            elements = elements * extent
         if len(array.declared) < 2 and isinstance(elements, Constant | Name):
             continue  # sizes have a bound of their own
         if elements in seen:
@@ -196,7 +192,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
         seen.append(elements)
         found.append(
             Assumption(
-                condition=not_above(elements, INT_MAX),
+                condition=elements <= INT_MAX,
                 message=f"indices are 32 bits wide: {array.name} must have less than 2^31 elements",
             )
         )

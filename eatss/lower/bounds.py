@@ -19,7 +19,7 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.lower.isl_text import condition_of, value_of
-from eatss.program import Apply, Constant, IntExpr, Operator, difference, floored, multiplied, total
+from eatss.program import Apply, Constant, IntExpr, Operator, floored
 from eatss.schedule.mapping import MappedLoop, SerialTile
 
 _MOST_CASES = 64
@@ -77,7 +77,7 @@ def tile_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set) -
         lasts.append(_divided(value_of(function, known), divisor, up=False))
     start = _aligned(_joined(Operator.MAX, firsts), loop.tile)
     last = _joined(Operator.MIN, lasts)
-    count = _divided(difference(total(last, Constant(loop.tile)), start), loop.tile, up=False)
+    count = _divided(last + loop.tile - start, loop.tile, up=False)
     return TileRange(first=start, last=last, count=count, known=coalesced(within))
 
 
@@ -113,7 +113,7 @@ def _divided(value: IntExpr, divisor: int, *, up: bool) -> IntExpr:
     if divisor == 1:
         return value
     if up:
-        value = total(value, Constant(divisor - 1))
+        value = value + (divisor - 1)
     if isinstance(value, Constant):
         return Constant(value.value // divisor)
     return floored(value, divisor)
@@ -123,7 +123,7 @@ def _aligned(value: IntExpr, tile: int) -> IntExpr:
     """Return the greatest multiple of ``tile`` that is at most ``value``."""
     if isinstance(value, Constant):
         return Constant(value.value // tile * tile)
-    return multiplied(Constant(tile), _divided(value, tile, up=False))
+    return tile * _divided(value, tile, up=False)
 
 
 def _joined(operator: Operator, values: Sequence[IntExpr]) -> IntExpr:

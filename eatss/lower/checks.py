@@ -32,10 +32,7 @@ from eatss.program import (
     Name,
     Operator,
     equals,
-    less,
     names_in,
-    not_above,
-    not_below,
 )
 from eatss.schedule.errors import internal_error_at
 from eatss.schedule.launch_order import launches_respect, only_updates, tied_between
@@ -222,10 +219,10 @@ def _reached(loop: MappedLoop | SerialTile, printed: TileRange, here: isl.Set) -
     offset = Apply(Operator.SUB, (origin, first))
     span = Apply(Operator.MUL, (Constant(loop.tile), printed.count))
     conditions = (
-        not_below(origin, first),
-        not_above(origin, printed.last),
+        origin >= first,
+        origin <= printed.last,
         equals(Apply(Operator.MOD, (offset, Constant(loop.tile))), 0),
-        less(offset, span),
+        offset < span,
     )
     names = {loop.origin, *parameter_names(here)}
     names.update(*(names_in(condition) for condition in conditions))

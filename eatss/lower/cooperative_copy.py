@@ -14,11 +14,6 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    less,
-    multiplied,
-    quotient,
-    remainder,
-    total,
 )
 from eatss.schedule.names import NameTable
 
@@ -39,7 +34,7 @@ class CopyLoop:
         return For(
             counter=self.counter,
             lower=self.lower,
-            condition=less(Name(self.counter), self.count),
+            condition=Name(self.counter) < self.count,
             step=Constant(self.step),
             body=body,
             unroll="whole" if self.unrolled else None,
@@ -93,22 +88,22 @@ def turned_copy_loop(
     rows, columns = sizes[row_at], sizes[-1]
     lines, pieces = threads // piece, columns // piece
     number = Name(thread)
-    inside = remainder(number, piece)
-    row: IntExpr = quotient(number, piece)
+    inside = number % piece
+    row: IntExpr = number // piece
     turn = names.fresh("e")
     if rows % lines == 0:
         each = rows // lines
         count = each * pieces
-        row = total(row, multiplied(Constant(lines), _remainder(Name(turn), each, count)))
+        row = row + lines * _remainder(Name(turn), each, count)
         which = _quotient(Name(turn), each, count)
     else:
         count = pieces * rows // lines
-        row = remainder(row, rows)
-        first = quotient(number, piece * rows)
-        which = total(first, multiplied(Constant(lines // rows), _quotient(Name(turn), 1, count)))
+        row = row % rows
+        first = number // (piece * rows)
+        which = first + lines // rows * _quotient(Name(turn), 1, count)
     places: list[IntExpr] = [Constant(0)] * len(sizes)
     places[row_at] = row
-    places[-1] = total(inside, multiplied(Constant(piece), which))
+    places[-1] = inside + piece * which
     return CopyLoop(
         counter=turn,
         lower=Constant(0),
@@ -123,14 +118,14 @@ def _remainder(number: IntExpr, of: int, count: int) -> IntExpr:
     """Return the remainder of a number below ``count``."""
     if of == 1:
         return Constant(0)
-    return number if count <= of else remainder(number, of)
+    return number if count <= of else number % of
 
 
 def _quotient(number: IntExpr, of: int, count: int) -> IntExpr:
     """Return the quotient of a number below ``count``."""
     if count <= of:
         return Constant(0)
-    return number if of == 1 else quotient(number, of)
+    return number if of == 1 else number // of
 
 
 def _by_rows(
@@ -144,11 +139,11 @@ def _by_rows(
     each, pieces = rows // lines, vectors // lanes
     count = each * pieces
     number = Name(thread)
-    column: IntExpr = remainder(number, lanes)
+    column: IntExpr = number % lanes
     column = _plus(column, lanes, _quotient(Name(turn), each, count))
     places: list[IntExpr] = [Constant(0)] * len(sizes)
-    places[column_at] = column if width == 1 else multiplied(Constant(width), column)
-    first: IntExpr = quotient(number, lanes)
+    places[column_at] = column if width == 1 else width * column
+    first: IntExpr = number // lanes
     places[row_at] = _plus(first, lines, _remainder(Name(turn), each, count))
     return CopyLoop(
         counter=turn,
@@ -188,8 +183,8 @@ def unravelled(element: IntExpr, sizes: Sequence[int]) -> tuple[IntExpr, ...]:
             continue
         place: IntExpr = element
         if inner > 1:
-            place = quotient(element, inner)
+            place = element // inner
         if prod(sizes[position:]) != prod(sizes):
-            place = remainder(place, sizes[position])
+            place = place % sizes[position]
         places.append(place)
     return tuple(places)

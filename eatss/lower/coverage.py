@@ -16,7 +16,7 @@ from eatss.isl_names import parameter_names, without_parameters
 from eatss.lower.notation import isl_notation
 from eatss.lower.thread_ast import Phase, thread_instances
 from eatss.lower.thread_tree import TREE, If, Leaf, Loop, Node
-from eatss.program import Apply, IntExpr, Name, Operator, equals, not_below
+from eatss.program import Apply, IntExpr, Name, Operator, equals
 from eatss.schedule.errors import internal_error_at
 
 _BOUNDS = {
@@ -110,7 +110,7 @@ def _leaves(
 
 
 def _loop_conditions(loop: Loop) -> Iterator[str]:
-    yield from _each(not_below(Name(loop.counter), loop.lower))
+    yield from _each(Name(loop.counter) >= loop.lower)
     yield from _each(loop.condition)
     if loop.step != 1:
         yield f"({loop.counter} - {isl_notation(loop.lower)}) mod {loop.step} = 0"

@@ -12,8 +12,6 @@ from eatss.program import (
     IntExpr,
     Name,
     evaluate,
-    quotient,
-    remainder,
     substitute,
 )
 from eatss.schedule.errors import internal_error_at
@@ -53,8 +51,8 @@ def _digits(number: IntExpr, extents: Sequence[IntExpr]) -> tuple[IntExpr, ...]:
     found: list[IntExpr] = []
     rest = number
     for extent in reversed(extents[1:]):
-        found.append(remainder(rest, extent))
-        rest = quotient(rest, extent)
+        found.append(rest % extent)
+        rest = rest // extent
     if extents:
         found.append(rest)
     return tuple(reversed(found))

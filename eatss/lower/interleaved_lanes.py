@@ -22,10 +22,6 @@ from eatss.program import (
     IntExpr,
     Name,
     evaluate,
-    multiplied,
-    quotient,
-    remainder,
-    total,
 )
 from eatss.schedule.errors import internal_error_at
 from eatss.targets import CUDA
@@ -58,10 +54,10 @@ def interleaved_places(
     *outer, warp_y, warp_x = digits(Name(warp), [Constant(count) for count in counts], span)
     lane_y = _remainder(_quotient(Name(lane), 2), ALONG_Y)
     high = _quotient(Name(lane), 2 * ALONG_Y)
-    lane_x = total(_remainder(Name(lane), 2), multiplied(Constant(2), high))
+    lane_x = _remainder(Name(lane), 2) + 2 * high
     places = (
-        total(lane_x, multiplied(Constant(ALONG_X), warp_x)),
-        total(lane_y, multiplied(Constant(ALONG_Y), warp_y)),
+        lane_x + ALONG_X * warp_x,
+        lane_y + ALONG_Y * warp_y,
         *reversed(outer),
     )
     if sorted(_met(places, lane, warp, threads)) != list(product(*map(range, threads))):
@@ -80,8 +76,8 @@ def _met(
 
 
 def _quotient(number: IntExpr, by: int) -> IntExpr:
-    return quotient(number, by)
+    return number // by
 
 
 def _remainder(number: IntExpr, by: int) -> IntExpr:
-    return remainder(number, by)
+    return number % by

@@ -60,8 +60,6 @@ from eatss.program import (
     minimum,
     multiplied,
     names_in,
-    not_above,
-    total,
 )
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
@@ -196,7 +194,7 @@ class KernelBuilder:
             names = [self._names.fresh(f"{product.name}_rows") for _ in others]
             yield Let(name=names[0], value=first)  # each constant is as wide as indices are
             for before, name, factor in zip(names, (*names[1:], product.name), others, strict=True):
-                yield Let(name=name, value=multiplied(Name(before), factor))
+                yield Let(name=name, value=Name(before) * factor)
 
     def _products(self, staged: frozenset[Candidate]) -> bool:
         """Tell whether some statement may run over whole tiles: it adds staged products."""
@@ -416,9 +414,7 @@ class KernelBuilder:
         """
         if self._mapping.warps:
             return self._lanes(), {
-                one.loop.name: total(
-                    Name(one.lane), multiplied(Constant(one.lanes), Name(one.warp))
-                )
+                one.loop.name: Name(one.lane) + one.lanes * Name(one.warp)
                 for one in self._mapping.warps
             }
         found: dict[str, IntExpr] = {}
@@ -446,7 +442,7 @@ class KernelBuilder:
         first = ranges[loop.name].first
         self._index.note(first)
         # the block's own share is within the values of the loop
-        return start_plus(first, multiplied(Constant(loop.tile), digit))
+        return start_plus(first, loop.tile * digit)
 
     def _strided(
         self,
@@ -467,7 +463,7 @@ class KernelBuilder:
 
     def _until(self, counter: str, last: IntExpr) -> IntExpr:
         """Return the condition of a loop that runs to ``last``."""
-        return self._index(strict(not_above(Name(counter), last)))
+        return self._index(strict(Name(counter) <= last))
 
     def _single_points(self, loops: Sequence[MappedLoop]) -> list[Node]:
         """Declare the loops of which a thread has one point."""
@@ -580,9 +576,9 @@ class KernelBuilder:
             lower, condition = self._index(tiles.first), self._until(loop.origin, tiles.last)
             step: IntExpr = Constant(loop.tile)
             if loop.shared is not None:
-                own = multiplied(step, Name(f"{CUDA.block}{loop.shared}"))
+                own = step * Name(f"{CUDA.block}{loop.shared}")
                 lower = start_plus(tiles.first, own)
-                step = multiplied(step, Name(f"{CUDA.blocks}{loop.shared}"))
+                step = step * Name(f"{CUDA.blocks}{loop.shared}")
             found.append(
                 For(
                     counter=loop.origin,

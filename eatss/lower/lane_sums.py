@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eatss.instructions import COMBINES, SHUFFLES
 from eatss.kernel.nodes import Buffer, Copy, Element, Layout, Node, Perform
-from eatss.program import Constant, IntExpr, Name, equals, quotient, remainder
+from eatss.program import Constant, IntExpr, Name, equals
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.names import NameTable
 from eatss.scops.combiners import Combiner
@@ -70,7 +70,7 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
             layout=Layout(tuple(map(Constant, extents))),
         )
         boxes.append(box)
-        warp = quotient(Name(loop.thread), lanes)
+        warp = Name(loop.thread) // lanes
         put.append(Copy(target=Element(buffer=box, subscripts=(*own, warp)), source=register))
         found = [Element(buffer=box, subscripts=(*own, Constant(at))) for at in range(warps)]
         taken.append(Copy(target=register, source=found[0]))
@@ -81,7 +81,7 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
             )
             for part in found[1:]
         ]
-    inside = remainder(Name(loop.thread), lanes)
+    inside = Name(loop.thread) % lanes
     return Passed(
         boxes=tuple(boxes),
         first=equals(inside, 0),

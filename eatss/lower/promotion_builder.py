@@ -48,10 +48,7 @@ from eatss.program import (
     Name,
     Operator,
     equals,
-    multiplied,
     names_in,
-    remainder,
-    total,
 )
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import Mapping, SerialTile
@@ -268,7 +265,7 @@ class PromotionBuilder:
             aligned = Aligned(name=name, buffer=array.buffer, width=width)
             self._aligned[array.name] = aligned
         first = value_of(tile.offsets[-1], known)
-        rest = remainder(first, width)
+        rest = first % width
         begins = self._index(equals(rest, 0))
         if tile.turned:
             wide = self._through_registers(tile, at, condition, known, walk, width)
@@ -292,7 +289,7 @@ class PromotionBuilder:
         piece = PIECE_BYTES // tile.stage.element_bytes // width
         found = turned_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece)
         *places, last = found.places
-        return replace(found, places=(*places, multiplied(Constant(width), last)))
+        return replace(found, places=(*places, width * last))
 
     def _through_registers(
         self,
@@ -321,7 +318,7 @@ class PromotionBuilder:
         load = replace(load, clears=load.condition is not None)  # registers would be as they were
         element = self._names.inner().fresh("q")
         *others, last = walk.places
-        box = tile.in_box((*others, total(last, Name(element))))
+        box = tile.in_box((*others, last + Name(element)))
         store = Copy(
             target=Element(buffer=tile.buffer, subscripts=box),
             source=Element(buffer=line, subscripts=(turn, Name(element))),
@@ -383,7 +380,7 @@ class PromotionBuilder:
         stride = 1
         for axis, size in zip(AXES, self._mapping.block, strict=True):
             if size > 1:
-                terms.append(multiplied(Constant(stride), Name(CUDA.thread + axis)))
+                terms.append(stride * Name(CUDA.thread + axis))
                 stride *= size
         value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
         return Let(name=self.thread, value=value, narrow=True)

@@ -16,7 +16,7 @@ from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import value_of
 from eatss.lower.promotion import SharedTile
 from eatss.lower.storage import Place, PrivateScalar, Registers, StoragePlan
-from eatss.program import Constant, IntExpr, Name, difference
+from eatss.program import Constant, IntExpr, Name
 from eatss.schedule.mapping import Mapping
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
@@ -212,7 +212,7 @@ class References:
         subscripts = subscripts_of(access, dict(values))
         if isinstance(home, SharedTile):
             places = tuple(
-                self._index(difference(subscript, value_of(offset, offset.domain())))
+                self._index(subscript - value_of(offset, offset.domain()))
                 for subscript, offset in zip(subscripts, home.offsets, strict=True)
             )
             return Element(buffer=home.buffer, subscripts=home.in_box(places))

@@ -31,9 +31,6 @@ from eatss.program import (
     IntExpr,
     Name,
     c_text,
-    difference,
-    not_above,
-    quotient,
     substitute,
 )
 from eatss.schedule.mapping import MappedLoop, SerialTile
@@ -162,7 +159,7 @@ def _with_all_points(node: Node, phase: Phase, around: frozenset[str]) -> Node:
                 counter=counter,
                 hint=loop.point,
                 lower=value,
-                condition=not_above(Name(counter), value),
+                condition=Name(counter) <= value,
                 step=1,
                 body=result,
                 points=loop.points,
@@ -179,10 +176,10 @@ def _point_of(leaf: Leaf, phase: Phase, loop: MappedLoop) -> IntExpr:
     (function,) = output_affs(relation)
     values = dict(zip(dim_names(instance), leaf.values, strict=True))
     first = loop.first.expression()
-    offset = difference(affine_text(function, values), first)
+    offset = affine_text(function, values) - first
     if loop.step == 1:
         return offset
-    return quotient(offset, loop.step)
+    return offset // loop.step
 
 
 def order_of(phase: Phase) -> isl.MultiUnionPwAff:
@@ -343,7 +340,7 @@ def _translate_loop(
     single = bool(node.for_is_degenerate())
     if single and not is_point:
         return _translate(node.for_get_body(), None, {**values, counter: lower}, points)
-    once = not_above(Name(counter), lower)
+    once = Name(counter) <= lower
     return Loop(
         counter=counter,
         hint=name,

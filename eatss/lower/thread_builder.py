@@ -32,12 +32,8 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    difference,
     equals,
-    less,
     names_in,
-    not_above,
-    not_below,
     substitute,
 )
 from eatss.program.linear import (
@@ -211,7 +207,7 @@ class ThreadBuilder:
         guards: list[IntExpr] = []
         counter, name, first = loop.counter, Name(mapped.name), base.expression()
         if loop.exact or (
-            loop.condition == not_above(Name(counter), loop.lower)
+            loop.condition == (Name(counter) <= loop.lower)
             and linear(loop.lower) is not None  # of a quotient the rest would be lost
         ):
             value = upper_bounds(loop.lower, mapped.step, base)
@@ -220,9 +216,9 @@ class ThreadBuilder:
         if not _at_most(loop.lower, 0):
             lower = lower_bounds(loop.lower, mapped.step, base)
             guards += (
-                [not_below(Name(counter), loop.lower)]
+                [Name(counter) >= loop.lower]
                 if lower is None
-                else [not_below(name, bound) for bound in lower if bound != first]
+                else [name >= bound for bound in lower if bound != first]
             )
         last = _last_value(loop)
         last = None if last is None else _without_constants(last, points - 1)
@@ -231,12 +227,10 @@ class ThreadBuilder:
         elif not _at_least(last, points - 1):
             upper = upper_bounds(last, mapped.step, base)
             guards += (
-                [not_above(Name(counter), last)]
-                if upper is None
-                else [not_above(name, bound) for bound in upper]
+                [Name(counter) <= last] if upper is None else [name <= bound for bound in upper]
             )
         if loop.step != 1:
-            offset = difference(Name(counter), loop.lower)
+            offset = Name(counter) - loop.lower
             rest = Apply(Operator.MOD, (offset, Constant(loop.step)))
             guards.append(equals(rest, 0))
         return guards
@@ -333,7 +327,7 @@ def _trips(loop: Loop) -> int | None:
     last = _last_value(loop)
     if last is None:
         return None
-    length = difference(last, loop.lower)
+    length = last - loop.lower
     return length.value // loop.step + 1 if isinstance(length, Constant) else None
 
 
@@ -383,7 +377,7 @@ def _without_points(node: Node, depth: int) -> Node:
         counter=counter,
         hint=node.name,
         lower=Constant(0),
-        condition=less(Name(counter), node.count),
+        condition=Name(counter) < node.count,
         step=1,
         body=_without_points(body, depth + 1),
     )
@@ -397,7 +391,7 @@ def _last_value(loop: Loop) -> IntExpr | None:
     if condition.operator is Operator.LE:
         return condition.operands[1]
     if condition.operator is Operator.LT:
-        return difference(condition.operands[1], Constant(1))
+        return condition.operands[1] - 1
     return None
 
 

@@ -34,7 +34,6 @@ from eatss.program import (
     Program,
     every_step,
     names_in,
-    not_below,
     substitute,
 )
 from eatss.program import Name as NameOf
@@ -234,7 +233,7 @@ class _Region:
 
 def _not_empty(extent: IntExpr) -> Assumption:
     return Assumption(
-        condition=not_below(extent, 1),
+        condition=extent >= 1,
         message="PPCG's code fails where there is nothing to do",
     )
 

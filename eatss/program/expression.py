@@ -34,8 +34,56 @@ class Operator(StrEnum):
     SELECT = "select"
 
 
+class _Operators:
+    """Operators of Python on expressions and whole numbers: sums and products fold constants.
+
+    ``//`` and ``%`` are ``QUOTIENT`` and ``REMAINDER``, relations give an expression.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, other: IntExpr | int) -> IntExpr:
+        return total(_expression(self), _expression(other))
+
+    def __radd__(self, other: int) -> IntExpr:
+        return total(Constant(other), _expression(self))
+
+    def __sub__(self, other: IntExpr | int) -> IntExpr:
+        return difference(_expression(self), _expression(other))
+
+    def __rsub__(self, other: int) -> IntExpr:
+        return difference(Constant(other), _expression(self))
+
+    def __mul__(self, other: IntExpr | int) -> IntExpr:
+        return multiplied(_expression(self), _expression(other))
+
+    def __rmul__(self, other: int) -> IntExpr:
+        return multiplied(Constant(other), _expression(self))
+
+    def __floordiv__(self, other: IntExpr | int) -> Apply:
+        return self._applied(Operator.QUOTIENT, other)
+
+    def __mod__(self, other: IntExpr | int) -> Apply:
+        return self._applied(Operator.REMAINDER, other)
+
+    def __lt__(self, other: IntExpr | int) -> Apply:
+        return self._applied(Operator.LT, other)
+
+    def __le__(self, other: IntExpr | int) -> Apply:
+        return self._applied(Operator.LE, other)
+
+    def __gt__(self, other: IntExpr | int) -> Apply:
+        return self._applied(Operator.GT, other)
+
+    def __ge__(self, other: IntExpr | int) -> Apply:
+        return self._applied(Operator.GE, other)
+
+    def _applied(self, operator: Operator, other: IntExpr | int) -> Apply:
+        return Apply(operator, (_expression(self), _expression(other)))
+
+
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(_Operators):
     """An integer."""
 
     json_layout = JsonForm(shape="value")
@@ -44,7 +92,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Name(_Operators):
     """A parameter or a counter."""
 
     json_layout = JsonForm(shape="value")
@@ -53,7 +101,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(_Operators):
     """An operator and its operands.
 
     ``SUB`` of one operand is the negation. ``FLOORDIV`` rounds towards minus infinity and
@@ -71,6 +119,14 @@ class Apply:
 
 
 IntExpr: TypeAlias = Constant | Name | Apply
+
+
+def _expression(one: _Operators | int) -> IntExpr:
+    if isinstance(one, int):
+        return Constant(one)
+    assert isinstance(one, Constant | Name | Apply)
+    return one
+
 
 _PRECEDENCE = {
     Operator.OR: 1,
@@ -186,19 +242,13 @@ def evaluate(expression: IntExpr, values: Mapping[str, int]) -> int:
 
 def _of(operator: Operator) -> Callable[..., Apply]:
     def applied(*operands: IntExpr | int) -> Apply:
-        made = (Constant(one) if isinstance(one, int) else one for one in operands)
-        return Apply(operator, tuple(made))
+        return Apply(operator, tuple(map(_expression, operands)))
 
     return applied
 
 
-quotient = _of(Operator.QUOTIENT)
-remainder = _of(Operator.REMAINDER)
 floored = _of(Operator.FLOORDIV)
 equals = _of(Operator.EQ)
-less = _of(Operator.LT)
-not_above = _of(Operator.LE)
-not_below = _of(Operator.GE)
 select = _of(Operator.SELECT)
 """An operator of operands, as they are; numbers are constants."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, multiplied, total
-from eatss.program.expression import less, not_above
+from eatss.program import Apply, Constant, IntExpr, Name, Operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +27,14 @@ class Linear:
         """Return the form as an expression, positive terms first."""
         result: IntExpr | None = None
         for name, coefficient in sorted(self.terms.items(), key=lambda term: term[1] < 0):
-            product = multiplied(Constant(abs(coefficient)), Name(name))
+            product = abs(coefficient) * Name(name)
             if result is None:
                 result = product if coefficient > 0 else _negative(product)
             elif coefficient > 0:
-                result = total(result, product)
+                result = result + product
             else:
-                result = difference(result, product)
-        return Constant(self.constant) if result is None else total(result, Constant(self.constant))
+                result = result - product
+        return Constant(self.constant) if result is None else result + self.constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Definition:
 
 def _negative(product: IntExpr) -> IntExpr:
     if isinstance(product, Apply) and isinstance(product.operands[0], Constant):
-        return multiplied(Constant(-product.operands[0].value), product.operands[1])
+        return -product.operands[0].value * product.operands[1]
     return Apply(Operator.SUB, (product,))
 
 
@@ -226,7 +225,7 @@ def strict(condition: IntExpr) -> IntExpr:
         return condition
     left, right = condition.operands
     raised = _raised(right)
-    return condition if raised is None else less(left, raised)
+    return condition if raised is None else left < raised
 
 
 def _turned(condition: Apply) -> IntExpr:
@@ -240,8 +239,8 @@ def _turned(condition: Apply) -> IntExpr:
     if not isinstance(added, Constant):
         return condition
     if added.value == 1:
-        return less(total(right, Constant(-1)), left)
-    return not_above(right, left)
+        return right + -1 < left
+    return right <= left
 
 
 def _raised(expression: IntExpr) -> IntExpr | None:
@@ -258,7 +257,7 @@ def _raised(expression: IntExpr) -> IntExpr | None:
         and isinstance(expression.operands[-1], Constant)
         and len(expression.operands) == 2
     ):
-        return total(expression, Constant(1))
+        return expression + 1
     return None
 
 

@@ -14,16 +14,10 @@ from eatss.free_names import free_name
 from eatss.kernel.nodes import Kernel, Let, Node
 from eatss.kernel.uses import names_of, with_expressions
 from eatss.program import (
-    Constant,
     IntExpr,
     Name,
-    difference,
     minimum,
-    multiplied,
-    quotient,
-    remainder,
     substitute,
-    total,
 )
 from eatss.targets import CUDA
 
@@ -41,15 +35,15 @@ def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:
     if not {_X.name, _Y.name} <= used:
         return kernel
     number, rows = free_name("block", taken), free_name("rows", taken)
-    first = multiplied(Constant(ROWS_TOGETHER), quotient(_Y, ROWS_TOGETHER))
-    row = remainder(_Y, ROWS_TOGETHER)
+    first = ROWS_TOGETHER * (_Y // ROWS_TOGETHER)
+    row = _Y % ROWS_TOGETHER
     order: tuple[Node, ...] = (
-        Let(name=number, value=total(_X, multiplied(row, _COLUMNS))),
-        Let(name=rows, value=minimum(difference(_ALL_ROWS, first), ROWS_TOGETHER)),
+        Let(name=number, value=_X + row * _COLUMNS),
+        Let(name=rows, value=minimum(_ALL_ROWS - first, ROWS_TOGETHER)),
     )
     change: dict[str, IntExpr] = {
-        _X.name: quotient(Name(number), Name(rows)),
-        _Y.name: total(first, remainder(Name(number), Name(rows))),
+        _X.name: Name(number) // Name(rows),
+        _Y.name: first + Name(number) % Name(rows),
     }
     body = with_expressions(kernel.body, lambda one: substitute(one, change))
     return replace(kernel, body=(*order, *body))

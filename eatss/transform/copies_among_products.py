@@ -34,7 +34,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.uses import every, trips_from_zero
 from eatss.plan.contract import FRAGMENT_PLACES
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, less, names_in
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
 
 _REGISTER_BYTES = 4
 
@@ -135,7 +135,7 @@ def turns_between(loop: For, first: int, end: int) -> tuple[Node, ...]:
     if end - first == 1:
         one = Let(name=loop.counter, value=Constant(first), narrow=loop.narrow)
         return (Scope(body=(one, *loop.body)),)
-    condition = less(Name(loop.counter), end)
+    condition = Name(loop.counter) < end
     return (replace(loop, lower=Constant(first), condition=condition),)
 
 

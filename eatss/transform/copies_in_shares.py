@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from eatss.kernel.nodes import Aligned, Commit, Copy, For, If, Let, Node, Scope
 from eatss.kernel.uses import every, trips_from_zero
-from eatss.program import Constant, Name, less, multiplied, total
+from eatss.program import Name
 
 _FEWEST = 2
 """Steps over which there is something to spread."""
@@ -45,13 +45,13 @@ class _Cut:
 
     def of_step(self, counter: str, steps: int) -> Node:
         """Return the turns of one of so many steps, which ``counter`` numbers."""
-        loop, first = self.loop, multiplied(Constant(self.share), Name(counter))
+        loop, first = self.loop, self.share * Name(counter)
         body = loop.body
         if self.share * steps > self.count:
-            body = (If(conditions=(less(Name(loop.counter), self.count),), body=body),)
+            body = (If(conditions=(Name(loop.counter) < self.count,), body=body),)
         if self.share == 1:
             return Scope(body=(Let(name=loop.counter, value=first, narrow=loop.narrow), *body))
-        condition = less(Name(loop.counter), total(first, Constant(self.share)))
+        condition = Name(loop.counter) < first + self.share
         return replace(loop, lower=first, condition=condition, body=body)
 
 
@@ -103,7 +103,7 @@ class Shares:
         cuts = tuple(one.of_step(counter, self.steps) for one in self.cuts)
         if not self.first:
             return cuts
-        return (If(conditions=(less(Name(counter), 1),), body=self.first), *cuts)
+        return (If(conditions=(Name(counter) < 1,), body=self.first), *cuts)
 
 
 def _only_copies(node: Node) -> bool:

@@ -10,11 +10,7 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    multiplied,
-    quotient,
-    remainder,
     substitute,
-    total,
 )
 from eatss.program.linear import Linear, linear
 
@@ -65,11 +61,11 @@ def _divided(one: Apply) -> IntExpr | None:
         return None
     unit, count, rest, small = parts
     if one.operator is Operator.QUOTIENT:
-        return rest if count == 1 else quotient(rest, count)
+        return rest if count == 1 else rest // count
     if count == 1:
         return small
-    turns = remainder(rest, count)
-    return total(multiplied(Constant(unit), turns), small)
+    turns = rest % count
+    return unit * turns + small
 
 
 def _parts(value: IntExpr, by: int) -> tuple[int, int, IntExpr, IntExpr] | None:

@@ -45,12 +45,7 @@ from eatss.program import (
     Constant,
     IntExpr,
     Name,
-    less,
-    multiplied,
-    quotient,
-    remainder,
     substitute,
-    total,
 )
 from eatss.program.linear import Linear, linear
 from eatss.scops import Read
@@ -162,7 +157,7 @@ class _Loads:
             Element(
                 buffer=words,
                 subscripts=(
-                    total(multiplied(Constant(turns), counter), Constant(turn)),
+                    turns * counter + turn,
                     Constant(word),
                 ),
             )
@@ -172,7 +167,7 @@ class _Loads:
             buffer=self.box, subscripts=tuple(map(self._own_row, range(len(self.corner))))
         )
         load = Perform(instruction=self.load, operands=(("d", tuple(targets)), ("rows", (row,))))
-        condition = less(counter, trips // turns)
+        condition = counter < trips // turns
         return replace(self.nest, condition=condition, body=(load,))
 
     def _own_row(self, dimension: int) -> IntExpr:
@@ -181,19 +176,19 @@ class _Loads:
         found = self.corner[dimension].expression()
         first, second, *others = (one[dimension] for one in self.bits)
         if second == 2 * first:
-            found = total(found, multiplied(Constant(first), quad))
+            found = found + first * quad
         else:
-            low = remainder(quad, 2)
-            high = quotient(quad, 2)
-            found = total(found, multiplied(Constant(first), low))
-            found = total(found, multiplied(Constant(second), high))
+            low = quad % 2
+            high = quad // 2
+            found = found + first * low
+            found = found + second * high
         for at, distance in enumerate(others):
-            bit: IntExpr = row if at == 0 else quotient(row, 1 << at)
+            bit: IntExpr = row if at == 0 else row // (1 << at)
             if at == 1 and self.load is TURNED_BYTES:
-                bit = total(bit, row)
+                bit = bit + row
             if 2 << at < _ROWS:
-                bit = remainder(bit, 2)
-            found = total(found, multiplied(Constant(distance), bit))
+                bit = bit % 2
+            found = found + distance * bit
         return found
 
 
@@ -204,8 +199,7 @@ class _Loader:
         axes = kernel.warps
         self._lanes = tuple(axis.lane for axis in axes)
         self._inside = {
-            axis.thread: total(Name(axis.lane), multiplied(Constant(axis.lanes), Name(axis.warp)))
-            for axis in axes
+            axis.thread: Name(axis.lane) + axis.lanes * Name(axis.warp) for axis in axes
         }
         same = {*self._lanes, *self._inside, *(axis.warp for axis in axes)}
         self._apart = varying_names(kernel.body) - same
@@ -257,7 +251,7 @@ class _Loader:
         begin where vectors do, or are not as far apart as their bits say.
         """
         turns = len({turn for turn, _ in words})
-        counter = multiplied(Constant(turns), Name(loop.counter))
+        counter = turns * Name(loop.counter)
         slots = target.slots(LANES_OF_A_BOX)
         of_a_word = _of_a_word(elements[0].buffer)
         corner: _Place | None = None
@@ -265,7 +259,7 @@ class _Loader:
         for number, values in enumerate(places(slots)):
             turn, word = words[number // of_a_word]
             element = elements[word * of_a_word + number % of_a_word]
-            change = {loop.counter: total(counter, Constant(turn))}
+            change = {loop.counter: counter + turn}
             for row, quad in product(range(_ROWS), range(_QUADS)):
                 named, column = target.held.at({**values, "row": row, "quad": quad})
                 if target.held.flips is not None:  # its bit 3 is that of the quad, or not

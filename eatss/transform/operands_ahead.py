@@ -56,7 +56,6 @@ from eatss.program import (
     evaluate,
     names_in,
     substitute,
-    total,
 )
 from eatss.program.linear import linear
 from eatss.transform.product_steps import Phases, Steps
@@ -101,7 +100,7 @@ def plain_steps(
     if not enough or not unrolled(count, sum(computed), threads):
         return None
     step = free_name(f"{node.counter}_step", taken)
-    change = {node.counter: total(node.lower, Name(step))}
+    change = {node.counter: node.lower + Name(step)}
 
     def in_step(one: IntExpr) -> IntExpr:
         return _simpler(substitute(one, change), one)

@@ -54,10 +54,8 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    multiplied,
     names_in,
     substitute,
-    total,
 )
 from eatss.transform.copies_among_products import (
     PlainCopies,
@@ -255,10 +253,10 @@ class _Ahead:
         steps = self._steps(around)
         own = self.copies if steps is None else self.tested
         first = [
-            self._copies(own, staged, total(loop.lower, _times(loop.step, turn)), Constant(turn))
+            self._copies(own, staged, loop.lower + _times(loop.step, turn), Constant(turn))
             for turn in range(stages - 1)
         ]
-        later = total(Name(loop.counter), _times(loop.step, stages - 1))
+        later = Name(loop.counter) + _times(loop.step, stages - 1)
         narrow = self.lines(own, around.taken)
         if narrow is not None:
             room = steps is not None and steps.fits(around.registers - narrow.words)
@@ -322,7 +320,7 @@ class _Ahead:
         def turn(
             *, tested: bool, shares: Shares | None = None, stores: tuple[Node, ...] = ()
         ) -> tuple[Node, ...]:
-            later = total(Name(loop.counter), loop.step)
+            later = Name(loop.counter) + loop.step
             behind = (*stores, *there, *loads(later, turn_after(cycle), tested=tested))
             nodes = steps.turn(behind) if tested else steps.whole_turn(behind, shares)
             return _in_stage(nodes, staged, Name(around.stage))
@@ -330,7 +328,7 @@ class _Ahead:
         tests: tuple[Node, ...] = ()
         then = (*copies, *turn(tested=True, stores=stored))
         if plain is not None:  # where there is something to copy there is a turn to load for
-            later = {loop.counter: total(Name(loop.counter), loop.step)}
+            later = {loop.counter: Name(loop.counter) + loop.step}
             known = [*steps.whole, *(substitute(one, later) for one in steps.known_tests)]
             conditions = dict.fromkeys((*plain.conditions, *apart(known)))
             whole = replace(plain, conditions=tuple(conditions))
@@ -360,7 +358,7 @@ class _Ahead:
         """Return the loop with halves loaded in front of a turn's products, and stored behind."""
         loop, stages = self.loop, len(first) + 1
         cycle = Cycle(name=around.stage, count=stages)
-        later = total(Name(loop.counter), _times(loop.step, stages - 1))
+        later = Name(loop.counter) + _times(loop.step, stages - 1)
         loads = self._copies(lines.loads, staged, later, turn_before(cycle))
         stores = self._copies(lines.stores, staged, later, turn_before(cycle))[:1]
         copies = (*lines.declarations(), *loads)
@@ -442,8 +440,8 @@ def _times(step: IntExpr, count: int) -> IntExpr:
     """Return several steps of a loop."""
     if isinstance(step, Apply) and step.operator is Operator.MUL:  # a block's turn
         first, *others = step.operands
-        return Apply(Operator.MUL, (multiplied(Constant(count), first), *others))
-    return multiplied(Constant(count), step)
+        return Apply(Operator.MUL, (count * first, *others))
+    return count * step
 
 
 def _with_stages(buffer: Buffer, stages: int) -> Buffer:

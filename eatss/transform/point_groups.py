@@ -24,7 +24,7 @@ from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, WarpAxis
 from eatss.kernel.uses import elements, every, mapped, own_expressions, trips_from_zero
 from eatss.plan.contract import matrices_in_turn
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
+from eatss.program import Constant, IntExpr, Name, names_in
 from eatss.program.linear import linear
 
 
@@ -157,10 +157,10 @@ class _Loop:
         assert form is not None
         rest = {n: c for n, c in form.terms.items() if n not in (self._thread, self._point)}
         point, group = Name(self._point), Constant(size)
-        found = total(replace(form, terms=rest).expression(), multiplied(group, Name(self._thread)))
-        number = Apply(Operator.QUOTIENT, (point, group))
-        found = total(found, multiplied(Constant(size * threads), number))
-        return total(found, Apply(Operator.REMAINDER, (point, group)))
+        found = replace(form, terms=rest).expression() + group * Name(self._thread)
+        number = point // group
+        found = found + size * threads * number
+        return found + point % group
 
 
 def _steps(value: IntExpr, thread: str, point: str) -> tuple[int, int]:

@@ -43,10 +43,7 @@ from eatss.program import (
     Constant,
     IntExpr,
     Name,
-    less,
-    remainder,
     substitute,
-    total,
 )
 from eatss.transform.copies_among_products import multiplies, turns_between
 from eatss.transform.copies_in_shares import Shares
@@ -70,11 +67,11 @@ class Part:
 
     def around(self, loop: For, body: Sequence[Node]) -> For:
         """Return the loop over parts; ``body`` is that of a step, which ``loop`` counts in one."""
-        inner = replace(loop, condition=less(Name(loop.counter), self.steps), body=tuple(body))
+        inner = replace(loop, condition=Name(loop.counter) < self.steps, body=tuple(body))
         return For(
             counter=self.counter,
             lower=Constant(self.first),
-            condition=less(Name(self.counter), self.end),
+            condition=Name(self.counter) < self.end,
             step=Constant(self.steps),
             body=(inner,),
             unroll=1,
@@ -83,7 +80,7 @@ class Part:
 
     def step(self, counter: str) -> IntExpr:
         """Return the number of a step from the counters of both loops."""
-        return total(Name(self.counter), Name(counter))
+        return Name(self.counter) + Name(counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +191,7 @@ class Steps:
         if part is None or self.loop is None:
             return self._loading(first, self.count - 1)
         here, one = part.step(self.counter), Constant(1)
-        loads = self.loaded(total(here, one), total(Name(self.counter), one))
+        loads = self.loaded(here + one, Name(self.counter) + one)
         return (
             *self._loading(first, part.first),
             part.around(self.loop, (*loads, *self.multiplied(here))),
@@ -205,7 +202,7 @@ class Steps:
         """Return some steps that load the next one, each with copies in front of its products."""
         if self.loop is None:
             return ()
-        later = self.loaded(total(Name(self.counter), Constant(1)))
+        later = self.loaded(Name(self.counter) + 1)
         loop = replace(self.loop, body=(*later, *copies, *self.multiplied()))
         return turns_between(loop, first, stop)
 
@@ -256,7 +253,7 @@ class Phases:
         here = Name(self.loop.counter)
         last = Let(name=self.loop.counter, value=Constant(self.count - 1), narrow=self.loop.narrow)
         end = Scope(body=(last, *self._step(here, behind)))
-        body = self._step(here, self.loaded(total(here, Constant(1))))
+        body = self._step(here, self.loaded(here + 1))
         loop = replace(self.loop, body=body)
         if self.part is None:
             return (*turns_between(loop, 0, self.count - 1), end)
@@ -317,7 +314,7 @@ def _matrices(fragment: Buffer) -> int:
 def _set_of(step: IntExpr) -> IntExpr:
     if isinstance(step, Constant):
         return Constant(step.value % STEPS_LOADED)
-    return remainder(step, STEPS_LOADED)
+    return step % STEPS_LOADED
 
 
 _Parts = tuple[tuple[Buffer, ...], tuple[Node, ...], tuple[Node, ...]]

@@ -21,7 +21,7 @@ from functools import partial
 from eatss.free_names import free_name
 from eatss.kernel.nodes import Compute, For, Let, Node, Scope
 from eatss.kernel.uses import every, every_of, trips_from_zero, with_bodies
-from eatss.program import Constant, Name, difference, less, multiplied, total
+from eatss.program import Constant, Name
 
 
 def with_rows_to_and_fro(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
@@ -72,14 +72,14 @@ def _two_rows(rows: For, values: Sequence[Let], row: For, taken: set[str]) -> Fo
     count, points = trips_from_zero(rows) or 0, trips_from_zero(row) or 0
     pair, back = free_name(f"{rows.counter}_pair", taken), free_name(f"{row.counter}_back", taken)
     last = Constant(points - 1)
-    backwards = Let(name=row.counter, value=difference(last, Name(back)), narrow=row.narrow)
+    backwards = Let(name=row.counter, value=last - Name(back), narrow=row.narrow)
     there_and_back = (row, _counting(row, back, points, (backwards, *row.body)))
     scopes = tuple(
         Scope(
             body=(
                 Let(
                     name=rows.counter,
-                    value=total(multiplied(Constant(2), Name(pair)), Constant(second)),
+                    value=2 * Name(pair) + second,
                     narrow=rows.narrow,
                 ),
                 *values,
@@ -93,5 +93,5 @@ def _two_rows(rows: For, values: Sequence[Let], row: For, taken: set[str]) -> Fo
 
 def _counting(loop: For, counter: str, count: int, body: tuple[Node, ...]) -> For:
     """Return a loop as one by another counter, from zero."""
-    condition = less(Name(counter), count)
+    condition = Name(counter) < count
     return replace(loop, counter=counter, condition=condition, body=body)

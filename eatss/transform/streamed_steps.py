@@ -57,15 +57,9 @@ from eatss.program import (
     Name,
     Operator,
     at_least,
-    difference,
-    less,
-    multiplied,
     names_in,
-    quotient,
-    remainder,
     select,
     substitute,
-    total,
 )
 from eatss.scops import ElementType
 from eatss.targets import AXES, CUDA
@@ -152,7 +146,7 @@ class _Streaming:
         """Return the kernel, with memory for parts of sums as arguments."""
         kernel, tile, stream = self._kernel, self._tile, self._stream
         x, y, z = stream.tiles
-        tiles = multiplied(multiplied(x, y), z)
+        tiles = x * y * z
         streamed = Streamed(
             blocks=stream.blocks,
             parts=self._parts(),
@@ -163,7 +157,7 @@ class _Streaming:
         loop = For(
             counter=named("turn").name,
             lower=Constant(0),
-            condition=less(named("turn"), named("turns")),
+            condition=named("turn") < named("turns"),
             step=Constant(1),
             body=self._of_a_tile(streamed),
         )
@@ -182,21 +176,21 @@ class _Streaming:
     def _shares(self, tiles: IntExpr) -> tuple[Let, ...]:
         """Name what a block takes: whole tiles, then steps ``first`` to ``last`` of those left."""
         named, blocks = self._name, _BLOCKS
-        waves = total(quotient(tiles, blocks), Constant(-1))
-        left = difference(tiles, multiplied(named("waves"), blocks))
+        waves = tiles // blocks + -1
+        left = tiles - named("waves") * blocks
         steps = named("steps")
         first, last = named("first"), named("last")
         return (
             self._let("steps", self._steps),
             self._let("waves", at_least(waves, 0)),
-            self._let("left", multiplied(left, steps)),
+            self._let("left", left * steps),
             self._let("share", _rounded_up(named("left"), blocks)),
-            self._let("first", _least(multiplied(named("share"), _BLOCK), named("left"))),
-            self._let("last", _least(total(first, named("share")), named("left"))),
-            self._let("begun", quotient(first, steps)),
+            self._let("first", _least(named("share") * _BLOCK, named("left"))),
+            self._let("last", _least(first + named("share"), named("left"))),
+            self._let("begun", first // steps),
             self._let(
                 "turns",
-                total(named("waves"), difference(_rounded_up(last, steps), named("begun"))),
+                named("waves") + (_rounded_up(last, steps) - named("begun")),
             ),
             Let(name=self._thread, value=self._stream.thread, narrow=True),
         )
@@ -206,19 +200,19 @@ class _Streaming:
 
     def _of_a_tile(self, streamed: Streamed) -> tuple[Node, ...]:
         named, steps = self._name, self._name("steps")
-        whole = less(named("turn"), named("waves"))
-        before_it = multiplied(named("streamed"), steps)
+        whole = named("turn") < named("waves")
+        before_it = named("streamed") * steps
 
         def chosen(of_whole: IntExpr, otherwise: IntExpr) -> IntExpr:
             return select(whole, of_whole, otherwise)
 
-        begin = Apply(Operator.MAX, (difference(named("first"), before_it), Constant(0)))
-        end = _least(difference(named("last"), before_it), steps)
-        number = difference(named("turn"), named("waves"))
-        own_tile = total(multiplied(named("turn"), _BLOCKS), _BLOCK)
-        of_all = total(multiplied(named("waves"), _BLOCKS), named("streamed"))
+        begin = Apply(Operator.MAX, (named("first") - before_it, Constant(0)))
+        end = _least(named("last") - before_it, steps)
+        number = named("turn") - named("waves")
+        own_tile = named("turn") * _BLOCKS + _BLOCK
+        of_all = named("waves") * _BLOCKS + named("streamed")
         found: list[Node] = [
-            self._let("streamed", total(named("begun"), number)),
+            self._let("streamed", named("begun") + number),
             self._let("tile", chosen(own_tile, of_all)),
             self._let("begin", chosen(Constant(0), begin)),
             self._let("end", chosen(steps, end)),
@@ -226,10 +220,10 @@ class _Streaming:
         tile, loop = self._tile, self._tile.loop
         last = bound_of(loop)
         assert last is not None
-        origin = total(loop.lower, multiplied(loop.step, named("begin")))
-        stop = _least(last, total(loop.lower, multiplied(loop.step, named("end"))))
+        origin = loop.lower + loop.step * named("begin")
+        stop = _least(last, loop.lower + loop.step * named("end"))
         stops = free_name("stop", self._taken)
-        inner: Node = replace(loop, lower=origin, condition=less(Name(loop.counter), Name(stops)))
+        inner: Node = replace(loop, lower=origin, condition=Name(loop.counter) < Name(stops))
         if tile.tests:
             inner = If(conditions=tile.tests, body=(inner,))
         places = self._places()
@@ -246,11 +240,11 @@ class _Streaming:
         """Return where a tile lies, as blocks had it."""
         x, y, z = self._stream.tiles
         tile = self._name("tile")
-        rows = quotient(tile, x)
+        rows = tile // x
         own = (
-            remainder(tile, x),
-            rows if z == Constant(1) else remainder(rows, y),
-            quotient(rows, y),
+            tile % x,
+            rows if z == Constant(1) else rows % y,
+            rows // y,
         )
         return {
             begin + axis: place
@@ -261,14 +255,14 @@ class _Streaming:
     def _together(self, streamed: Streamed, whole: IntExpr) -> tuple[Node, ...]:
         """Return what puts the sums of a tile together, where it is no ``whole`` one."""
         named, steps = self._name, self._name("steps")
-        before_it = multiplied(named("streamed"), steps)
-        behind_it = total(before_it, difference(steps, Constant(1)))
-        several = difference(quotient(behind_it, named("share")), named("owner"))
-        number = select(whole, 1, total(several, Constant(1)))
+        before_it = named("streamed") * steps
+        behind_it = before_it + (steps - 1)
+        several = behind_it // named("share") - named("owner")
+        number = select(whole, 1, several + 1)
         return (
-            self._let("owner", quotient(before_it, named("share"))),
+            self._let("owner", before_it // named("share")),
             self._let("number", number),
-            self._let("own", difference(_BLOCK, named("owner"))),
+            self._let("own", _BLOCK - named("owner")),
             PutTogether(
                 name=self._names["whole"],
                 number=named("number"),
@@ -277,7 +271,7 @@ class _Streaming:
                 thread=Name(self._thread),
                 arrived=Element(
                     buffer=streamed.arrived,
-                    subscripts=(multiplied(Constant(2), named("streamed")),),
+                    subscripts=(2 * named("streamed"),),
                 ),
                 sums=tuple(self._sums(streamed.parts)),
             ),
@@ -291,8 +285,8 @@ class _Streaming:
             place: IntExpr = Constant(0)
             extents = tuple(_number(extent) for extent in one.layout.extents)
             for name, extent in zip(counters, extents, strict=True):
-                place = total(multiplied(place, Constant(extent)), Name(name))
-            register = total(place, Constant(at))
+                place = place * extent + Name(name)
+            register = place + at
             left, others = (
                 Element(buffer=parts, subscripts=(self._slot(number), register, Name(self._thread)))
                 for number in (self._name("own"), self._name("part"))
@@ -314,8 +308,8 @@ class _Streaming:
 
         Number 0 of the blocks of a tile begins it.
         """
-        block = total(self._name("owner"), number)
-        return total(multiplied(Constant(2), block), _least(number, Constant(1)))
+        block = self._name("owner") + number
+        return 2 * block + _least(number, Constant(1))
 
     def _parts(self) -> Buffer:
         registers = sum(map(_registers, self._tile.sums))
@@ -344,7 +338,7 @@ class _Streaming:
 
 def _rounded_up(value: IntExpr, divisor: IntExpr) -> IntExpr:
     """Return a quotient rounded up."""
-    return quotient(total(value, difference(divisor, Constant(1))), divisor)
+    return (value + (divisor - 1)) // divisor
 
 
 def _least(one: IntExpr, other: IntExpr) -> IntExpr:

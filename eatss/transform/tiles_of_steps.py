@@ -34,10 +34,7 @@ from eatss.program import (
     Name,
     Operator,
     at_least,
-    difference,
     names_in,
-    quotient,
-    total,
 )
 from eatss.scops import Cast, ElementType, Literal, Read, preorder
 from eatss.targets import CUDA
@@ -101,8 +98,8 @@ class TileOfSteps:
             return None
         if any(one.startswith((CUDA.thread, *_PLACES)) for one in names):
             return None
-        length = difference(last, loop.lower)
-        turns = quotient(total(length, Constant(loop.step.value - 1)), loop.step)
+        length = last - loop.lower
+        turns = (length + (loop.step.value - 1)) // loop.step
         if isinstance(length, Constant):
             return Constant(max(1, -(-length.value // loop.step.value)))
         return at_least(turns, 1)
@@ -161,7 +158,7 @@ def bound_of(loop: For) -> IntExpr | None:
     if condition.operator is Operator.LT:
         return condition.operands[1]
     more = condition.operator is Operator.LE
-    return total(condition.operands[1], Constant(1)) if more else None
+    return condition.operands[1] + 1 if more else None
 
 
 def _begins_with_zero(nodes: Sequence[Node], buffer: Buffer) -> bool:

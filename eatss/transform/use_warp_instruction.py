@@ -42,12 +42,8 @@ from eatss.program import (
     Constant,
     IntExpr,
     Name,
-    multiplied,
     names_in,
-    quotient,
-    remainder,
     substitute,
-    total,
 )
 from eatss.program.linear import Linear, linear
 from eatss.program.source_names import is_reserved
@@ -277,13 +273,11 @@ class _User:
         """Return which of a thread's points along an axis is in a slot of a matrix."""
         count, turns, number = self._count(axis), self._axes[axis].turns, Name(matrix)
         if turns == 1:
-            return total(multiplied(Constant(count), number), slot)
-        first = quotient(number, turns)
-        inside = remainder(number, turns)
-        before = total(
-            multiplied(Constant(count * turns), first), multiplied(Constant(turns), slot)
-        )
-        return total(before, inside)
+            return count * number + slot
+        first = number // turns
+        inside = number % turns
+        before = count * turns * first + turns * slot
+        return before + inside
 
     def _count(self, axis: int) -> int:
         return prod(one.extent for one in self._slots_along(axis))
@@ -310,12 +304,12 @@ class _User:
         own = _placed(operand.held.points[along], lanes, values)
         k_inside = _placed(operand.held.points[over], lanes, values)
         extent = dict(self._instruction.instances)["k"]
-        k = total(total(nest.around.lower, k_inside), multiplied(Constant(extent), Name(step)))
+        k = nest.around.lower + k_inside + extent * Name(step)
         changes: _Values = {nest.around.counter: k}
         lane, slot = self._owner(axis, own)
         place = self._axes[axis]
         if lane != Name(place.lane):
-            changes[place.thread] = total(lane, multiplied(Constant(place.lanes), Name(place.warp)))
+            changes[place.thread] = lane + place.lanes * Name(place.warp)
         changes[place.point] = self._point(axis, tile, slot)
         return tuple(
             replace(read, subscripts=tuple(nest.at(one, changes) for one in read.subscripts))
@@ -340,7 +334,7 @@ class _User:
             if one.name in names:
                 lane = digit
             else:
-                slot = total(multiplied(Constant(one.extent), slot), digit)
+                slot = one.extent * slot + digit
         return lane, slot
 
     def _digit(self, index: IntExpr, stride: int, one: Coordinate, own: str | None) -> IntExpr:
@@ -353,8 +347,8 @@ class _User:
             most = sum(value * (extents[name] - 1) for name, value in form.terms.items())
             if form.constant % stride == 0 and most < stride:
                 return Constant(form.constant // stride % one.extent)
-        found = index if stride == 1 else quotient(index, stride)
-        return remainder(found, one.extent)
+        found = index if stride == 1 else index // stride
+        return found % one.extent
 
 
 def _terms_apart(nest: _Nest) -> list[_Nest]:

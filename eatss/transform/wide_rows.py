@@ -37,10 +37,7 @@ from eatss.program import (
     Operator,
     difference,
     equals,
-    less,
-    multiplied,
     names_in,
-    remainder,
     substitute,
 )
 from eatss.program.linear import Linear, linear
@@ -165,7 +162,7 @@ class _Row:
     def wide(self) -> If | None:
         """Return vectors and when they may be moved, ``None`` where points are no vectors."""
         first = self._value_at(0)
-        places = [in_order(difference(self._value_at(k), first)) for k in range(self.points)]
+        places = [in_order(self._value_at(k) - first) for k in range(self.points)]
         if not _are_vectors(places, self.width):
             return None
         begins = _not_whole(first, self.width)
@@ -173,7 +170,7 @@ class _Row:
             return None
         tests: list[IntExpr] = []
         if begins != Constant(0):
-            rest = remainder(begins, self.width)
+            rest = begins % self.width
             tests.append(equals(rest, 0))
         for condition in self.conditions:
             end = self._at_worst(condition)
@@ -181,7 +178,7 @@ class _Row:
                 return None
             tests.append(end)
         counter = self.loop.counter
-        later = multiplied(Constant(self.width), Name(counter))
+        later = self.width * Name(counter)
         change = {counter: later}
         last = Constant(self.points // self.width)
 
@@ -196,7 +193,7 @@ class _Row:
             width=self.width,
         )
         value = replace(self.value, value=in_order(substitute(self.value.value, change)))
-        condition = less(Name(counter), last)
+        condition = Name(counter) < last
         return If(
             conditions=tuple(dict.fromkeys(tests)),
             body=(replace(self.loop, condition=condition, body=(value, moved)),),

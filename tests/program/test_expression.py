@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as op
 import shutil
 import subprocess
 from pathlib import Path
@@ -103,6 +104,24 @@ def test_columns_have_the_values_of_their_entries(
     columns = {name: np.array([one[name] for one in values]) for name in NAMES}
     found = np.broadcast_to(evaluate_columns(expression, columns), len(values))
     assert found.tolist() == [_wrapped(evaluate(expression, one)) for one in values]
+
+
+RELATIONS = (op.lt, op.le, op.gt, op.ge)
+
+
+@given(EXPRESSIONS, EXPRESSIONS, st.integers(-9, 9), st.integers(1, 9), VALUES)
+def test_operators_of_python_say_what_they_say_of_numbers(
+    one: IntExpr, other: IntExpr, number: int, divisor: int, values: dict[str, int]
+) -> None:
+    first, second = evaluate(one, values), evaluate(other, values)
+    for apply in (op.add, op.sub, op.mul, *RELATIONS):
+        assert evaluate(apply(one, other), values) == apply(first, second)
+        assert evaluate(apply(one, number), values) == apply(first, number)
+    for apply in (op.add, op.sub, op.mul):
+        assert evaluate(apply(number, one), values) == apply(number, first)
+    natural = _not_negative(one)
+    for apply in (op.floordiv, op.mod):
+        assert evaluate(apply(natural, divisor), values) == apply(max(first, 0), divisor)
 
 
 def test_division_rounds_down_and_the_remainder_is_not_negative() -> None:
