@@ -16,13 +16,12 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Group, SharedSum, SplitK, WarpUse
 from eatss.analysis.mapping import mapped_loops, reordering_loops, thread_axes, threads_along
 from eatss.analysis.structure import (
-    VECTOR_BYTES,
-    WORD_BYTES,
     Structure,
     WarpInstruction,
 )
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.gpu.profile import GpuProfile
+from eatss.plan.rows import is_asynchronous, may_be_aligned, vector
 from eatss.polyhedral.isl_limits import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
 from eatss.prediction.cuda_shape import trips_of
@@ -454,10 +453,10 @@ def _may_run_ahead(facts: KernelFacts, references: set[int]) -> bool:
     There are such copies of words and of vectors, which halves need: rows of whole vectors.
     """
     names = {facts.references[at].array for at in references}
-    extents = {one.name: (one.element_bytes, one.extents) for one in facts.work.arrays}
     return all(
-        size >= WORD_BYTES or not own or own[-1] is None or own[-1] % (VECTOR_BYTES // size) == 0
-        for size, own in (extents[name] for name in names if name in extents)
+        is_asynchronous(one.element_bytes) or may_be_aligned(one.extents, vector(one.element_bytes))
+        for one in facts.work.arrays
+        if one.name in names
     )
 
 

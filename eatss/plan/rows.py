@@ -31,6 +31,9 @@ from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no
 PIECE_BYTES = 32
 """What lanes that follow each other copy of a row of the array into a transposed tile: a sector."""
 
+_ASYNCHRONOUS_BYTES = (4, 8, VECTOR_BYTES)
+"""Bytes that ``cp.async`` copies at a time."""
+
 _MOST_ROWS = 8
 """Rows that neighbouring threads may be in where each loads as much: banks have no more."""
 
@@ -95,6 +98,11 @@ class StagedReads:
     aligned: bool
     on: Flag = True
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether copies need not pass through registers: of words, or of whole vectors."""
+        return is_asynchronous(self.element_bytes) or self.aligned
+
 
 def vector(element_bytes: int) -> int:
     """Return the elements of 16 bytes, which a thread can load from shared memory at a time."""
@@ -104,6 +112,11 @@ def vector(element_bytes: int) -> int:
 def element_words(element_bytes: int) -> int:
     """Return the registers of an element."""
     return max(1, element_bytes // WORD_BYTES)
+
+
+def is_asynchronous(copied_bytes: int) -> bool:
+    """Tell whether so many bytes can be copied to shared memory without registers."""
+    return copied_bytes in _ASYNCHRONOUS_BYTES
 
 
 def may_be_aligned(extents: Sequence[int | None], width: int) -> bool:

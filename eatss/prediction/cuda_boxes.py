@@ -94,6 +94,25 @@ def _innermost(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
     return np.asarray(np.maximum.reduce([of.zeros, *depths]))
 
 
+def is_narrow(of: CudaLaunch, group: int) -> bool:
+    """Tell whether elements of a stageable group are copied one by one, through registers.
+
+    Rows of their array begin anywhere. Where warps multiply they are loaded a turn ahead.
+    """
+    return of.structure.instruction is not None and not of.staging[group].asynchronous
+
+
+def line_words(of: CudaLaunch) -> Column:
+    """Return the registers of a thread for such elements on their way: each has one."""
+    words = of.zeros
+    for group in range(len(of.staging)):
+        if is_narrow(of, group):
+            own = [one for one in of.all_uniform_sets if one.group == group]
+            sizes = prod(_union(of, [box_of(of, one, declared=True) for one in own]))
+            words = words + of.staged(group) * np.ceil(sizes / of.shape.block_threads)
+    return np.asarray(words * (of.layout.boxes > 1))
+
+
 def extent(of: CudaLaunch, name: str, *, whole: bool = False, declared: bool = False) -> Column:
     """Return the iterations of a loop that a tile holds, or ``whole``: all that a block runs.
 

@@ -14,10 +14,9 @@ from eatss.plan.rows import PIECE_BYTES, element_words, vector
 from eatss.plan.stage import Stage
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
-from eatss.prediction.cuda_boxes import GroupBox, in_front, stages_of
+from eatss.prediction.cuda_boxes import GroupBox, in_front, is_narrow, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
-from eatss.prediction.cuda_narrow import is_narrow
 from eatss.prediction.cuda_operands import operands_ahead
 from eatss.prediction.cuda_products import loads_ahead
 from eatss.prediction.cuda_resources import CodeResources

@@ -19,9 +19,9 @@ from eatss.plan.registers import registers_of_a_thread
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.arithmetic import INTEGER_PRODUCT, instructions_of, is_wide
 from eatss.prediction.card import SCHEDULERS
+from eatss.prediction.cuda_boxes import line_words
 from eatss.prediction.cuda_fragments import in_rows
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
-from eatss.prediction.cuda_narrow import line_words
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 

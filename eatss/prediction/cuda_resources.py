@@ -18,9 +18,14 @@ from eatss.plan.registers import (
 )
 from eatss.plan.rows import element_words
 from eatss.prediction.card import REGISTER_STEP
-from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
+from eatss.prediction.cuda_boxes import (
+    GroupBox,
+    group_boxes,
+    line_words,
+    shared_bytes,
+    working_bytes,
+)
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_narrow import line_words
 from eatss.prediction.cuda_operands import loads_late, operand_words
 from eatss.prediction.cuda_products import fragment_words, is_product
 from eatss.prediction.cuda_vectors import steps_together

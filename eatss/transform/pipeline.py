@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
-from eatss.analysis.banks import COPIED_BYTES
+from eatss.analysis.structure import WORD_BYTES
 from eatss.free_names import free_name
 from eatss.kernel.barriers import turn_after, turn_before, varies, varying_names
 from eatss.kernel.nodes import (
@@ -48,6 +48,7 @@ from eatss.kernel.uses import (
     with_expressions,
     written,
 )
+from eatss.plan.rows import is_asynchronous
 from eatss.program import (
     Apply,
     Constant,
@@ -75,9 +76,6 @@ from eatss.transform.through_registers import (
     lines_parted,
     without_lines,
 )
-
-_SIZES = (4, 8, COPIED_BYTES)
-"""Bytes that can be copied at a time without registers."""
 
 _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the
@@ -132,13 +130,16 @@ def _copies_plainly(node: Node) -> bool:
 
 def _may_start(copy: Copy) -> bool:
     """Tell whether a copy need not pass through registers."""
-    return _fills(copy) and copy.target.buffer.element_type.size_bytes * copy.width in _SIZES
+    return _fills(copy) and is_asynchronous(_bytes(copy))
 
 
 def _is_narrow(copy: Copy) -> bool:
     """Tell whether a copy is one of single halves or bytes, which pass through registers."""
-    size = copy.target.buffer.element_type.size_bytes
-    return _fills(copy) and copy.width * size < min(_SIZES)
+    return _fills(copy) and _bytes(copy) < WORD_BYTES
+
+
+def _bytes(copy: Copy) -> int:
+    return copy.target.buffer.element_type.size_bytes * copy.width
 
 
 def _fills(copy: Copy) -> bool:
