@@ -48,7 +48,7 @@ from eatss.lower.checks import check_order
 from eatss.lower.index_range import INT_MAX, Indices, Sizes, common_sizes
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
-from eatss.lower.placement import promoted_candidates, unpromoted_notes
+from eatss.lower.placement import neighbours_of, promoted_candidates, unpromoted_notes, with_vectors
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.row_phases import rows_in_one
 from eatss.lower.row_planning import RowPlanner
@@ -57,7 +57,6 @@ from eatss.lower.size_products import (
 )
 from eatss.lower.stream_loops import stream_loop
 from eatss.lower.thread_ast import subtree_of
-from eatss.lower.vector_rows import neighbours_of, with_vectors
 from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, ran_out
@@ -80,7 +79,7 @@ from eatss.schedule.pieces import Piece, pieces_of
 from eatss.scops import Scop
 from eatss.targets import AXES, CUDA
 from eatss.transform.chain import transformed
-from eatss.transform.streamed_steps import Stream
+from eatss.transform.stream_k import Stream
 
 FIRST_OPERATIONS = 2_000_000
 """What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""

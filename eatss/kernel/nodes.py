@@ -208,7 +208,7 @@ class If:
     """``body`` where all conditions hold, else ``orelse``.
 
     With ``tested`` both copy the same, and ``orelse`` is an ``If`` of its own whose ``body`` may do
-    so for both [``eatss.transform.copies_at_edges``].
+    so for both [``eatss.transform.copy_ways``].
     """
 
     conditions: tuple[IntExpr, ...]
@@ -486,7 +486,7 @@ class Kernel:
     at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Boxes of a
     group of ``overlaid``, by name, lie where those of the other groups do: a block uses them one
     group after another [:mod:`eatss.kernel.checks`]. Where it is ``streamed``, blocks do not have
-    tiles of their own [:mod:`eatss.transform.streamed_steps`].
+    tiles of their own [:mod:`eatss.transform.stream_k`].
     """
 
     name: str

@@ -34,11 +34,11 @@ from eatss.lower.bounds import guard, union_of
 from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import TRUE, value_of
+from eatss.lower.placement import staged_reads, tiling_of
 from eatss.lower.promotion import SharedTile, shared_tile
 from eatss.lower.references import References
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
-from eatss.lower.vector_rows import staged_reads, tiling_of
 from eatss.lower.whole_steps import WholeSteps, in_vectors, whole_steps
 from eatss.plan.rows import PIECE_BYTES, vector
 from eatss.program import (
@@ -302,7 +302,7 @@ class PromotionBuilder:
     ) -> tuple[Node, ...]:
         """Return a turned copy: vectors of rows of the array, then their elements.
 
-        See :mod:`eatss.transform.through_registers`.
+        See :mod:`eatss.transform.copy_ways`.
         """
         line = Buffer(
             name=self._names.fresh(f"{tile.name}_line"),

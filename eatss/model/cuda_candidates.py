@@ -24,7 +24,7 @@ from eatss.gpu.profile import GpuProfile
 from eatss.plan.rows import is_asynchronous, may_be_aligned, vector
 from eatss.polyhedral.isl_limits import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
-from eatss.prediction.cuda_shape import trips_of
+from eatss.prediction.cuda_launch import trips_of
 from eatss.prediction.demand import Column
 from eatss.targets import AXES, CUDA
 

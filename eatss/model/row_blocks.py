@@ -21,8 +21,8 @@ from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import FULL_SPEED
 from eatss.model.selection import KernelSelection
 from eatss.plan.phases import RowRun
+from eatss.prediction.cuda_launch import trips_of
 from eatss.prediction.cuda_rows import rows_prediction
-from eatss.prediction.cuda_shape import trips_of
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import prediction_at
 from eatss.prediction.terms import Predicted

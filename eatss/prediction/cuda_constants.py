@@ -1,9 +1,9 @@
 """Figures of the code that eatss generates, the same for every kernel and card.
 
-They belong to the formulas of :mod:`eatss.prediction.cuda`. *Fitted* ones are from measurements on
-one H200 (docs/model.md), and may stand for more than their names say. *Assumed* ones are what is
-usual; those *kept* could have been moved by a fit, and were not. What belongs to chips, not to
-code, is in :mod:`eatss.prediction.code_constants`.
+They belong to the formulas of :mod:`eatss.prediction.cuda_model`. *Fitted* ones are from
+measurements on one H200 (docs/model.md), and may stand for more than their names say. *Assumed*
+ones are what is usual; those *kept* could have been moved by a fit, and were not. What belongs to
+chips, not to code, is in :mod:`eatss.prediction.code_constants`.
 """
 
 from __future__ import annotations

@@ -7,9 +7,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import (
-    WORD_BYTES,
-)
+from eatss.analysis.structure import WORD_BYTES
 from eatss.plan.rows import PIECE_BYTES, element_words, vector
 from eatss.plan.stage import Stage
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
@@ -34,7 +32,7 @@ _ATOMIC_MOVES = 2.0
 """How often L2 moves what an atomic addition adds to."""
 
 _SHORTEST = 2
-"""Boxes with which copies are spread over products [``eatss.transform.pipeline``]."""
+"""Boxes with which copies are spread over products."""
 
 _EXCHANGE = 2.0
 """Atomic operations in the place of one where blocks compare and exchange: the value is read
@@ -102,7 +100,7 @@ def through_registers(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Flags:
     """Tell where boxes are turned on their way through registers, a vector at a time.
 
     Rows of all of them lie otherwise than those of their arrays, operands are loaded ahead, and
-    registers have room for the vectors, too [``eatss.transform.through_registers``].
+    registers have room for the vectors, too.
     """
     found, registers = of.layout.boxes > 1, of.zeros
     for at, box in enumerate(boxes):
@@ -135,9 +133,9 @@ def _behind_cycles(setting: CodeResources, bytes_a_turn: Column, tile: Column) -
 
     Blocks go on together, and the first one that wants a sector has it from memory. What a turn
     copies takes the way from L2 as long as it takes. Copies among products start through half of a
-    turn with two boxes, else through nearly all of it [``eatss.transform.copies_in_shares``]. Parts
-    of a launch have turns of their own, one after the other. Turns of threads that multiply alone
-    are so long that there is nothing to wait for.
+    turn with two boxes, else through nearly all of it. Parts of a launch have turns of their own,
+    one after the other. Turns of threads that multiply alone are so long that there is nothing to
+    wait for.
     """
     of, card = setting.of, setting.of.card
     if of.structure.instruction is None:

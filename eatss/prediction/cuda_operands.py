@@ -11,9 +11,9 @@ from eatss.analysis.work import StatementFacts
 from eatss.plan.contract import STEPS_LOADED, prefetches, reuses, unrolled, words_of_two
 from eatss.plan.registers import registers_of_a_thread
 from eatss.plan.rows import element_words
+from eatss.prediction.cuda_boxes import steps_together, vector_width
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.cuda_products import is_product
-from eatss.prediction.cuda_vectors import steps_together, vector_width
 from eatss.prediction.demand import Column
 
 

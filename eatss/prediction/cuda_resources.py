@@ -23,12 +23,12 @@ from eatss.prediction.cuda_boxes import (
     group_boxes,
     line_words,
     shared_bytes,
+    steps_together,
     working_bytes,
 )
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_operands import loads_late, operand_words
 from eatss.prediction.cuda_products import fragment_words, is_product
-from eatss.prediction.cuda_vectors import steps_together
 from eatss.prediction.demand import Column
 from eatss.prediction.occupancy import resident_blocks
 from eatss.prediction.uniform_references import UniformSet

@@ -24,13 +24,11 @@ from eatss.plan.phases import KeptRow, RowPhase, RowRun, kept_rows, slots_of
 from eatss.plan.registers import registers_of_a_thread
 from eatss.plan.rows import element_words
 from eatss.prediction.card import SCHEDULERS, Card
-from eatss.prediction.cuda import demand_of
 from eatss.prediction.cuda_copies import loads_held
-from eatss.prediction.cuda_launch import CudaLaunch, launch_of
+from eatss.prediction.cuda_launch import CudaLaunch, launch_of, trips_of
 from eatss.prediction.cuda_memory import KEPT_MISSES, KEPT_SHARE, touched_elements
-from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_model import CudaModel, demand_of
 from eatss.prediction.cuda_resources import fits
-from eatss.prediction.cuda_shape import trips_of
 from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.prediction.terms import Predicted, predict
 

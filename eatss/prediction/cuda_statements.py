@@ -13,6 +13,7 @@ from eatss.plan.rows import element_words
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS
+from eatss.prediction.cuda_boxes import steps_together, vector_wavefronts, vector_width
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_operands import loads_late, operands_ahead, waits_for_nothing
@@ -23,7 +24,6 @@ from eatss.prediction.cuda_resources import (
     held_registers,
     step_words,
 )
-from eatss.prediction.cuda_vectors import steps_together, vector_wavefronts, vector_width
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.uniform_references import UniformSet

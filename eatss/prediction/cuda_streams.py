@@ -1,7 +1,7 @@
 """Blocks that take equal shares of the steps of all tiles: what each has, and what it costs.
 
-The code is that of :mod:`eatss.transform.streamed_steps`. Blocks take whole tiles as long as there
-are twice as many left as blocks, and then as many steps each as others.
+Blocks take whole tiles as long as there are twice as many left as blocks, and then as many steps
+each as others (stream-K).
 """
 
 from __future__ import annotations

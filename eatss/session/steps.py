@@ -81,7 +81,7 @@ def select_for(
         told("trying how kernels can be cut")
         structures = structures_for(program, profile, strict_fp=strict_fp, tf32=options.tf32)
         if fuse_rows:
-            from eatss.lower.row_runs import row_runs_for  # noqa: PLC0415
+            from eatss.lower.row_planning import row_runs_for  # noqa: PLC0415
 
             row_runs = row_runs_for(program, profile, strict_fp=strict_fp, code=code)
     selection = select_program(

@@ -38,7 +38,7 @@ from eatss.model.cuda_candidates import (
 )
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Value
-from eatss.prediction.cuda_shape import trips_of
+from eatss.prediction.cuda_launch import trips_of
 from eatss.space.nouns import Filter, Generated, Iterator, Listed, Space
 from eatss.targets import AXES, CUDA, TARGETS, TargetName
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from eatss.extensions import Registry
 from eatss.kernel.nodes import Kernel
-from eatss.transform.swizzle import swizzle
+from eatss.transform.bank_conflicts import swizzle
 
 Transformation: TypeAlias = Callable[[Kernel], Kernel]
 

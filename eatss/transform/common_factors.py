@@ -54,7 +54,7 @@ from eatss.kernel.uses import (
 from eatss.program import IntExpr, Name, names_in
 from eatss.scops import AffineValue, Binary, Expression, Read, Unary, preorder
 from eatss.scops.expression import factors, product_of
-from eatss.transform.tiles_of_steps import is_zero
+from eatss.transform.stream_k import is_zero
 from eatss.transform.use_instruction import added_to_target, own_part
 
 

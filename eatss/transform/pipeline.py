@@ -8,8 +8,8 @@ computed. Behind the barrier nobody reads what was computed with in the turn bef
 has waited, so it is the only one of a turn.
 Copies do not pass through registers (``cp.async``), so they go on while threads compute. Those of
 single halves and bytes do: there are none of so few bytes that do not. Where warps multiply, such
-copies are loaded in front of a turn's products and stored behind them [``narrow_lines``]; where all
-are so, nothing else runs ahead, and two boxes do.
+copies are loaded in front of a turn's products and stored behind them
+[:mod:`eatss.transform.copy_ways`]; where all are so, nothing else runs ahead, and two boxes do.
 """
 
 from __future__ import annotations
@@ -65,17 +65,18 @@ from eatss.transform.copies_among_products import (
     multiplies,
     plain_copies,
 )
-from eatss.transform.copies_at_edges import with_tests, without_tests
 from eatss.transform.copies_in_shares import Shares
-from eatss.transform.loads_ahead import StepsAhead
-from eatss.transform.narrow_lines import NarrowLines
-from eatss.transform.operands_ahead import plain_steps
-from eatss.transform.through_registers import (
+from eatss.transform.copy_ways import (
+    NarrowLines,
     all_in_lines,
     line_words,
     lines_parted,
+    with_tests,
     without_lines,
+    without_tests,
 )
+from eatss.transform.loads_ahead import StepsAhead
+from eatss.transform.operands_ahead import plain_steps
 
 _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the
@@ -190,7 +191,7 @@ class _Ahead:
     """A loop that copies boxes, and then computes with them.
 
     ``tested`` are the copies for steps of products, ``in_lines`` the same through registers
-    [``copies_at_edges``, ``through_registers``].
+    [:mod:`eatss.transform.copy_ways`].
     """
 
     def __init__(self, loop: For, copies: Sequence[Node], rest: Sequence[Node]) -> None:

@@ -12,8 +12,7 @@ import pytest
 import eatss
 from eatss.analysis.lanes import ALONG_X, ALONG_Y
 from eatss.diagnostics import InternalError, SourceSpan
-from eatss.lower import interleaved_lanes
-from eatss.lower.interleaved_lanes import interleaved_places, lane_and_warp
+from eatss.lower.lanes import interleaved_places, lane_and_warp
 from eatss.program import Name, Program, evaluate, save_program
 from eatss.shipped import data_directory
 from eatss.verify import verify
@@ -77,7 +76,7 @@ def test_every_place_has_one_thread(others: tuple[int, ...]) -> None:
 
 
 def test_places_without_a_thread_are_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interleaved_lanes, "ALONG_Y", 2)
+    monkeypatch.setattr("eatss.lower.lanes.ALONG_Y", 2)
     with pytest.raises(InternalError) as caught:
         interleaved_places("lane", "warp", (16, 16), SPAN)
     assert caught.value.diagnostics[0].code == "EATSS-K901"

@@ -13,7 +13,7 @@ import eatss
 from eatss.analysis.layout import RowBlock
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
-from eatss.lower.row_runs import row_runs_for
+from eatss.lower.row_planning import row_runs_for
 from eatss.model.options import SelectOptions
 from eatss.program import Program
 from eatss.recipe.options import CodeRequest

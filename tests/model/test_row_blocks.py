@@ -11,7 +11,7 @@ import pytest
 from eatss.analysis.layout import RowBlock
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
-from eatss.lower.row_runs import row_runs_for
+from eatss.lower.row_planning import row_runs_for
 from eatss.model import Selection
 from eatss.model.options import SelectOptions
 from eatss.prediction.cuda_rows import rows_prediction

@@ -13,9 +13,9 @@ from eatss.lower.structures import structures_for
 from eatss.model.cuda_candidates import candidates_of
 from eatss.prediction.card import card_of
 from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.cuda_boxes import vector_wavefronts
 from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.cuda_launch import launch_of
-from eatss.prediction.cuda_vectors import vector_wavefronts
 from eatss.session.session import Session
 
 PRODUCT = """

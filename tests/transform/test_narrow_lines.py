@@ -10,7 +10,7 @@ from eatss.kernel.nodes import Buffer, Copy, Declare, Element, For, If, Layout, 
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 from eatss.scops import ElementType
-from eatss.transform.narrow_lines import NarrowLines
+from eatss.transform.copy_ways import NarrowLines
 
 HALF = ElementType.HALF
 ARRAY = Buffer(

@@ -1,4 +1,8 @@
-"""Rows of boxes padded so that lanes that load fragments of them meet different banks."""
+"""Rows of boxes in shared memory lie so that lanes meet different banks.
+
+They are padded where lanes load fragments of them. With the transformation ``swizzle`` boxes have
+no padding: columns are exchanged, so that rows and columns lie in all banks.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import numpy.typing as npt
 
 from eatss.analysis.banks import bank_cycles, best_padding
 from eatss.analysis.structure import VECTOR_BYTES
-from eatss.kernel.nodes import Element, Evaluate, Kernel, Perform
+from eatss.kernel.nodes import Buffer, Element, Evaluate, Kernel, Layout, Perform
 from eatss.kernel.uses import elements, every, with_buffers
 from eatss.program import Constant, IntExpr, names_in
 from eatss.program.columns import evaluate_columns
@@ -126,3 +130,32 @@ def _lanes(kernel: Kernel) -> dict[str, npt.NDArray[np.int64]]:
         for axis, own in zip(kernel.warps, places, strict=True)
         for name in (axis.lane, axis.thread)
     }
+
+
+_BANKS_BYTES = 128
+"""Bytes that the banks of shared memory give at once."""
+
+
+def swizzle(kernel: Kernel) -> Kernel:
+    """Return a kernel whose padded boxes are swizzled instead.
+
+    A box stays padded where its rows are no power of two long, or do not fill the banks.
+    """
+    found = dict(_swizzled(kernel.shared))
+    return replace(
+        kernel,
+        shared=tuple(found.get(buffer, buffer) for buffer in kernel.shared),
+        body=with_buffers(kernel.body, found),
+    )
+
+
+def _swizzled(buffers: tuple[Buffer, ...]) -> Iterator[tuple[Buffer, Buffer]]:
+    for buffer in buffers:
+        extents, padding = buffer.layout.extents, buffer.layout.padding
+        last = extents[-1] if padding and len(extents) > 1 else None
+        if not isinstance(last, Constant) or last.value & (last.value - 1):
+            continue
+        rows = _BANKS_BYTES // buffer.element_type.size_bytes
+        if last.value < rows:
+            continue
+        yield buffer, replace(buffer, layout=Layout(extents, swizzle=rows))
