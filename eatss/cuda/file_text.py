@@ -37,7 +37,7 @@ def file_text(program: Program, kernels: Sequence[Kernel], *, line_info: bool) -
     given += [one.element_type for entry in program.entries for one in entry.temporaries]
     needs = Needs(
         operators=frozenset(operators_of_host(program)),
-        halves=any(type_text(one) == HALF for one in given),
+        what=frozenset({"halves"} if HALF in map(type_text, given) else ()),
     )
     for code, kernel in zip(program.kernels, kernels, strict=True):
         text = kernel_text(kernel, program.original.file, line_info=line_info)

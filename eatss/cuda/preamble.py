@@ -240,8 +240,7 @@ __device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *fr
 }
 """
 
-_WIDE_CLEARS = {
-    "load": """\
+_CLEARS_LOAD = """\
 // The same, or zero.
 template <typename Value>
 __device__ __forceinline__ void eatss_load_wide_or_clear(Value *to, const Value *from, bool reads)
@@ -252,8 +251,9 @@ __device__ __forceinline__ void eatss_load_wide_or_clear(Value *to, const Value 
         for (int at = 0; at < (int)(16 / sizeof(Value)); at++)
             to[at] = Value(0);
 }
-""",
-    "ahead": """\
+"""
+
+_CLEARS_AHEAD = """\
 // The same, or zero.
 template <typename Value>
 __device__ __forceinline__ void eatss_copy_wide_ahead_or_clear(
@@ -265,9 +265,7 @@ __device__ __forceinline__ void eatss_copy_wide_ahead_or_clear(
                  : "r"(target), "l"(from), "r"(reads ? 16 : 0)
                  : "memory");
 }
-""",
-}
-"""Vectors that are read or cleared, by how."""
+"""
 
 _FINITE = """\
 
@@ -353,26 +351,47 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 """
 
 
+_FOR_CUDA = (
+    (_LAUNCH, ()),
+    (HALVES, ("halves",)),
+    (_TRACKED, ("boxes",)),
+    (_OVERLAID, ("boxes", "overlaid")),
+    (_SHARED, ("static",)),
+    (_DYNAMIC_SHARED, ("dynamic",)),
+    (_COPIES_AHEAD, ("ahead",)),
+    (_ALIGNED, ("wide",)),
+    (_WIDE_COPIES, ("shared",)),
+    (_WIDE_ROWS, ("global",)),
+    (_WIDE_ROWS_OF_HALVES, ("global", "halves")),
+    (_WIDE_LINES, ("register",)),
+    (_WIDE_LINES_OF_HALVES, ("register", "halves")),
+    (_WIDE_COPIES_AHEAD, ("shared", "ahead")),
+    (_CLEARS_LOAD, ("clears load",)),
+    (_CLEARS_AHEAD, ("clears ahead",)),
+    (_TOGETHER, ("together",)),
+)
+"""Definitions in their order, and all that has to be needed for each."""
+
+_FOR_BOTH = (
+    (_FLOORDIV, (Operator.FLOORDIV,)),
+    (_MOD, (Operator.MOD,)),
+    (_FINITE, ("finite",)),
+    (_FINITE_HALVES, ("finite", "halves")),
+    (_MIN_MAX, (Operator.MIN,)),
+)
+
+
 def preamble(needs: Needs) -> str:
     """Return the definitions that a generated file starts with: those that its code needs.
 
     Launchers, which NVRTC does not take, belong inside ``#ifndef __CUDACC_RTC__``.
     """
-    cuda = _LAUNCH + HALVES * needs.halves
-    if needs.shared or needs.dynamic_shared:
-        cuda += _TRACKED + _OVERLAID * needs.overlaid
-    cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
-    cuda += _COPIES_AHEAD * needs.copies_ahead
-    cuda += _ALIGNED * (needs.wide_copies or needs.wide_lines or needs.wide_rows)
-    cuda += _WIDE_COPIES * needs.wide_copies
-    for wanted, text, of_halves in (
-        (needs.wide_rows, _WIDE_ROWS, _WIDE_ROWS_OF_HALVES),
-        (needs.wide_lines, _WIDE_LINES, _WIDE_LINES_OF_HALVES),
-    ):
-        cuda += (text + of_halves * needs.halves) * wanted
-    cuda += _WIDE_COPIES_AHEAD * (needs.wide_copies and needs.copies_ahead)
-    cuda += "".join(text for way, text in _WIDE_CLEARS.items() if way in needs.wide_clears)
-    cuda += _TOGETHER * needs.together
+    has: set[str] = {*needs.what, *needs.operators}
+    has |= {Operator.MIN} if Operator.MAX in has else set()
+    cuda, both = (
+        "".join(text for text, wanted in table if has.issuperset(wanted))
+        for table in (_FOR_CUDA, _FOR_BOTH)
+    )
     order = INSTRUCTIONS.names()
     used = sorted(
         {instruction for instruction, _ in needs.instructions},
@@ -380,12 +399,8 @@ def preamble(needs: Needs) -> str:
     )
     cuda += "".join(dict.fromkeys(helper for one in used for helper in one.helpers))
     cuda += "".join(dict.fromkeys(one.definitions for one in used))  # some share all of them
-    cpu = CPU_HALVES * needs.halves
+    cpu = CPU_HALVES * ("halves" in has)
     cpu += "".join(dict.fromkeys(one.cpu_definitions for one in used))
     cuda += f"\n#else // on a CPU\n{cpu}" * bool(cpu)
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"
-    operators = needs.operators
-    both = _FLOORDIV * (Operator.FLOORDIV in operators) + _MOD * (Operator.MOD in operators)
-    both += (_FINITE + _FINITE_HALVES * needs.halves) * needs.finite
-    both += _MIN_MAX * (not operators.isdisjoint({Operator.MIN, Operator.MAX}))
     return f"{head}{cuda}#endif // EATSS_CPU\n{both}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import islpy as isl
 
-from eatss.isl_names.read import affine_form, maps_of
+from eatss.isl_names.read import affine_form, alone, maps_of, parameter_space, with_names
 
 _Parametric = TypeVar("_Parametric", isl.Set, isl.Map, isl.PwAff)
 
@@ -21,9 +21,7 @@ def linear_function(
     context: isl.Context, constant: int, terms: tuple[tuple[str, int], ...]
 ) -> isl.PwAff:
     """Return ``constant + Σ coefficient * name`` as a function of parameters of these names."""
-    space = isl.Space.params_alloc(context, len(terms))
-    for position, (name, _) in enumerate(terms):
-        space = space.set_dim_name(isl.dim_type.param, position, name)
+    space = parameter_space(context, [name for name, _ in terms])
     aff = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
     aff = aff.set_constant_val(big_value(context, constant))
     for position, (_, coefficient) in enumerate(terms):
@@ -31,36 +29,33 @@ def linear_function(
     return isl.PwAff.from_aff(aff)
 
 
+def _moved(piece: Any, kind: isl.dim_type, names: Sequence[str]) -> Any:
+    """Turn parameters, which need not be there, into the first dimensions of a kind."""
+    for position, name in enumerate(names):
+        piece = _with_parameter(piece, name)
+        at = piece.find_dim_by_name(isl.dim_type.param, name)
+        piece = piece.move_dims(kind, position, isl.dim_type.param, at, 1)
+    return piece
+
+
 def parameters_as_dims(params: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Set:
     """Turn a set of parameter values into ``tuple_name[names]``, other parameters kept."""
-    result = isl.Set.from_params(params)
-    for position, name in enumerate(names):
-        result = _with_parameter(result, name)
-        at = result.find_dim_by_name(isl.dim_type.param, name)
-        result = result.move_dims(isl.dim_type.set, position, isl.dim_type.param, at, 1)
-    return result.set_tuple_name(tuple_name)
+    found: isl.Set = _moved(isl.Set.from_params(params), isl.dim_type.set, names)
+    return found.set_tuple_name(tuple_name)
 
 
 def parameters_as_inputs(elements: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Map:
     """Turn a parametric set into a map from ``tuple_name[names]`` to the set."""
-    result = isl.Map.from_range(elements)
-    for position, name in enumerate(names):
-        result = _with_parameter(result, name)
-        at = result.find_dim_by_name(isl.dim_type.param, name)
-        result = result.move_dims(isl.dim_type.in_, position, isl.dim_type.param, at, 1)
-    return result.set_tuple_name(isl.dim_type.in_, tuple_name)
+    found: isl.Map = _moved(isl.Map.from_range(elements), isl.dim_type.in_, names)
+    return found.set_tuple_name(isl.dim_type.in_, tuple_name)
 
 
 def parameters_as_function_inputs(
     function: isl.PwAff, names: tuple[str, ...], tuple_name: str
 ) -> isl.PwAff:
     """Turn a function of parameters into a function of ``tuple_name[names]``."""
-    result = function.from_range()
-    for position, name in enumerate(names):
-        result = _with_parameter(result, name)
-        at = result.find_dim_by_name(isl.dim_type.param, name)
-        result = result.move_dims(isl.dim_type.in_, position, isl.dim_type.param, at, 1)
-    return result.set_tuple_id(isl.dim_type.in_, _tuple_id(function.get_ctx(), tuple_name))
+    found: isl.PwAff = _moved(function.from_range(), isl.dim_type.in_, names)
+    return found.set_tuple_id(isl.dim_type.in_, _tuple_id(function.get_ctx(), tuple_name))
 
 
 def tuple_of_functions(
@@ -77,14 +72,6 @@ def tuple_of_functions(
     if not functions:
         return isl.Set.universe(space)
     return isl.Set.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(space, functions_list))
-
-
-def parameter_space(context: isl.Context, names: tuple[str, ...]) -> isl.Space:
-    """Return the space of parameters of these names, in this order."""
-    space = isl.Space.params_alloc(context, len(names))
-    for position, name in enumerate(names):
-        space = space.set_dim_name(isl.dim_type.param, position, name)
-    return space
 
 
 def without_parameter(params: isl.Set, name: str) -> isl.Set:
@@ -130,9 +117,8 @@ def box(
         if size is not None:
             limit = _on_set(size, len(bounds), tuple_name)
             result = result.intersect(here.lt_set(limit))
-    for position in range(len(bounds)):
-        result = result.set_dim_name(isl.dim_type.set, position, f"d{position}")
-    return result
+    named: isl.Set = with_names(result, isl.dim_type.set, (f"d{k}" for k in range(len(bounds))))
+    return named
 
 
 def _on_set(function: isl.PwAff, n_dims: int, tuple_name: str) -> isl.PwAff:
@@ -151,8 +137,7 @@ def _with_parameter(piece: _Parametric, name: str) -> _Parametric:
     """Return ``piece`` with a parameter of this name, added if it is not there."""
     if piece.find_dim_by_name(isl.dim_type.param, name) >= 0:
         return piece
-    space = isl.Space.params_alloc(piece.get_ctx(), 1).set_dim_name(isl.dim_type.param, 0, name)
-    return piece.align_params(space)
+    return piece.align_params(parameter_space(piece.get_ctx(), (name,)))
 
 
 def named_map(
@@ -163,10 +148,10 @@ def named_map(
     relation = isl.Map.from_domain_and_range(domain, target)
     for function in functions:
         relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
-    relation = relation.set_tuple_name(isl.dim_type.out, name)
-    for position, dim in enumerate(dims):
-        relation = relation.set_dim_name(isl.dim_type.out, position, dim)
-    return relation
+    named: isl.Map = with_names(
+        relation.set_tuple_name(isl.dim_type.out, name), isl.dim_type.out, dims
+    )
+    return named
 
 
 def bind_leading_outputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
@@ -209,9 +194,8 @@ def leading_outputs_of(relation: isl.Map, count: int) -> isl.Map:
 
 def named_points(points: isl.Set, name: str, dims: Sequence[str]) -> isl.Set:
     """Return the same points in the space ``name[dims…]``."""
-    for position, dim in enumerate(dims):
-        points = points.set_dim_name(isl.dim_type.set, position, dim)
-    return points.set_tuple_name(name)
+    named: isl.Set = with_names(points, isl.dim_type.set, dims)
+    return named.set_tuple_name(name)
 
 
 def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
@@ -227,9 +211,8 @@ def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
 
 def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
     """Name the input dimensions, in order."""
-    for position, name in enumerate(names):
-        relation = relation.set_dim_name(isl.dim_type.in_, position, name)
-    return relation
+    named: isl.Map = with_names(relation, isl.dim_type.in_, names)
+    return named
 
 
 def unbounded_first_dim(domain: isl.Set) -> isl.Set:
@@ -290,9 +273,8 @@ def parameter_bound(params: isl.Set, name: str, *, upper: bool) -> isl.PwAff:
 
 def parameter_as_output(domain: isl.Set, name: str) -> isl.Map:
     """Turn a parameter of a set into the one output dimension of a map from the set."""
-    relation = isl.Map.from_domain(_with_parameter(domain, name))
-    at = relation.find_dim_by_name(isl.dim_type.param, name)
-    return relation.move_dims(isl.dim_type.out, 0, isl.dim_type.param, at, 1)
+    found: isl.Map = _moved(isl.Map.from_domain(domain), isl.dim_type.out, (name,))
+    return found
 
 
 def dims_as_parameters(elements: isl.Set, names: Sequence[str]) -> isl.Set:
@@ -350,9 +332,7 @@ def pair_length(points: isl.Set, first: int) -> tuple[Length, Length] | None:
 
 
 def _length(points: isl.Set, at: int) -> Length | None:
-    after = points.dim(isl.dim_type.set) - at - 1
-    line = points.project_out(isl.dim_type.set, at + 1, after)
-    line = line.project_out(isl.dim_type.set, 0, at)
+    line = alone(points, isl.dim_type.set, at)
     if line.is_empty() or not line.dim_has_upper_bound(isl.dim_type.set, 0):
         return None
     last = affine_form(line.dim_max(0))
@@ -381,9 +361,8 @@ def collapsed_set(points: isl.Set, first: int, size: Length, names: Sequence[str
         found = others  # that there are pairs at all is said by the new dimension
     found = found.insert_dims(isl.dim_type.set, first, 1)
     found = found.intersect(_from_zero(found, first, size)).set_tuple_name(points.get_tuple_name())
-    for at, name in enumerate(names):
-        found = found.set_dim_name(isl.dim_type.set, at, name)
-    return found
+    named: isl.Set = with_names(found, isl.dim_type.set, names)
+    return named
 
 
 def _without(pairs: isl.Set, first: int) -> isl.Set:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import islpy as isl
 
-from eatss.isl_names.read import integer
+from eatss.isl_names.read import coefficients, integer, parameter_space
 
 
 class Bound(NamedTuple):
@@ -41,19 +41,14 @@ def bounds_of(part: BasicPart) -> tuple[Bound, ...]:
 
 def _bound(constraint: isl.Constraint, part: BasicPart) -> Bound:
     is_set = isinstance(part, isl.BasicSet)
-    inner = isl.dim_type.set if is_set else isl.dim_type.in_
-    inputs = []
-    for position in range(part.dim(inner)):
-        value = integer(constraint.get_coefficient_val(inner, position))
-        if value:
-            inputs.append((part.get_dim_name(inner, position) or f"d{position}", value))
-    outputs = []
-    for position in range(0 if is_set else part.dim(isl.dim_type.out)):
-        value = integer(constraint.get_coefficient_val(isl.dim_type.out, position))
-        if value:
-            outputs.append((f"d{position}", value))
+    inputs = coefficients(constraint, part, isl.dim_type.set if is_set else isl.dim_type.in_)
+    outputs = (
+        (f"d{position}", integer(constraint.get_coefficient_val(isl.dim_type.out, position)))
+        for position in range(0 if is_set else part.dim(isl.dim_type.out))
+    )
     constant = integer(constraint.get_constant_val())
-    return Bound(tuple(inputs), tuple(outputs), constant, bool(constraint.is_equality()))
+    kept = tuple(pair for pair in outputs if pair[1])
+    return Bound(inputs, kept, constant, bool(constraint.is_equality()))
 
 
 _Relation = TypeVar("_Relation", isl.Set, isl.Map)
@@ -119,10 +114,7 @@ def fix_parameters(union: isl.UnionMap, values: Sequence[tuple[str, int]]) -> is
     """Give parameters their values and drop them."""
     if not values:
         return union
-    space = isl.Space.params_alloc(union.get_ctx(), len(values))
-    for position, (name, _) in enumerate(values):
-        space = space.set_dim_name(isl.dim_type.param, position, name)
-    fixed = isl.Set.universe(space)
+    fixed = isl.Set.universe(parameter_space(union.get_ctx(), [name for name, _ in values]))
     for position, (_, value) in enumerate(values):
         fixed = fixed.fix_val(isl.dim_type.param, position, isl.Val(str(value), union.get_ctx()))
     union = union.intersect_params(fixed)

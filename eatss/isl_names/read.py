@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import islpy as isl
 
@@ -20,20 +20,71 @@ def integer(value: isl.Val) -> int:
     return int(text)
 
 
+_ANY: TypeAlias = Any
+"""A set, relation or function of isl, or a space: what has dimensions."""
+
+_UNNAMED = {isl.dim_type.param: "p"}
+
+
+def name_at(piece: _ANY, kind: isl.dim_type, position: int) -> str:
+    """Return the name of a dimension; unnamed ones are ``d0``, ``d1``, …, parameters ``p0``, …."""
+    return piece.get_dim_name(kind, position) or f"{_UNNAMED.get(kind, 'd')}{position}"
+
+
+def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> tuple[str, ...]:
+    """Return the names of dimensions of one kind, in order; those that a function depends on."""
+    return tuple(
+        name_at(piece, kind, position)
+        for position in range(piece.dim(kind))
+        if not involved or piece.involves_dims(kind, position, 1)
+    )
+
+
 def dim_names(isl_set: isl.Set) -> tuple[str, ...]:
     """Return the names of the set dimensions, in order; unnamed ones are ``d0``, ``d1``, …."""
-    return tuple(
-        isl_set.get_dim_name(isl.dim_type.set, position) or f"d{position}"
-        for position in range(isl_set.dim(isl.dim_type.set))
-    )
+    return _names(isl_set, isl.dim_type.set)
 
 
 def parameter_names(isl_set: isl.Set) -> tuple[str, ...]:
     """Return the names of the parameters, in order."""
-    return tuple(
-        isl_set.get_dim_name(isl.dim_type.param, position) or f"p{position}"
-        for position in range(isl_set.dim(isl.dim_type.param))
+    return _names(isl_set, isl.dim_type.param)
+
+
+def involved_dims(function: isl.PwAff) -> tuple[str, ...]:
+    """Return the names of the input dimensions a function depends on, in order."""
+    return _names(function, isl.dim_type.in_, involved=True)
+
+
+def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
+    """Return the names of the parameters a function depends on, in order."""
+    return _names(function, isl.dim_type.param, involved=True)
+
+
+_Piece = TypeVar("_Piece", isl.Set, isl.Map)
+
+
+def alone(piece: _Piece, kind: isl.dim_type, position: int, count: int = 1) -> _Piece:
+    """Project out the dimensions of one kind but for some that follow each other."""
+    behind = position + count
+    piece = piece.project_out(kind, behind, piece.dim(kind) - behind)
+    return piece.project_out(kind, 0, position)
+
+
+def coefficients(
+    linear: isl.Aff | isl.Constraint, named: _ANY, kind: isl.dim_type
+) -> tuple[tuple[str, int], ...]:
+    """Return the non-zero coefficients of one kind of dimension, in order of the dimensions.
+
+    Args:
+        linear: what has them.
+        named: what has their names.
+        kind: of the dimensions.
+    """
+    pairs = (
+        (name_at(named, kind, position), integer(linear.get_coefficient_val(kind, position)))
+        for position in range(named.dim(kind))
     )
+    return tuple(pair for pair in pairs if pair[1])
 
 
 def output_affs(isl_map: isl.Map) -> tuple[isl.PwAff, ...]:
@@ -55,6 +106,21 @@ def constant_value(function: isl.PwAff) -> int | None:
         return None
     value = aff.get_constant_val()
     return integer(value) if value.is_int() else None
+
+
+def with_names(piece: _ANY, kind: isl.dim_type, names: Iterable[str]) -> _ANY:
+    """Name the dimensions of one kind, in order."""
+    for position, name in enumerate(names):
+        piece = piece.set_dim_name(kind, position, name)
+    return piece
+
+
+def parameter_space(context: isl.Context, names: Sequence[str]) -> isl.Space:
+    """Return the space of parameters of these names, in this order."""
+    space: isl.Space = with_names(
+        isl.Space.params_alloc(context, len(names)), isl.dim_type.param, names
+    )
+    return space
 
 
 def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
@@ -83,10 +149,7 @@ def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
 
 def only_dim(isl_set: isl.Set, name: str) -> isl.Set:
     """Return the one-dimensional set of values the dimension ``name`` takes."""
-    position = dim_names(isl_set).index(name)
-    count = isl_set.dim(isl.dim_type.set)
-    isl_set = isl_set.project_out(isl.dim_type.set, position + 1, count - position - 1)
-    return isl_set.project_out(isl.dim_type.set, 0, position)
+    return alone(isl_set, isl.dim_type.set, dim_names(isl_set).index(name))
 
 
 class AffineForm(NamedTuple):
@@ -108,28 +171,9 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
     if aff.involves_locals() or not aff.get_denominator_val().is_one():
         return None
     return AffineForm(
-        _named_coefficients(aff, isl.dim_type.in_),
-        _named_coefficients(aff, isl.dim_type.param),
+        coefficients(aff, aff, isl.dim_type.in_),
+        coefficients(aff, aff, isl.dim_type.param),
         integer(aff.get_constant_val()),
-    )
-
-
-def _named_coefficients(aff: isl.Aff, kind: isl.dim_type) -> tuple[tuple[str, int], ...]:
-    """Return the non-zero coefficients of one kind of dimension, in order of the dimensions."""
-    pairs = []
-    for position in range(aff.dim(kind)):
-        value = integer(aff.get_coefficient_val(kind, position))
-        if value:
-            pairs.append((aff.get_dim_name(kind, position) or f"d{position}", value))
-    return tuple(pairs)
-
-
-def involved_dims(function: isl.PwAff) -> tuple[str, ...]:
-    """Return the names of the input dimensions a function depends on, in order."""
-    return tuple(
-        function.get_dim_name(isl.dim_type.in_, position) or f"d{position}"
-        for position in range(function.dim(isl.dim_type.in_))
-        if function.involves_dims(isl.dim_type.in_, position, 1)
     )
 
 
@@ -175,7 +219,7 @@ def moving_dims(steps: isl.Map, names: Sequence[str]) -> tuple[str, ...]:
     """Return those of ``names`` in which output and input of a map of one space ever differ."""
     moving = []
     for position in range(steps.dim(isl.dim_type.in_)):
-        name = steps.get_dim_name(isl.dim_type.in_, position) or f"d{position}"
+        name = name_at(steps, isl.dim_type.in_, position)
         equal = steps.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
         if name in names and not steps.is_subset(equal):
             moving.append(name)
@@ -233,15 +277,6 @@ def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
     return integer(line.dim_min_val(0)), integer(line.dim_max_val(0))
 
 
-def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
-    """Return the names of the parameters a function depends on, in order."""
-    return tuple(
-        function.get_dim_name(isl.dim_type.param, position) or f"p{position}"
-        for position in range(function.dim(isl.dim_type.param))
-        if function.involves_dims(isl.dim_type.param, position, 1)
-    )
-
-
 def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
     """Return the least ``output[sink] - input[source]`` over all pairs and parameters.
 
@@ -249,12 +284,8 @@ def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
     """
     if relation.is_empty():
         return 0
-    single = relation.project_out_all_params()
-    n_in, n_out = single.dim(isl.dim_type.in_), single.dim(isl.dim_type.out)
-    single = single.project_out(isl.dim_type.in_, source + 1, n_in - source - 1)
-    single = single.project_out(isl.dim_type.in_, 0, source)
-    single = single.project_out(isl.dim_type.out, sink + 1, n_out - sink - 1)
-    single = single.project_out(isl.dim_type.out, 0, sink)
+    single = alone(relation.project_out_all_params(), isl.dim_type.in_, source)
+    single = alone(single, isl.dim_type.out, sink)
     least = single.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
     value = least.deltas().dim_min_val(0)
     return integer(value) if value.is_int() else None
@@ -286,14 +317,11 @@ def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
     hull = elements.simple_hull().remove_divs()
     sides = []
     for position in range(hull.dim(isl.dim_type.set)):
-        line = elements
-        count = elements.dim(isl.dim_type.set)
-        line = line.project_out(isl.dim_type.set, position + 1, count - position - 1)
-        line = line.project_out(isl.dim_type.set, 0, position)
+        line = alone(elements, isl.dim_type.set, position)
         best: tuple[isl.PwAff, int] | None = None
         # of a diagonal, or of pieces that lie apart, only the line has bounds of its own
-        alone = _lower_bounds(line.simple_hull().remove_divs(), 0)
-        for bound in (*_lower_bounds(hull, position), *alone):
+        apart = _lower_bounds(line.simple_hull().remove_divs(), 0)
+        for bound in (*_lower_bounds(hull, position), *apart):
             reach = _reach_from(line, bound)
             if reach is not None and (best is None or reach[1] < best[1]):
                 best = (bound.add_constant_val(reach[0]), reach[1])
@@ -340,11 +368,8 @@ def _reach_from(line: isl.Set, bound: isl.PwAff) -> tuple[isl.Val, int] | None:
 def function_of_parameters(function: isl.PwAff) -> isl.PwAff:
     """Turn a function of named dimensions into one of parameters of these names."""
     names = dim_names(function.domain())
-    space = function.get_domain_space()
-    parameters = isl.Space.params_alloc(function.get_ctx(), len(names))
-    for position, name in enumerate(names):
-        parameters = parameters.set_dim_name(isl.dim_type.param, position, name)
-    space = space.align_params(parameters)
+    parameters = parameter_space(function.get_ctx(), names)
+    space = function.get_domain_space().align_params(parameters)
     outside = space.params().set_from_params()
     values = isl.MultiAff.zero(outside.map_from_domain_and_range(space))
     local = isl.LocalSpace.from_space(outside)
@@ -363,8 +388,7 @@ def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int
     """
     hull = params.simple_hull().remove_divs().remove_redundancies()
     at = hull.get_space().find_dim_by_name(isl.dim_type.param, name)
-    lower: list[tuple[isl.PwAff, int]] = []
-    upper: list[tuple[isl.PwAff, int]] = []
+    found: tuple[list[tuple[isl.PwAff, int]], ...] = [], []
     for constraint in hull.get_constraints():
         aff = constraint.get_aff()
         if aff.involves_locals() or constraint.is_div_constraint():
@@ -373,13 +397,11 @@ def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int
         rest = isl.PwAff.from_aff(
             aff.set_coefficient_val(isl.dim_type.param, at, isl.Val.zero(hull.get_ctx()))
         )
-        if coefficient > 0 or (coefficient and constraint.is_equality()):
-            signed = rest.neg() if coefficient > 0 else rest
-            lower.append((signed, abs(coefficient)))
-        if coefficient < 0 or (coefficient and constraint.is_equality()):
-            signed = rest if coefficient < 0 else rest.neg()
-            upper.append((signed, abs(coefficient)))
-    return lower, upper
+        signed = rest.neg() if coefficient > 0 else rest
+        for bounds, bounds_it in zip(found, (coefficient > 0, coefficient < 0), strict=True):
+            if bounds_it or (coefficient and constraint.is_equality()):
+                bounds.append((signed, abs(coefficient)))
+    return found
 
 
 def ast_node_kind(node: isl.AstNode) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -52,32 +52,27 @@ class Needs:
     """What code needs besides C: of a card, and of the definitions at the top of its file.
 
     ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
-    integer expressions. ``halves`` says that there are such numbers, ``overlaid`` that boxes lie in
-    the same memory, ``copies_ahead`` that copies do not pass through registers, ``wide_copies``
-    that some are of several elements, ``wide_rows`` that rows of registers are, ``wide_lines`` that
-    registers are loaded so, ``finite`` that elements are tested for infinities, ``together`` that
-    blocks put parts of sums together. ``wide_clears`` are those that clear what they do not read:
-    ``"ahead"``, ``"load"``.
+    integer expressions. Of ``what``:
+
+    - ``boxes``, in ``static`` or ``dynamic`` shared memory; ``overlaid`` ones lie in the same
+    - ``halves`` are such numbers
+    - ``ahead`` are copies that do not pass through registers
+    - ``wide`` copies are of several elements; to ``shared`` or ``global`` memory, to a
+      ``register``; that clear what they do not read, ``clears ahead`` and ``clears load``
+    - ``finite`` elements are tested for infinities
+    - blocks put parts of sums ``together``
     """
 
-    shared: bool = False
-    dynamic_shared: bool = False
-    overlaid: bool = False
-    copies_ahead: bool = False
-    halves: bool = False
-    wide_copies: bool = False
-    wide_rows: bool = False
-    wide_lines: bool = False
-    wide_clears: frozenset[str] = frozenset()
-    finite: bool = False
-    together: bool = False
+    what: frozenset[str] = frozenset()
     instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
     operators: frozenset[Operator] = frozenset()
 
     def joined(self, other: Needs) -> Needs:
         """Return what both need."""
         return Needs(
-            **{one.name: getattr(self, one.name) | getattr(other, one.name) for one in fields(self)}
+            what=self.what | other.what,
+            instructions=self.instructions | other.instructions,
+            operators=self.operators | other.operators,
         )
 
 
@@ -336,53 +331,42 @@ def needs_of(kernel: Kernel) -> Needs:
     """Return what a kernel needs of a card and of the definitions at the top of its file."""
     nodes = list(every(kernel.body))
     operators = {one for node in nodes for e in expressions(node) for one in operators_in(e)}
-    copies = [node for node in nodes if isinstance(node, Copy)]
-    buffers = [*kernel.shared, *(one.buffer for one in kernel.arguments if one.buffer)]
-    widely = {one.target.buffer.space for one in copies if one.width > 1}
-    for node in nodes:
-        if isinstance(node, Compute):
-            called = functions(node.statement.value)
-            operators |= {
-                _OPERATORS_OF_FUNCTIONS[one] for one in called if one in _OPERATORS_OF_FUNCTIONS
-            }
+    for node in every_of(nodes, Compute):
+        called = functions(node.statement.value)
+        operators |= {one for name in called if (one := _OPERATORS_OF_FUNCTIONS.get(name))}
+    buffers = {*kernel.shared, *(one.buffer for one in kernel.arguments if one.buffer)}
+    half = any(one.element_type is ElementType.HALF for one in buffers)
+    met = {
+        "boxes": bool(kernel.shared),
+        "static": bool(kernel.shared) and not kernel.dynamic_shared,
+        "dynamic": bool(kernel.shared) and kernel.dynamic_shared,
+        "overlaid": bool(kernel.overlaid),
+        "halves": half or any(map(_has_halves, nodes)),
+        "finite": any(isinstance(node, AllFinite) for node in nodes),
+        "together": any(isinstance(node, PutTogether) for node in nodes),
+    }
+    what = {name for name, is_met in met.items() if is_met}
+    for copy in every_of(nodes, Copy):
+        what |= {"ahead"} if copy.ahead else set()
+        if copy.width > 1:
+            what |= {"wide", copy.target.buffer.space}
+            what |= {f"clears {'ahead' if copy.ahead else 'load'}"} if copy.clears else set()
     return Needs(
-        shared=bool(kernel.shared) and not kernel.dynamic_shared,
-        dynamic_shared=bool(kernel.shared) and kernel.dynamic_shared,
-        overlaid=bool(kernel.overlaid),
-        copies_ahead=any(one.ahead for one in copies),
-        halves=any(_has_halves(node) for node in nodes) or any(_is_half(b) for b in buffers),
-        wide_copies="shared" in widely,
-        wide_rows="global" in widely,
-        wide_lines="register" in widely,
-        wide_clears=frozenset(_way(one) for one in copies if one.width > 1 and one.clears),
-        finite=any(isinstance(node, AllFinite) for node in nodes),
-        together=any(isinstance(node, PutTogether) for node in nodes),
+        what=frozenset(what),
         instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
     )
 
 
-def _is_half(buffer: Buffer) -> bool:
-    return buffer.element_type is ElementType.HALF
-
-
 def _has_halves(node: Node) -> bool:
     """Tell whether a node itself names a half, or makes one on the way."""
     if isinstance(node, Declare):
-        return _is_half(node.buffer)
-    value = None
+        return node.buffer.element_type is ElementType.HALF
+    value = node.part if isinstance(node, Evaluate) else None
     if isinstance(node, Compute):
         value = node.statement.value
-    elif isinstance(node, Evaluate):
-        value = node.part
-    half = ElementType.HALF
-    return value is not None and any(
-        isinstance(one, Cast) and one.element_type is half for one in preorder(value)
-    )
-
-
-def _way(copy: Copy) -> str:
-    return "ahead" if copy.ahead else "load"
+    casts = () if value is None else preorder(value)
+    return any(isinstance(one, Cast) and one.element_type is ElementType.HALF for one in casts)
 
 
 def instructions_of(node: Node) -> Iterator[tuple[Instruction, ElementType]]:

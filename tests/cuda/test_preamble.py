@@ -19,8 +19,7 @@ INTEGERS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MOD, Operator.
 FLOAT, DOUBLE_ADD = ElementType.FLOAT, (ATOMIC_ADD, ElementType.DOUBLE)
 ALL = INTEGERS.joined(
     Needs(
-        shared=True,
-        dynamic_shared=True,
+        what=frozenset({"boxes", "static", "dynamic"}),
         instructions=frozenset({(SHUFFLE_DOWN_ADD, ElementType.INT32), DOUBLE_ADD}),
     )
 )
@@ -93,15 +92,15 @@ def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("needs", "word"),
     [
-        (Needs(shared=True), "define EATSS_SHARED"),
-        (Needs(dynamic_shared=True), "define EATSS_DYNAMIC_SHARED"),
+        (Needs(what=frozenset({"static"})), "define EATSS_SHARED"),
+        (Needs(what=frozenset({"dynamic"})), "define EATSS_DYNAMIC_SHARED"),
         (Needs(instructions=frozenset({(SHUFFLE_DOWN_ADD, FLOAT)})), "eatss_shuffle_down"),
         (Needs(instructions=frozenset({DOUBLE_ADD})), "eatss_atomic_add"),
         (Needs(operators=frozenset({Operator.FLOORDIV})), "eatss_floordiv"),
         (Needs(operators=frozenset({Operator.MOD})), "eatss_mod"),
         (Needs(operators=frozenset({Operator.MAX})), "eatss_max"),
-        (Needs(together=True), "eatss_comes_last"),
-        (Needs(together=True), "eatss_wait_for_parts"),
+        (Needs(what=frozenset({"together"})), "eatss_comes_last"),
+        (Needs(what=frozenset({"together"})), "eatss_wait_for_parts"),
     ],
 )
 def test_a_file_gets_the_definitions_it_needs_and_no_other(needs: Needs, word: str) -> None:

@@ -48,10 +48,11 @@ def test_a_constant_that_only_a_constant_mentions_stays() -> None:
 
 
 def test_needs_join() -> None:
-    one = Needs(dynamic_shared=True, operators=frozenset({Operator.MIN}))
-    other = Needs(shared=True, instructions=frozenset({(ATOMIC_ADD, ElementType.FLOAT)}))
+    one = Needs(what=frozenset({"dynamic"}), operators=frozenset({Operator.MIN}))
+    used = frozenset({(ATOMIC_ADD, ElementType.FLOAT)})
+    other = Needs(what=frozenset({"static"}), instructions=used)
     both = one.joined(other)
-    assert (both.shared, both.dynamic_shared) == (True, True)
+    assert both.what == {"static", "dynamic"}
     assert (both.instructions, both.operators) == (other.instructions, one.operators)
 
 
@@ -93,8 +94,8 @@ def test_needs_are_what_the_text_calls(made: tuple[Program, list[Kernel]]) -> No
     program, kernels = made
     for kernel, (_, body) in zip(kernels, bodies(program), strict=True):
         needs, said = needs_of(kernel), set(words(body))
-        assert needs.shared == ("EATSS_SHARED" in said)
-        assert needs.dynamic_shared == ("EATSS_DYNAMIC_SHARED" in said)
+        assert ("static" in needs.what) == ("EATSS_SHARED" in said)
+        assert ("dynamic" in needs.what) == ("EATSS_DYNAMIC_SHARED" in said)
         used = {instruction for instruction, _ in needs.instructions}
         assert (SHUFFLE_DOWN_ADD in used) == ("eatss_shuffle_down" in said)
         assert (ATOMIC_ADD in used) == ("eatss_atomic_add" in said)
