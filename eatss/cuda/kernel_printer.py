@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import fields
+from typing import Any
 
 from eatss.cuda.text import Lines, constant_text, type_text
 from eatss.cuda.value_text import ValuePrinter
@@ -62,11 +64,69 @@ _WIDELY = {"global": "store", "shared": "copy", "register": "load"}
 """What a copy of several elements is called, by where they go."""
 
 
+_LINES: Mapping[type[Node], str] = {
+    Let: "const {type} {name} = {value};",
+    Barrier: "__syncthreads();",
+    Commit: "eatss_commit_copies();",
+    Wait: "eatss_wait_for_copies<{pending}>();",
+    Fill: "{target} = {value};",
+    Evaluate: "{target} = {part};",
+}
+"""Nodes that are printed as they are, by the names of their fields."""
+
+_ALL_FINITE = """\
+bool {name} = {unless};
+if (!{name}) {{
+    {name} = true;
+{tests}    {name} = __syncthreads_and({name});
+}}
+"""
+_TEST = "    {name} &= eatss_is_finite({element});\n"
+
+# unrolled, it made NVRTC 13.0 keep all registers of a trmm in memory, and wrong
+_TESTS = f"""\
+    #pragma unroll 1
+    for (int {{counter}} = {{thread}}; {{counter}} < {{count}}; {{counter}} += {{threads}}) {{{{
+    {_TEST}    }}}}
+"""
+_PUT_TOGETHER = """\
+bool {name} = true;
+if ({number} > 1) {{
+    {name} = __syncthreads_and({thread} != 0 || eatss_comes_last(&{arrived}, {number}));
+    if (!{name}) {{
+{left}        __syncthreads();
+        if ({thread} == 0) eatss_parts_are_there(&{arrived});
+    }} else {{
+        if ({thread} == 0) eatss_wait_for_parts(&{arrived}, {number});
+        __syncthreads();
+{added}    }}
+}}
+"""
+_ADDED = """\
+        if ({own} > 1) {{
+{kept}        }}
+        for (int {part} = 0; {part} < {number}; ++{part}) {{
+            if ({part} != {own} || {own} > 1) {{
+{more}            }}
+        }}
+"""
+
+
 class _Printer:
     def __init__(self, kernel: Kernel, file: str, *, line_info: bool) -> None:
-        self._kernel, self._file, self._line_info = kernel, file, line_info
+        self._kernel, self._file = kernel, file
         self._index = "int" if kernel.index_bits == 32 else "long"
         self._lines = Lines()
+        place = '#line {line} "{file}"' if line_info else "// {file}:{line}: {text}"
+        self._templates = {**_LINES, Source: place}
+        self._own_texts: Mapping[type[Node], Callable[[Any, dict[str, Any]], str]] = {
+            Aligned: self._aligned,
+            AllFinite: self._all_finite,
+            Compute: self._compute,
+            Copy: self._copy,
+            Perform: self._perform,
+            PutTogether: self._put_together,
+        }
 
     def text(self) -> str:
         """Return all of it."""
@@ -75,7 +135,7 @@ class _Printer:
             with lines.block(f"struct {kernel.name}_shared", ";"):
                 self._overlaid()
                 for buffer in kernel.boxes_apart:
-                    lines.add(_box(f"EATSS_TRACKED({type_text(buffer.element_type)})", buffer))
+                    lines.add(_declared(f"EATSS_TRACKED({type_text(buffer.element_type)})", buffer))
             lines.add("")
         declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
         bounds = (
@@ -101,7 +161,7 @@ class _Printer:
                 with self._lines.block("struct", ";"):
                     for one in boxes:
                         c_type = f"EATSS_OVERLAID({type_text(one.element_type)}, {number})"
-                        self._lines.add(_box(c_type, one))
+                        self._lines.add(_declared(c_type, one))
 
     def _argument(self, argument: Argument) -> str:
         buffer = argument.buffer
@@ -124,223 +184,143 @@ class _Printer:
             elif isinstance(node, Scope):
                 with self._lines.block():
                     self._all(node.body)
-            elif isinstance(node, AllFinite):
-                self._all_finite(node)
-            elif isinstance(node, PutTogether):
-                self._put_together(node)
             else:
-                self._lines.add(self._line(node))
+                self._lines.add(*self._text(node).removesuffix("\n").split("\n"))
 
     def _for(self, loop: For) -> None:
         if loop.unroll is not None:
             steps = "" if loop.unroll == "whole" else f" {loop.unroll}"
             self._lines.add(f"#pragma unroll{steps}")
-        counter, c_type = loop.counter, self._type(narrow=loop.narrow)
-        step = self._expression(loop.step)
-        increment = f"++{counter}" if loop.step == Constant(1) else f"{counter} += {step}"
-        start, condition = self._expression(loop.lower), self._expression(loop.condition)
+        counter, words = loop.counter, self._words(loop)
+        increment = f"++{counter}" if loop.step == Constant(1) else f"{counter} += {words['step']}"
+        start = words["lower"]
         if loop.cycle is not None:
             name, last = loop.cycle.name, loop.cycle.count - 1
             start += f", {name} = 0"
             increment += f", {name} = {name} == {last} ? 0 : {name} + 1"
-        with self._lines.block(f"for ({c_type} {counter} = {start}; {condition}; {increment})"):
+        head = f"for ({words['type']} {counter} = {start}; {words['condition']}; {increment})"
+        with self._lines.block(head):
             self._all(loop.body)
 
-    def _all_finite(self, node: AllFinite) -> None:
-        name, counter = node.name, node.counter
-        self._lines.add(f"bool {name} = {self._expression(node.unless)};")
-        with self._lines.block(f"if (!{name})"):
-            self._lines.add(f"{name} = true;")
-            for share in node.shares:
-                test = f"{name} &= eatss_is_finite({self._element(share.element)});"
-                if share.count == 1:
-                    self._lines.add(test)
-                    continue
-                first, count = self._expression(node.thread), share.count
-                # unrolled, it made NVRTC 13.0 keep all registers of a trmm in memory, and wrong
-                self._lines.add("#pragma unroll 1")
-                head = f"for (int {counter} = {first}; {counter} < {count}; "
-                with self._lines.block(f"{head}{counter} += {node.threads})"):
-                    self._lines.add(test)
-            self._lines.add(f"{name} = __syncthreads_and({name});")
+    def _if(self, node: If) -> None:
+        with self._lines.block(f"if ({self._conditions(node.conditions)})"):
+            self._all(node.body)
+        if node.orelse:
+            self._lines.goes_on(" else {")
+            with self._lines.indented():
+                self._all(node.orelse)
+            self._lines.add("}")
 
-    def _put_together(self, node: PutTogether) -> None:
-        lines, name, number = self._lines, node.name, self._expression(node.number)
-        thread, arrived = self._expression(node.thread), f"&{self._element(node.arrived)}"
-        lines.add(f"bool {name} = true;")
-        with lines.block(f"if ({number} > 1)"):
-            ticket = f"{thread} != 0 || eatss_comes_last({arrived}, {number})"
-            lines.add(f"{name} = __syncthreads_and({ticket});")
-            with lines.block(f"if (!{name})", " else {"):
-                for one in node.sums:
-                    part = (
-                        f"eatss_leave_part(&{self._element(one.left)}, {self._element(one.sum)});"
-                    )
-                    self._over_places(one, part)
-                lines.add(
-                    "__syncthreads();", f"if ({thread} == 0) eatss_parts_are_there({arrived});"
-                )
-            with lines.indented():
-                lines.add(f"if ({thread} == 0) eatss_wait_for_parts({arrived}, {number});")
-                lines.add("__syncthreads();")
-                for one in node.sums:
-                    self._added_up(node, one, number)
-            lines.add("}")
+    def _conditions(self, conditions: Sequence[IntExpr]) -> str:
+        texts = map(self._expression, conditions)
+        if len(conditions) == 1:
+            return next(texts)
+        return " && ".join(
+            f"({text})" if _is_or(one) else text
+            for one, text in zip(conditions, texts, strict=True)
+        )
 
-    def _added_up(self, node: PutTogether, one: PartialSum, number: str) -> None:
+    def _text(self, node: Node) -> str:
+        """Return what a node is that stands by itself."""
+        words = self._words(node)
+        if isinstance(node, Declare):
+            return _declared(type_text(node.buffer.element_type), node.buffer)
+        if isinstance(node, Source):
+            words["file"] = node.file or self._file
+        elif isinstance(node, Fill):
+            words["value"] = constant_text(node.value, node.target.buffer.element_type)
+        elif isinstance(node, Evaluate):
+            words["part"] = self._values(node, _no_affine_value).emit(node.part).text
+        own = self._own_texts.get(type(node))
+        return self._templates[type(node)].format(**words) if own is None else own(node, words)
+
+    def _words(self, node: Node) -> dict[str, Any]:
+        """Return the fields of a node, elements and integer expressions as they are printed."""
+        found: dict[str, Any] = {"type": self._index}
+        for one in fields(node):
+            value = getattr(node, one.name)
+            if isinstance(value, Element):
+                value = self._element(value)
+            elif isinstance(value, Constant | Name | Apply):
+                value = self._expression(value)
+            found[one.name] = value
+        return found | ({"type": "int"} if found.get("narrow") else {})
+
+    def _all_finite(self, node: AllFinite, words: dict[str, Any]) -> str:
+        tests = []
+        for share in node.shares:
+            words |= {"element": self._element(share.element), "count": share.count}
+            tests.append((_TEST if share.count == 1 else _TESTS).format(**words))
+        return _ALL_FINITE.format(tests="".join(tests), **words)
+
+    def _put_together(self, node: PutTogether, words: dict[str, Any]) -> str:
         """Print the sum of all parts, in the order of the blocks.
 
         A part may change places with the one before it. A later one goes to memory and back, so
         that registers hold one set of sums.
         """
-        own, mine = self._expression(node.own), self._element(one.sum)
-        zero = constant_text(0, one.sum.buffer.element_type)
-        with self._lines.block(f"if ({own} > 1)"):
-            left = f"eatss_leave_part(&{self._element(one.left)}, {mine});"
-            self._over_places(one, left, f"{mine} = {zero};")
-        head = f"for (int {node.part} = 0; {node.part} < {number}; ++{node.part})"
-        with self._lines.block(head), self._lines.block(f"if ({node.part} != {own} || {own} > 1)"):
-            self._over_places(one, f"{mine} += eatss_part(&{self._element(one.found)});")
+        words |= {"left": "", "added": ""}
+        for one in node.sums:
+            mine, left, found = map(self._element, (one.sum, one.left, one.found))
+            leave = f"eatss_leave_part(&{left}, {mine});"
+            zero = constant_text(0, one.sum.buffer.element_type)
+            words["left"] += _over_places(one, 2, leave)
+            words["added"] += _ADDED.format(
+                kept=_over_places(one, 3, leave, f"{mine} = {zero};"),
+                more=_over_places(one, 4, f"{mine} += eatss_part(&{found});"),
+                **words,
+            )
+        return _PUT_TOGETHER.format(**words)
 
-    def _over_places(self, one: PartialSum, *texts: str) -> None:
-        """Print statements for each place of a sum in registers."""
-        if not one.counters:
-            self._lines.add(*texts)
-            return
-        name, extent = one.counters[0], one.extents[0]
-        inner = replace(one, counters=one.counters[1:], extents=one.extents[1:])
-        self._lines.add("#pragma unroll")
-        with self._lines.block(f"for (int {name} = 0; {name} < {extent}; ++{name})"):
-            self._over_places(inner, *texts)
-
-    def _if(self, node: If) -> None:
-        head = f"if ({self._conditions(node.conditions)})"
-        if not node.orelse:
-            with self._lines.block(head):
-                self._all(node.body)
-            return
-        with self._lines.block(head, " else {"):
-            self._all(node.body)
-        with self._lines.indented():
-            self._all(node.orelse)
-        self._lines.add("}")
-
-    def _conditions(self, conditions: Sequence[IntExpr]) -> str:
-        if len(conditions) == 1:
-            return self._expression(conditions[0])
-        texts = [
-            f"({self._expression(one)})" if _is_or(one) else self._expression(one)
-            for one in conditions
-        ]
-        return " && ".join(texts)
-
-    def _line(self, node: Node) -> str:
-        if isinstance(node, Let):
-            c_type = self._type(narrow=node.narrow)
-            return f"const {c_type} {node.name} = {self._expression(node.value)};"
-        if isinstance(node, Declare):
-            buffer = node.buffer
-            sizes = "".join(f"[{generated_text(size)}]" for size in buffer.layout.allocated)
-            return f"{type_text(buffer.element_type)} {buffer.name}{sizes};"
-        if isinstance(node, Source):
-            file = node.file or self._file
-            if self._line_info:
-                return f'#line {node.line} "{file}"'
-            return f"// {file}:{node.line}: {node.text}"
-        if isinstance(node, Barrier | Commit | Wait):
-            return _waiting(node)
-        return self._action(node)
-
-    def _aligned(self, node: Aligned) -> str:
+    def _aligned(self, node: Aligned, words: dict[str, Any]) -> str:
         """Return the test of where rows begin; what does not change with sizes is left out."""
-        texts = [f"eatss_is_aligned({node.buffer.name})"]
-        for stride in node.strides:
-            rest = stride % node.width
-            if not isinstance(stride, Constant):
-                texts.append(self._expression(equals(rest, 0)))
-        return f"const bool {node.name} = {' && '.join(texts)};"
+        strides = [one for one in node.strides if not isinstance(one, Constant)]
+        whole = [self._expression(equals(one % node.width, 0)) for one in strides]
+        tests = " && ".join((f"eatss_is_aligned({node.buffer.name})", *whole))
+        return f"const bool {words['name']} = {tests};"
 
-    def _action(self, node: Node) -> str:
-        """Return what changes memory, or asks how it lies."""
-        if isinstance(node, Aligned):
-            return self._aligned(node)
-        if isinstance(node, Compute):
-            return self._compute(node)
-        if isinstance(node, Evaluate):
-            return f"{self._element(node.target)} = {self._part(node)};"
-        if isinstance(node, Fill):
-            value = constant_text(node.value, node.target.buffer.element_type)
-            return f"{self._element(node.target)} = {value};"
-        if isinstance(node, Perform):
-            texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
-            return node.instruction.cuda.format(**texts, **dict(node.immediates))
-        assert isinstance(node, Copy)
-        return self._copy(node)
+    def _perform(self, node: Perform, _: dict[str, Any]) -> str:
+        texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
+        return node.instruction.cuda.format(**texts, **dict(node.immediates))
 
-    def _copy(self, node: Copy) -> str:
-        target, source = self._element(node.target), self._element(node.source)
-        if node.ahead:
-            return self._ahead(node, target, source)
-        if node.width > 1:
-            return self._wide(node, f"{_WIDELY[node.target.buffer.space]}_wide", target, source)
-        if node.clears and node.condition is not None:
+    def _copy(self, node: Copy, words: dict[str, Any]) -> str:
+        """Return a copy: by itself, ahead, or of several elements."""
+        clears, wide = node.clears and node.condition is not None, node.width > 1
+        if not wide and not node.ahead:
             zero = constant_text(0, node.target.buffer.element_type)
-            return f"{target} = {self._expression(node.condition)} ? {source} : {zero};"
-        prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
-        return f"{prefix}{target} = {source};"
+            text = f"{{target}} = {{condition}} ? {{source}} : {zero};"
+            text = text if clears else "{target} = {source};"
+        else:
+            way = "copy" if node.ahead else _WIDELY[node.target.buffer.space]
+            way += "_wide" * wide + "_ahead" * node.ahead + "_or_clear" * (wide and clears)
+            reads = ", {condition}" if clears else "" if wide else ", true"
+            text = f"eatss_{way}(&{{target}}, &{{source}}{reads});"
+        if node.condition is not None and not clears:
+            text = f"if ({{condition}}) {text}"
+        return text.format(**words)
 
-    def _ahead(self, node: Copy, target: str, source: str) -> str:
-        if node.width > 1:
-            return self._wide(node, "copy_wide_ahead", target, source)
-        if node.condition is None:
-            return f"eatss_copy_ahead(&{target}, &{source}, true);"
-        condition = self._expression(node.condition)
-        if node.clears:
-            return f"eatss_copy_ahead(&{target}, &{source}, {condition});"
-        return f"if ({condition}) eatss_copy_ahead(&{target}, &{source}, true);"
-
-    def _wide(self, node: Copy, name: str, target: str, source: str) -> str:
-        if node.condition is None:
-            return f"eatss_{name}(&{target}, &{source});"
-        condition = self._expression(node.condition)
-        if node.clears:
-            return f"eatss_{name}_or_clear(&{target}, &{source}, {condition});"
-        return f"if ({condition}) eatss_{name}(&{target}, &{source});"
-
-    def _compute(self, node: Compute) -> str:
+    def _compute(self, node: Compute, words: dict[str, Any]) -> str:
         functions = affine_values(node.statement.value)
         values = {
             id(function.value): self._cast(value)
             for function, value in zip(functions, node.integers, strict=True)
         }
-        printer = ValuePrinter(
-            statement=node.statement,
-            reads=[self._element(read) for read in node.reads],
-            affine=lambda function: values[id(function)],
-            types=node.types,
-            index_bits=self._kernel.index_bits,
-        )
-        target = self._element(node.target)
+        printer = self._values(node, lambda function: values[id(function)])
         if node.by is None:
-            return printer.assigned(target)
+            return printer.assigned(words["target"])
         instruction, parts = node.by
-        texts = {name: printer.operand(part) for name, part in parts}
-        return instruction.cuda.format(**texts)
+        return instruction.cuda.format(**{name: printer.operand(part) for name, part in parts})
 
-    def _part(self, node: Evaluate) -> str:
-        printer = ValuePrinter(
+    def _values(self, node: Compute | Evaluate, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
+        return ValuePrinter(
             statement=node.statement,
             reads=[self._element(read) for read in node.reads],
-            affine=_no_affine_value,
+            affine=affine,
             types=node.types,
             index_bits=self._kernel.index_bits,
         )
-        return printer.emit(node.part).text
 
     # Expressions -------------------------------------------------------------------------
-
-    def _type(self, *, narrow: bool) -> str:
-        return "int" if narrow else self._index
 
     def _expression(self, expression: IntExpr) -> str:
         """Return the text of an expression."""
@@ -366,15 +346,21 @@ class _Printer:
         return f"{home}{buffer.name}{places}"
 
 
-def _box(c_type: str, buffer: Buffer) -> str:
+def _declared(c_type: str, buffer: Buffer) -> str:
     sizes = "".join(f"[{generated_text(size)}]" for size in buffer.layout.allocated)
     return f"{c_type} {buffer.name}{sizes};"
 
 
-def _waiting(node: Barrier | Commit | Wait) -> str:
-    if isinstance(node, Wait):
-        return f"eatss_wait_for_copies<{node.pending}>();"
-    return "__syncthreads();" if isinstance(node, Barrier) else "eatss_commit_copies();"
+def _over_places(one: PartialSum, depth: int, *texts: str) -> str:
+    """Return statements for each place of a sum in registers, so deep in what stands around."""
+    lines = Lines(depth)
+    with ExitStack() as around:
+        for name, extent in zip(one.counters, one.extents, strict=True):
+            lines.add("#pragma unroll")
+            head = f"for (int {name} = 0; {name} < {extent}; ++{name})"
+            around.enter_context(lines.block(head))
+        lines.add(*texts)
+    return lines.text()
 
 
 def _no_affine_value(_: object) -> IntExpr:

@@ -35,6 +35,10 @@ class Lines:
         self._depth -= 1
         self.add("}" + tail)
 
+    def goes_on(self, text: str) -> None:
+        """Add text to the last line."""
+        self._lines[-1] += text
+
     @contextmanager
     def indented(self) -> Iterator[None]:
         """Indent what is added."""
