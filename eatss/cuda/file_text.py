@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eatss.cuda.host import Allocation, launcher_text
+from eatss.cuda.host import elements_of, launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.main_text import main_text, size_definition
 from eatss.cuda.preamble import preamble
@@ -14,20 +14,11 @@ from eatss.kernel.nodes import Kernel
 from eatss.kernel.uses import Needs, needs_of, operators_in
 from eatss.program import (
     INTEGERS,
-    Argument,
-    Constant,
-    Entry,
-    HostLoop,
-    IntExpr,
     KernelCode,
     Operator,
     Program,
-    at_least,
-    every_step,
-    multiplied,
 )
 from eatss.program.source_names import size_text
-from eatss.schedule.names import NameTable
 
 
 def file_text(program: Program, kernels: Sequence[Kernel], *, line_info: bool) -> Program:
@@ -54,14 +45,14 @@ def entry_texts(program: Program, *, const: bool = True) -> str:
 
     ``const`` says whether arrays that are only read are declared so, as kernels of eatss are.
     """
-    return "\n".join(_entry(program, entry, const=const) for entry in program.entries)
+    return "\n".join(launcher_text(program, entry, const=const) for entry in program.entries)
 
 
 def operators_of_host(program: Program) -> Iterator[Operator]:
     """Yield the operators of what the host computes."""
     for entry in program.entries:
         nouns = (*entry.assumptions, *entry.arguments, *entry.body)
-        sizes = [_elements(one.shape) for one in entry.temporaries]
+        sizes = map(elements_of, entry.temporaries)
         for expression in (*(e for one in nouns for e in INTEGERS.of(one)), *sizes):
             yield from operators_in(expression)
 
@@ -100,53 +91,3 @@ def _macros(program: Program) -> str:
     lines += [f"#if {given}", f'#error "give -D{macros[0].macro}=VALUE, not -D{macros[0].name}"']
     lines += ["#endif", *map(size_definition, macros)]
     return "".join(line + "\n" for line in lines)
-
-
-def _entry(program: Program, entry: Entry, *, const: bool) -> str:
-    names = NameTable(argument.name for argument in entry.arguments)
-    counters = (one.counter for one, _ in every_step(entry.body) if isinstance(one, HostLoop))
-    names.reserve(*(temporary.name for temporary in entry.temporaries), *counters)
-    given = {
-        argument.name: names.fresh(f"{argument.name}_given")
-        for argument in entry.arguments
-        if argument.role == "parameter" and argument.element_type != "int"
-    }
-    return launcher_text(
-        entry.launcher,
-        [_declaration(argument, given, const=const) for argument in entry.arguments],
-        [
-            (argument.name, given[argument.name], argument.element_type == "unsigned long")
-            for argument in entry.arguments
-            if argument.name in given
-        ],
-        entry.assumptions,
-        [
-            Allocation(
-                c_type=type_text(one.element_type),
-                name=one.name,
-                count=_elements(one.shape),
-                zeroed=one.zeroed,
-            )
-            for one in entry.temporaries
-        ],
-        entry.body,
-        program.kernels,
-        "int" if program.index_bits == 32 else "long",
-        names.fresh("stream"),
-    )
-
-
-def _declaration(argument: Argument, given: Mapping[str, str], *, const: bool) -> str:
-    if argument.role in ("array", "cell"):
-        qualifier = "const " if const and not argument.writes else ""
-        return f"{qualifier}{type_text(argument.element_type)} *{argument.name}"
-    name = given.get(argument.name) or size_text(argument.name)
-    return f"{type_text(argument.element_type)} {name}"
-
-
-def _elements(shape: Sequence[IntExpr]) -> IntExpr:
-    """Return the number of elements; none where nothing of a dimension is needed."""
-    elements: IntExpr = Constant(1)
-    for extent in shape:
-        elements = multiplied(elements, at_least(extent, 0))
-    return elements

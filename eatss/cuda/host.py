@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TypeVar
 
 import islpy as isl
 
-from eatss.cuda.text import Lines
+from eatss.cuda.text import Lines, type_text
 from eatss.isl_names import (
     coalesced,
     parameter_at_least,
@@ -21,24 +23,28 @@ from eatss.lower.isl_text import TRUE, value_of
 from eatss.lower.kernel_context import BuiltKernel
 from eatss.lower.size_products import multiplies_sizes
 from eatss.program import (
-    INTEGERS,
     Apply,
-    Assumption,
+    Argument,
     Constant,
+    Entry,
     HostIf,
     HostLoop,
     HostStep,
     IntExpr,
-    KernelCode,
     Launch,
     Name,
     Operator,
+    Program,
+    Temporary,
+    at_least,
     every_step,
+    multiplied,
     names_in,
     substitute,
 )
 from eatss.program.linear import strict
 from eatss.program.source_names import converted, generated_text, size_text
+from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
 
 
@@ -129,139 +135,135 @@ def bounds_of_loops(steps: Sequence[HostStep]) -> Iterator[IntExpr]:
             yield from (step.lower, step.upper)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allocation:
-    """Memory that a launcher allocates: ``count`` elements, filled with zeros if ``zeroed``."""
-
-    c_type: str
-    name: str
-    count: IntExpr
-    zeroed: bool
-
-
-def launcher_text(
-    name: str,
-    parameters: Sequence[str],
-    copies: Sequence[tuple[str, str, bool]],
-    assumptions: Sequence[Assumption],
-    temporaries: Sequence[Allocation],
-    steps: Sequence[HostStep],
-    kernels: Sequence[KernelCode],
-    index_type: str,
-    stream: str,
-) -> str:
+def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
     """Return the host function that runs a region on device pointers.
 
-    Args:
-        name: its name.
-        parameters: declarations of its parameters, the stream not among them.
-        copies: sizes that are declared under another name, because their type is not ``int``:
-            name, name of the parameter, and whether it is unsigned and 64 bits wide.
-        assumptions: what must hold of the sizes.
-        temporaries: what it allocates.
-        steps: what it does.
-        kernels: the kernels it may launch.
-        index_type: type of counters.
-        stream: the name of its last parameter.
+    ``const`` says whether arrays that are only read are declared so. Sizes of another type than
+    ``int`` are passed under other names.
     """
+    names = NameTable(argument.name for argument in entry.arguments)
+    counters = (one.counter for one, _ in every_step(entry.body) if isinstance(one, HostLoop))
+    names.reserve(*(temporary.name for temporary in entry.temporaries), *counters)
+    given = {
+        argument.name: names.fresh(f"{argument.name}_given")
+        for argument in entry.arguments
+        if argument.role == "parameter" and argument.element_type != "int"
+    }
+    stream = names.fresh("stream")
+    declared = [_declaration(argument, given, const=const) for argument in entry.arguments]
     lines = Lines()
-    declared = ", ".join((*parameters, f"cudaStream_t {stream}"))
-    lines.add(f'extern "C" int {name}({declared})', "{")
-    body = Lines(1)
-    for size, given, may_overflow in copies:
-        if may_overflow:
-            body.add(f"if ({given} > 0x7fffffffffffffffUL) return (int)cudaErrorInvalidValue;")
-        body.add(f"const long {size_text(size)} = (long){given};")
-    for number, assumption in enumerate(assumptions):
-        wide = _widened(assumption.condition)
-        body.add(f"if (!({generated_text(wide)})) return {-number - 1};  // {assumption.message}")
-    by_name = {kernel.name: kernel for kernel in kernels}
-    if index_type != "int":
-        steps = [INTEGERS.rebuilt(step, _wide_product) for step in steps]
-    for kernel in kernels:
-        if kernel.dynamic_shared:
-            _opt_in(body, kernel)
-    for position, one in enumerate(temporaries):
-        _allocate(body, one, [other.name for other in temporaries[:position]], stream)
-    _emit_steps(body, steps, by_name, index_type, stream)
-    if temporaries:
-        body.add("const cudaError_t eatss_status = cudaGetLastError();")
-        body.add(*(f"cudaFree({one.name});" for one in temporaries))
-        body.add("return (int)eatss_status;")
-    else:
-        body.add("return (int)cudaGetLastError();")
-    return lines.text() + body.text() + "}\n"
+    parameters = ", ".join((*declared, f"cudaStream_t {stream}"))
+    lines.add(f'extern "C" int {entry.launcher}({parameters})', "{")
+    with lines.indented():
+        for one in entry.arguments:
+            own = given.get(one.name)
+            if own is not None and one.element_type == "unsigned long":
+                lines.add(f"if ({own} > 0x7fffffffffffffffUL) return (int)cudaErrorInvalidValue;")
+            if own is not None:
+                lines.add(f"const long {size_text(one.name)} = (long){own};")
+        for number, assumption in enumerate(entry.assumptions):
+            test = generated_text(_widened(assumption.condition))
+            lines.add(f"if (!({test})) return {-number - 1};  // {assumption.message}")
+        for kernel in program.kernels:
+            if kernel.dynamic_shared:
+                lines.add(*_OPT_IN.format(kernel=kernel).splitlines())
+        for position, temporary in enumerate(entry.temporaries):
+            _allocate(lines, temporary, entry.temporaries[:position], stream)
+        _Steps(lines, program, stream).add(entry.body)
+        if entry.temporaries:
+            lines.add("const cudaError_t eatss_status = cudaGetLastError();")
+            lines.add(*(f"cudaFree({one.name});" for one in entry.temporaries))
+        status = "eatss_status" if entry.temporaries else "cudaGetLastError()"
+        lines.add(f"return (int){status};")
+    lines.add("}")
+    return lines.text()
 
 
-def _allocate(body: Lines, one: Allocation, before: Sequence[str], stream: str) -> None:
+_OPT_IN = """\
+if (cudaError_t eatss_error = cudaFuncSetAttribute({kernel.name},
+        cudaFuncAttributeMaxDynamicSharedMemorySize, {kernel.shared_bytes})) \
+return (int)eatss_error;
+"""
+
+
+def _declaration(argument: Argument, given: Mapping[str, str], *, const: bool) -> str:
+    c_type = type_text(argument.element_type)
+    if argument.role in ("array", "cell"):
+        return f"{'const ' * (const and not argument.writes)}{c_type} *{argument.name}"
+    return f"{c_type} {given.get(argument.name) or size_text(argument.name)}"
+
+
+def elements_of(one: Temporary) -> IntExpr:
+    """Return the number of elements; none where nothing of a dimension is needed."""
+    none: IntExpr = Constant(1)
+    return reduce(multiplied, (at_least(extent, 0) for extent in one.shape), none)
+
+
+def _allocate(lines: Lines, one: Temporary, before: Sequence[Temporary], stream: str) -> None:
     """Print how memory is allocated; where that fails, what was allocated before is freed."""
-    size = f"sizeof({one.c_type}) * ({generated_text(_widened(one.count))})"
-    body.add(f"{one.c_type} *{one.name} = nullptr;")
+    c_type = type_text(one.element_type)
+    size = f"sizeof({c_type}) * ({generated_text(_widened(elements_of(one)))})"
+    lines.add(f"{c_type} *{one.name} = nullptr;")
     calls = [(f"cudaMalloc(&{one.name}, {size})", before)]
     if one.zeroed:
-        calls.append((f"cudaMemsetAsync({one.name}, 0, {size}, {stream})", [*before, one.name]))
+        calls.append((f"cudaMemsetAsync({one.name}, 0, {size}, {stream})", (*before, one)))
     for call, there in calls:
-        with body.block(f"if (cudaError_t eatss_error = {call})"):
-            body.add(*(f"cudaFree({name});" for name in there), "return (int)eatss_error;")
+        with lines.block(f"if (cudaError_t eatss_error = {call})"):
+            lines.add(*(f"cudaFree({other.name});" for other in there), "return (int)eatss_error;")
 
 
-def _opt_in(body: Lines, kernel: KernelCode) -> None:
-    body.add(
-        f"if (cudaError_t eatss_error = cudaFuncSetAttribute({kernel.name},",
-        f"        cudaFuncAttributeMaxDynamicSharedMemorySize, {kernel.shared_bytes})) "
-        "return (int)eatss_error;",
-    )
+class _Steps:
+    """Prints what the host does."""
+
+    def __init__(self, lines: Lines, program: Program, stream: str) -> None:
+        self._lines, self._program, self._stream = lines, program, stream
+        self._wide = program.index_bits != 32
+
+    def add(self, steps: Sequence[HostStep], counters: frozenset[str] = frozenset()) -> None:
+        for step in steps:
+            if isinstance(step, Launch):
+                self._launch(step)
+                continue
+            head = self._loop(step) if isinstance(step, HostLoop) else self._test(step, counters)
+            with self._lines.block(head):
+                own = {step.counter} if isinstance(step, HostLoop) else ()
+                self.add(step.body, counters.union(own))
+
+    def _own(self, expression: IntExpr) -> IntExpr:
+        """Return an expression whose products of sizes are computed in 64 bits if indices are."""
+        wide = self._wide and multiplies_sizes(expression)
+        return _in_long(expression) if wide else expression
+
+    def _test(self, step: HostIf, counters: frozenset[str]) -> str:
+        condition = strict(self._own(step.condition))
+        if not self._wide:  # no condition has told yet that the sizes are small
+            condition = widened(condition, set(names_in(condition)) - counters)
+        return f"if ({generated_text(condition)})"
+
+    def _loop(self, step: HostLoop) -> str:
+        counter, c_type = step.counter, "long" if self._wide else "int"
+        increment = f"++{counter}" if step.step == 1 else f"{counter} += {step.step}"
+        goes_on = generated_text(strict(Name(counter) <= self._own(step.upper)))
+        lower = generated_text(self._own(step.lower))
+        return f"for ({c_type} {counter} = {lower}; {goes_on}; {increment})"
+
+    def _launch(self, launch: Launch) -> None:
+        kernel = self._program.kernel(launch.kernel)
+        extents = _used(launch.grid, Constant(1))
+        grid = ", ".join(generated_text(self._own(extent)) for extent in extents)
+        block = ", ".join(map(str, _used(kernel.block, 1)))
+        shared = kernel.shared_bytes if kernel.dynamic_shared else 0
+        passed = ", ".join((self._stream, *map(size_text, kernel.arguments)))
+        text = f"{kernel.name}, dim3({grid}), dim3({block}), {shared}, {passed}"
+        self._lines.add(f"EATSS_LAUNCH({text});")
 
 
-def _emit_steps(
-    body: Lines,
-    steps: Sequence[HostStep],
-    kernels: dict[str, KernelCode],
-    index_type: str,
-    stream: str,
-    counters: frozenset[str] = frozenset(),
-) -> None:
-    for step in steps:
-        if isinstance(step, HostIf):
-            condition = strict(step.condition)
-            if index_type == "int":  # no condition has told yet that the sizes are small
-                sizes = set(names_in(condition)) - counters
-                condition = widened(condition, sizes)
-            with body.block(f"if ({generated_text(condition)})"):
-                _emit_steps(body, step.body, kernels, index_type, stream, counters)
-        elif isinstance(step, HostLoop):
-            counter = step.counter
-            increment = f"++{counter}" if step.step == 1 else f"{counter} += {step.step}"
-            goes_on = strict(Name(counter) <= step.upper)
-            head = (
-                f"for ({index_type} {counter} = {generated_text(step.lower)}; "
-                f"{generated_text(goes_on)}; {increment})"
-            )
-            with body.block(head):
-                inside = counters | {counter}
-                _emit_steps(body, step.body, kernels, index_type, stream, inside)
-        else:
-            _emit_launch(body, step, kernels[step.kernel], stream)
+_Extent = TypeVar("_Extent")
 
 
-def _emit_launch(body: Lines, launch: Launch, kernel: KernelCode, stream: str) -> None:
-    grid = ", ".join(generated_text(extent) for extent in _trimmed(launch.grid))
-    block = ", ".join(str(size) for size in kernel.block[: _used(kernel.block)])
-    shared = kernel.shared_bytes if kernel.dynamic_shared else 0
-    arguments = ", ".join(map(size_text, kernel.arguments))
-    body.add(
-        f"EATSS_LAUNCH({kernel.name}, dim3({grid}), dim3({block}), {shared}, {stream}"
-        + (f", {arguments});" if arguments else ");")
-    )
-
-
-def _trimmed(grid: tuple[IntExpr, IntExpr, IntExpr]) -> tuple[IntExpr, ...]:
-    used = max((k + 1 for k, extent in enumerate(grid) if extent != Constant(1)), default=1)
-    return grid[:used]
-
-
-def _used(block: tuple[int, int, int]) -> int:
-    return max((k + 1 for k, size in enumerate(block) if size != 1), default=1)
+def _used(extents: Sequence[_Extent], one: _Extent) -> Sequence[_Extent]:
+    """Return extents along the first axes, up to the last of more than one."""
+    return extents[: max((at for at, own in enumerate(extents, 1) if own != one), default=1)]
 
 
 def _widened(expression: IntExpr) -> IntExpr:
@@ -288,11 +290,6 @@ def _in_double(expression: IntExpr) -> IntExpr:
 
 
 _OF_DOUBLES = (Operator.ADD, Operator.SUB, Operator.MUL, Operator.LE)
-
-
-def _wide_product(expression: IntExpr) -> IntExpr:
-    """Return an expression that multiplies sizes in 64 bits."""
-    return _in_long(expression) if multiplies_sizes(expression) else expression
 
 
 def _is_product(condition: IntExpr) -> bool:

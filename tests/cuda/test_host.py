@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eatss.cuda.host import Allocation, launcher_text
-from eatss.program import Constant, IntExpr, Launch, Name
-from tests.plans import kernel_code
+from eatss.cuda.host import launcher_text
+from eatss.program import Argument, Constant, Name, Temporary
+from tests.plans import kernel_code, one_launch, plan
 
 RUNTIME = r"""
 #include <cstdio>
@@ -42,6 +42,8 @@ static int cudaFree(void *p)
     free(p);
     return 0;
 }
+template <typename Left, typename Right>
+static auto eatss_max(Left a, Right b) { return a > b ? a : b; }
 static int cudaGetLastError() { return 0; }
 static int *first, *third;
 static double *second;
@@ -59,29 +61,27 @@ int main(int, char **words)
 """
 
 
-def allocation(c_type: str, name: str, count: IntExpr, *, zeroed: bool) -> Allocation:
-    return Allocation(c_type=c_type, name=name, count=count, zeroed=zeroed)
-
-
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a launcher of three temporaries, with functions of the runtime one of which fails."""
     folder = tmp_path_factory.mktemp("host")
-    text = launcher_text(
-        "one_cuda",
-        ["int n"],
-        [],
-        [],
-        [
-            allocation("int", "counts", Constant(10), zeroed=True),
-            allocation("double", "parts", Constant(5), zeroed=False),
-            allocation("int", "more", Name("n"), zeroed=True),
-        ],
-        (Launch(kernel="k0", grid=(Constant(1),) * 3),),
-        [kernel_code("k0", arguments=("counts", "parts", "more"))],
-        "int",
-        "stream",
+    size = Argument(
+        name="n", role="parameter", element_type="int", shape=(), reads=True, writes=False,
+        source="parameter", source_name="n", position=0,
+    )  # fmt: skip
+    shapes = {"counts": Constant(10), "parts": Constant(5), "more": Name("n")}
+    temporaries = tuple(
+        Temporary(
+            name=name,
+            element_type="double" if name == "parts" else "int",
+            shape=(extent,),
+            zeroed=name != "parts",
+        )
+        for name, extent in shapes.items()
     )
+    entry = one_launch("one", "k0", [size], temporaries=temporaries)
+    kernel = kernel_code("k0", arguments=tuple(shapes))
+    text = launcher_text(plan("one", kernels=(kernel,)), entry, const=True)
     (folder / "one.cpp").write_text(RUNTIME + text + MAIN)
     subprocess.run(["g++", "-std=c++17", "one.cpp", "-o", "one"], check=True, cwd=folder)
     return folder / "one"
