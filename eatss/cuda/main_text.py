@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from string import Template
 
 from eatss.cuda.text import HALF, Lines, type_text
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Parameter, Program
@@ -259,11 +260,8 @@ def main_text(program: Program) -> str:
     if macros:
         lines.add("", *map(size_definition, macros))
     for entry in program.entries:
-        lines.add("")
-        _runner(lines, entry, program.parameters)
-    lines.add("")
-    _main(lines, program)
-    lines.add("#endif // EATSS_MAIN")
+        lines.add("", *_runner(entry, program.parameters).splitlines())
+    lines.add("", *_main(program).splitlines(), "#endif // EATSS_MAIN")
     return lines.text()
 
 
@@ -339,35 +337,57 @@ def _original_type(argument: Argument) -> str:
 
 # -- one entry ---------------------------------------------------------------------------
 
+_RUNNER = """\
+static int eatss_run_$launcher(const eatss_options &eatss_given) {
+$declared
+    std::vector<eatss_data *> eatss_all = {$stored};
+    std::vector<const char *> eatss_assumptions = {$messages};
+    std::printf("$launcher$formats\\n"$values);
+    auto eatss_launch = [&] {
+        return $launcher($passed);
+    };
+    eatss_measure("$launcher", eatss_launch, eatss_all, eatss_assumptions,
+                  eatss_given.repetitions);
+$sums
+#ifdef EATSS_CHECK
+$check
+#else
+    return 0;
+#endif
+}
+"""
 
-def _runner(lines: Lines, entry: Entry, parameters: Sequence[Parameter]) -> None:
+
+def _runner(entry: Entry, parameters: Sequence[Parameter]) -> str:
     defaults = {parameter.name: parameter.default for parameter in parameters}
     stored = [a for a in entry.arguments if a.role in ("array", "cell")]
-    with lines.block(f"static int eatss_run_{entry.launcher}(const eatss_options &eatss_given)"):
-        for argument in entry.arguments:
-            if argument.role == "parameter":
-                lines.add(_parameter(argument, defaults.get(argument.name)))
-        for seed, argument in enumerate(entry.arguments, start=1):
-            if argument.role != "parameter":
-                lines.add(_data(argument, seed))
-        lines.add(f"std::vector<eatss_data *> eatss_all = {{{_addresses(stored)}}};")
-        messages = ", ".join(_quoted(assumption.message) for assumption in entry.assumptions)
-        lines.add(f"std::vector<const char *> eatss_assumptions = {{{messages}}};")
-        shown = _shown(entry, parameters)
-        formats = "".join(f" {name}=%lld" for name in shown)
-        values = "".join(f", (long long)({size_text(name)})" for name in shown)
-        lines.add(f'std::printf("{entry.launcher}{formats}\\n"{values});')
-        with lines.block("auto eatss_launch = [&]", ";"):
-            passed = [_passed(argument) for argument in entry.arguments]
-            lines.add(f"return {entry.launcher}({', '.join([*passed, 'cudaStream_t(0)'])});")
-        lines.add(
-            f'eatss_measure("{entry.launcher}", eatss_launch, eatss_all, eatss_assumptions,',
-            "              eatss_given.repetitions);",
-        )
-        for argument in stored:
-            if argument.writes:
-                lines.add(f"{argument.name}.print_sums();")
-        _check(lines, entry)
+    sizes = [a for a in entry.arguments if a.role == "parameter"]
+    declared = [
+        *(_parameter(argument, defaults.get(argument.name)) for argument in sizes),
+        *(
+            _data(argument, seed)
+            for seed, argument in enumerate(entry.arguments, start=1)
+            if argument.role != "parameter"
+        ),
+    ]
+    shown = [*(a.name for a in sizes), *(p.name for p in parameters if p.kind == "macro")]
+    words = {
+        "launcher": entry.launcher,
+        "declared": _below(declared),
+        "stored": ", ".join(f"&{argument.name}" for argument in stored),
+        "messages": ", ".join(_quoted(assumption.message) for assumption in entry.assumptions),
+        "formats": "".join(f" {name}=%lld" for name in shown),
+        "values": "".join(f", (long long)({size_text(name)})" for name in shown),
+        "passed": ", ".join((*map(_passed, entry.arguments), "cudaStream_t(0)")),
+        "sums": _below(f"{one.name}.print_sums();" for one in stored if one.writes),
+        "check": _below(_check(entry)),
+    }
+    lines = Template(_RUNNER).substitute(words).split("\n")
+    return "\n".join(line for line in lines if line)
+
+
+def _below(lines: Iterable[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
 
 
 def _parameter(argument: Argument, default: int | None) -> str:
@@ -405,18 +425,9 @@ def _widened(extent: IntExpr) -> IntExpr:
     return converted("long long", extent.name) if isinstance(extent, Name) else extent
 
 
-def _addresses(stored: Sequence[Argument]) -> str:
-    return ", ".join(f"&{argument.name}" for argument in stored)
-
-
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-def _shown(entry: Entry, parameters: Sequence[Parameter]) -> list[str]:
-    own = [a.name for a in entry.arguments if a.role == "parameter"]
-    return own + [p.name for p in parameters if p.kind == "macro"]
 
 
 def _passed(argument: Argument) -> str:
@@ -431,23 +442,19 @@ def _as_bool(argument: Argument, pointer: str = "") -> str:
     return f"(bool{pointer})" if _is_truth(argument) else ""
 
 
-def _check(lines: Lines, entry: Entry) -> None:
-    """Add the comparison with the original; a smoke check."""
+def _check(entry: Entry) -> tuple[str, ...]:
+    """Return the comparison with the original; a smoke check."""
     reason = _missing(entry)
-    lines.add("#ifdef EATSS_CHECK")
     if reason is not None:
-        lines.add(f'std::printf("  not checked: {reason}\\n");', "return 0;")
-    else:
-        lines.add(
-            "// A smoke check with one bound for everything; 'eatss verify' has the bounds that"
-        )
-        lines.add("// follow from the operations.")
-        values = [_original_value(argument) for argument in _by_position(entry)]
-        lines.add(f"{_original(entry)}({', '.join(values)});")
-        written = [a.name for a in entry.arguments if a.role == "array" and a.writes]
-        terms = [f"{name}.differs()" for name in written]
-        lines.add(f"return {' | '.join(terms) if terms else '0'};")
-    lines.add("#else", "return 0;", "#endif")
+        return (f'std::printf("  not checked: {reason}\\n");', "return 0;")
+    values = ", ".join(_original_value(argument) for argument in _by_position(entry))
+    written = [a.name for a in entry.arguments if a.role == "array" and a.writes]
+    return (
+        "// A smoke check with one bound for everything; 'eatss verify' has the bounds that",
+        "// follow from the operations.",
+        f"{_original(entry)}({values});",
+        f"return {' | '.join(f'{name}.differs()' for name in written) or '0'};",
+    )
 
 
 def _original_value(argument: Argument) -> str:
@@ -461,34 +468,41 @@ def _original_value(argument: Argument) -> str:
 
 # -- the program -------------------------------------------------------------------------
 
+_MAIN = """\
+static void eatss_print_help(const char *program) {
+    std::printf("usage: %s [REPETITIONS]$usage\\n", program);
+    std::printf("Times the kernels of $program on random data.\\n");
+$told
+}
 
-def _main(lines: Lines, program: Program) -> None:
+int main(int eatss_argc, char **eatss_argv) {
+    eatss_options eatss_given({$names});
+    if (!eatss_given.read(eatss_argc, eatss_argv)) {
+        eatss_print_help(eatss_argv[0]);
+        return eatss_given.wants_help ? 0 : 2;
+    }
+    int eatss_failed = 0;
+$runs
+    return eatss_failed;
+}
+"""
+
+
+def _main(program: Program) -> str:
     given = [p for p in program.parameters if p.kind == "argument"]
-    names = ", ".join(f'"{parameter.name}"' for parameter in given)
-    with lines.block("static void eatss_print_help(const char *program)"):
-        usage = "".join(f" [{p.name}=VALUE]" for p in given)
-        lines.add(
-            f'std::printf("usage: %s [REPETITIONS]{usage}\\n", program);',
-            f'std::printf("Times the kernels of {program.name} on random data.\\n");',
-        )
-        for parameter in given:
-            default = "has to be given" if parameter.default is None else parameter.default
-            lines.add(f'std::printf("  {parameter.name}: {default}\\n");')
-        for parameter in program.parameters:
-            if parameter.kind == "macro":
-                text = f"  {parameter.name}=%lld, set when compiled with -D{parameter.macro}=VALUE"
-                value = f"(long long)({size_text(parameter.name)})"
-                lines.add(f'std::printf("{text}\\n", {value});')
-    lines.add("")
-    with lines.block("int main(int eatss_argc, char **eatss_argv)"):
-        lines.add(
-            f"eatss_options eatss_given({{{names}}});",
-            "if (!eatss_given.read(eatss_argc, eatss_argv)) {",
-            "    eatss_print_help(eatss_argv[0]);",
-            "    return eatss_given.wants_help ? 0 : 2;",
-            "}",
-            "int eatss_failed = 0;",
-        )
-        for entry in program.entries:
-            lines.add(f"eatss_failed |= eatss_run_{entry.launcher}(eatss_given);")
-        lines.add("return eatss_failed;")
+    told = [
+        f'std::printf("  {p.name}: {"has to be given" if p.default is None else p.default}\\n");'
+        for p in given
+    ]
+    for one in program.parameters:
+        if one.kind == "macro":
+            text = f"  {one.name}=%lld, set when compiled with -D{one.macro}=VALUE"
+            told.append(f'std::printf("{text}\\n", (long long)({size_text(one.name)}));')
+    runs = (f"eatss_failed |= eatss_run_{one.launcher}(eatss_given);" for one in program.entries)
+    return Template(_MAIN).substitute(
+        usage="".join(f" [{p.name}=VALUE]" for p in given),
+        program=program.name,
+        told=_below(told),
+        names=", ".join(f'"{parameter.name}"' for parameter in given),
+        runs=_below(runs),
+    )

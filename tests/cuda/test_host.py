@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.host import launcher_text
-from eatss.program import Argument, Constant, Name, Temporary
+from eatss.program import Argument, Constant, IntExpr, Name, Temporary
 from tests.plans import kernel_code, one_launch, plan
 
 RUNTIME = r"""
@@ -69,7 +69,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name="n", role="parameter", element_type="int", shape=(), reads=True, writes=False,
         source="parameter", source_name="n", position=0,
     )  # fmt: skip
-    shapes = {"counts": Constant(10), "parts": Constant(5), "more": Name("n")}
+    shapes: dict[str, IntExpr] = {"counts": Constant(10), "parts": Constant(5), "more": Name("n")}
     temporaries = tuple(
         Temporary(
             name=name,
