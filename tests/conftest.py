@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -162,9 +162,14 @@ def _forked_workers(
 ) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
-            patch.setattr("eatss.supervisor.guarded", _workers.guarded)
-            if importlib.util.find_spec("islpy") is not None:
-                patch.setattr("eatss.supervisor.guarded", _sweeping_workers.guarded)
+            from tests.forked_workers import SWEEPING  # noqa: PLC0415 - needs the path above
+
+            def guarded(command: Sequence[str]) -> list[str]:
+                workers = _sweeping_workers if command[-1] in SWEEPING else _workers
+                forked: list[str] = workers.guarded(command)
+                return forked
+
+            patch.setattr("eatss.supervisor.guarded", guarded)
         yield
 
 
