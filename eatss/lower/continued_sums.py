@@ -6,7 +6,7 @@
 
 The sum of the last line and ``t`` are multiplied by the same factors and added up. So the last loop
 may go on with ``t`` where the first one ended, and ``C`` needs no registers meanwhile. This says so
-of statements; :mod:`eatss.transform.continued_sums` makes the code.
+of statements; :mod:`eatss.transform.epilogues` makes the code.
 """
 
 from __future__ import annotations

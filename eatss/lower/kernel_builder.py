@@ -32,11 +32,10 @@ from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_o
 from eatss.lower.checks import check_ranges
 from eatss.lower.cooperative_copy import unravelled
 from eatss.lower.coverage import check_coverage_of
-from eatss.lower.digits import digits
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import FALSE, TRUE
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
-from eatss.lower.lanes import interleaved_places, lane_and_warp, passed_to_all, shuffles
+from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References

@@ -5,7 +5,7 @@
 
 The factors of a product are in two groups: one moves along ``i`` and ``k``, the other along ``k``
 and ``j``. This says so of statements, sizes aside;
-:func:`eatss.transform.use_warp_instruction.use_warp_instruction` makes the code.
+:func:`eatss.transform.use_instruction.use_warp_instruction` makes the code.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
 
-from eatss.analysis.lanes import interleaves
+from eatss.analysis.banks import interleaves
 from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no
 
@@ -275,7 +275,7 @@ def interleaved(
 ) -> dict[tuple[str, str], Flag]:
     """Return for two loops where lanes are interleaved along them: vectors take fewer wavefronts.
 
-    Threads have neighbouring points along both [:mod:`eatss.analysis.lanes`].
+    Threads have neighbouring points along both [:mod:`eatss.analysis.banks`].
 
     Args:
         of: the loops.

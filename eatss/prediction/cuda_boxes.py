@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis import lanes
+from eatss.analysis import banks
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.plan.rows import in_rows, padded_rows, row_dimensions, step_vector, vector
 from eatss.plan.stage import Stage
@@ -240,7 +240,7 @@ def steps_together(of: CudaLaunch, statement: StatementFacts, uniform: UniformSe
 
 
 def vector_wavefronts(of: CudaLaunch, access: AccessFacts) -> Column:
-    """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.lanes`].
+    """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.banks`].
 
     Vectors of lanes lie beside each other, or in rows that differ in their banks.
     """
@@ -248,8 +248,8 @@ def vector_wavefronts(of: CudaLaunch, access: AccessFacts) -> Column:
         return of.ones
     moving = dict(access.strides)
     threads = [count for _, count in of.shape.axes]
-    found = of.ones * lanes.vector_wavefronts(threads, [n in moving for n, _ in of.shape.axes])
+    found = of.ones * banks.vector_wavefronts(threads, [n in moving for n, _ in of.shape.axes])
     for (first, second), on in of.interleaved.items():
-        together = lanes.interleaved_wavefronts(along_x=first in moving, along_y=second in moving)
+        together = banks.interleaved_wavefronts(along_x=first in moving, along_y=second in moving)
         found = np.where(on, together, found)
     return found

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from eatss.analysis.banks import ALONG_X, ALONG_Y
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.lanes import ALONG_X, ALONG_Y
 from eatss.analysis.layout import Candidates
 from eatss.analysis.structure import LaunchFacts, PartFacts, Structure
 from eatss.analysis.work import AccessFacts, StatementFacts

@@ -16,10 +16,9 @@ from eatss.transform import TRANSFORMATIONS
 from eatss.transform.bank_conflicts import padded_for_lanes
 from eatss.transform.barriers import with_barriers
 from eatss.transform.block_order import in_groups_of_rows
-from eatss.transform.common_factors import with_factors_last
-from eatss.transform.continued_sums import with_sums_continued
 from eatss.transform.copy_ways import without_lines, without_tests
 from eatss.transform.defined_registers import with_registers_defined
+from eatss.transform.epilogues import with_factors_last, with_sums_continued
 from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.load_matrices import with_matrices_loaded
 from eatss.transform.loads_before_tests import with_loads_before_tests
@@ -28,8 +27,7 @@ from eatss.transform.pipeline import pipelined
 from eatss.transform.point_groups import Neighbours, with_matrices_in_turn, with_vectors_apart
 from eatss.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.transform.stream_k import Stream, with_steps_streamed
-from eatss.transform.use_instruction import use_instruction
-from eatss.transform.use_warp_instruction import use_warp_instruction
+from eatss.transform.use_instruction import use_instruction, use_warp_instruction
 from eatss.transform.wide_rows import with_wide_rows
 
 

@@ -11,8 +11,17 @@ becomes, with the operands of a step in registers of their own,
         for (ri < 8) for (rj < 16) sum[ri][rj] += A_k[ri] * B_k[rj];
     }
 
-of which :mod:`eatss.transform.loads_ahead` makes turns, as it does of products of warps. A compiler
-does not load across the barrier between two turns, and threads would wait behind each.
+of which :mod:`eatss.transform.register_prefetch` makes turns, as it does of products of warps. A
+compiler does not load across the barrier between two turns, and threads would wait behind each.
+
+Rows of a thread's points are taken in serpentine order:
+
+    for (ri_pair < 4) {
+        { ri = 2 * ri_pair;     for (rj < 16) sum[ri][rj] += A_k[ri] * B_k[rj]; }
+        { ri = 2 * ri_pair + 1; for (rj_back < 16) { rj = 15 - rj_back; sum[ri][rj] += …; } }
+    }
+
+So an operand serves two products that follow each other, where a row ends, too.
 """
 
 from __future__ import annotations
@@ -49,17 +58,9 @@ from eatss.kernel.uses import (
     with_expressions,
 )
 from eatss.plan.contract import STEPS_LOADED, reuses, unrolled
-from eatss.program import (
-    Constant,
-    IntExpr,
-    Name,
-    evaluate,
-    names_in,
-    substitute,
-)
+from eatss.program import Constant, IntExpr, Name, evaluate, names_in, substitute
 from eatss.program.linear import linear
-from eatss.transform.product_steps import Phases, Steps
-from eatss.transform.rows_to_and_fro import with_rows_to_and_fro
+from eatss.transform.register_prefetch import Phases, Steps
 
 _Path = tuple[For | Let, ...]
 """The loops around a node and the values that are known to it, outermost first."""
@@ -158,7 +159,7 @@ def _products(
     nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]
 ) -> tuple[Node, ...]:
     """Return a nest that reads operands."""
-    products = with_rows_to_and_fro(_with_operands(nest, (), operands), taken)
+    products = in_serpentine_order(_with_operands(nest, (), operands), taken)
     # values are known to this step only
     return products if len(products) == 1 else (Scope(body=products),)
 
@@ -331,3 +332,76 @@ def _without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
         if not isinstance(node, Let) or node.name in names_of(found):
             found = (node, *found)
     return found
+
+
+def in_serpentine_order(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
+    """Return loops over rows of points as loops over two rows each, the second backwards.
+
+    Those stay as they are where a point meets what is written at another. Names are added to those
+    that are ``taken``.
+    """
+    found: list[Node] = []
+    for node in nodes:
+        row = _row(node)
+        if row is not None:
+            found.append(_two_rows(*row, taken))
+        else:
+            found.append(with_bodies(node, partial(in_serpentine_order, taken=taken)))
+    return tuple(found)
+
+
+def _row(node: Node) -> tuple[For, tuple[Let, ...], For] | None:
+    """Return a loop over rows, what each begins with, and the loop over its points."""
+    if not isinstance(node, For) or not node.body or (trips_from_zero(node) or 1) % 2:
+        return None
+    *lets, row = node.body
+    values = tuple(one for one in lets if isinstance(one, Let))
+    if len(values) < len(lets) or not isinstance(row, For):
+        return None
+    nested = any(isinstance(one, For) for one in every(row.body))
+    places = {Name(node.counter), Name(row.counter)}
+    return None if nested or not _are_apart(row.body, places) else (node, values, row)
+
+
+def _are_apart(nodes: Sequence[Node], places: set[Name]) -> bool:
+    """Tell whether no point meets what is written at another, so that their order does not matter.
+
+    Places are those of a point.
+    """
+    computed = list(every_of(nodes, Compute))
+    written = {one.target.buffer for one in computed}
+    return all(
+        places <= set(one.subscripts)
+        for node in computed
+        for one in (node.target, *node.reads)
+        if one.buffer in written
+    )
+
+
+def _two_rows(rows: For, values: Sequence[Let], row: For, taken: set[str]) -> For:
+    count, points = trips_from_zero(rows) or 0, trips_from_zero(row) or 0
+    pair, back = free_name(f"{rows.counter}_pair", taken), free_name(f"{row.counter}_back", taken)
+    last = Constant(points - 1)
+    backwards = Let(name=row.counter, value=last - Name(back), narrow=row.narrow)
+    there_and_back = (row, _counting(row, back, points, (backwards, *row.body)))
+    scopes = tuple(
+        Scope(
+            body=(
+                Let(
+                    name=rows.counter,
+                    value=2 * Name(pair) + second,
+                    narrow=rows.narrow,
+                ),
+                *values,
+                one,
+            )
+        )
+        for second, one in enumerate(there_and_back)
+    )
+    return _counting(rows, pair, count // 2, scopes)
+
+
+def _counting(loop: For, counter: str, count: int, body: tuple[Node, ...]) -> For:
+    """Return a loop as one by another counter, from zero."""
+    condition = Name(counter) < count
+    return replace(loop, counter=counter, condition=condition, body=body)

@@ -75,8 +75,8 @@ from eatss.transform.copy_ways import (
     without_lines,
     without_tests,
 )
-from eatss.transform.loads_ahead import StepsAhead
 from eatss.transform.operands_ahead import plain_steps
+from eatss.transform.register_prefetch import StepsAhead
 
 _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.analysis.lanes import ALONG_X, ALONG_Y
+from eatss.analysis.banks import ALONG_X, ALONG_Y
 from eatss.diagnostics import InternalError, SourceSpan
 from eatss.lower.lanes import interleaved_places, lane_and_warp
 from eatss.program import Name, Program, evaluate, save_program

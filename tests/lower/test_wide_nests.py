@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from eatss.analysis.mapping import grid_axes, thread_axes
 from eatss.api import codegen, select
 from eatss.diagnostics import InputError, InternalError, SourceSpan
-from eatss.lower import digits as digits_module
+from eatss.lower import lanes as digits_module
 from eatss.lower.assumptions import within
-from eatss.lower.digits import digits
+from eatss.lower.lanes import digits
 from eatss.options import parse_blocks
 from eatss.polyhedral.program_schedule_file import save_schedules
 from eatss.program import (

@@ -12,7 +12,7 @@ import eatss
 from eatss.kernel.nodes import Copy, Declare, Element, For, Kernel, Layout, Node
 from eatss.kernel.uses import accesses, every
 from eatss.program import Constant
-from eatss.transform.common_factors import with_factors_last
+from eatss.transform.epilogues import with_factors_last
 from eatss.verify import verify
 
 TILES = {"i": 32, "j": 32, "k": 16}

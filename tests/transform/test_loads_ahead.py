@@ -37,8 +37,7 @@ from eatss.plan.contract import FRAGMENT_PLACES, UNROLLED_A_THREAD, parts_behind
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
 from eatss.scops import ElementType, Read
 from eatss.transform.copies_in_shares import Shares
-from eatss.transform.loads_ahead import StepsAhead
-from eatss.transform.product_steps import Phases, Steps
+from eatss.transform.register_prefetch import Phases, Steps, StepsAhead
 
 PLENTY = 255
 MANY = 16

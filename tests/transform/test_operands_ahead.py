@@ -54,9 +54,9 @@ from eatss.program import (
     total,
 )
 from eatss.scops import ElementType
-from eatss.transform.loads_ahead import StepsAhead
 from eatss.transform.operands_ahead import plain_steps
 from eatss.transform.pipeline import pipelined
+from eatss.transform.register_prefetch import StepsAhead
 
 THREADS = 256
 PLENTY = 10_000
