@@ -13,7 +13,7 @@ from eatss.diagnostics import InputError, input_error
 from eatss.explore.layouts import short_name
 from eatss.gpu import GpuProfile
 from eatss.space.bound import BoundSpace
-from eatss.space.decision_names import OF_PPCG, SELECTING, is_decision
+from eatss.space.decision_names import CUTS, OF_PPCG, SELECTING, is_decision
 from eatss.space.derived import kernel_spaces
 from eatss.space.parsed import parsed_space
 
@@ -53,7 +53,7 @@ def cuda_names(
     found = {*SELECTING, *parameters}
     spaces = kernel_spaces(facts, structures, profile)
     for kernel in facts:
-        own = {"lanes", "steps", "chunks", "host", "warps", "stages", "share", "stream"}
+        own = set(CUTS)
         own |= {f"tile_{loop.name}" for loop in kernel.loops}
         for loop in mapped_loops(kernel):
             own |= {f"threads_{loop.name}", f"points_{loop.name}"}

@@ -20,12 +20,11 @@ from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import cuda_at
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Point, Value
+from eatss.space.decision_names import BY_NAME, CUTS
 from eatss.space.derived import NONE, cut_values, kernel_spaces
 
-_BY_LOOP = ("tile", "threads", "points", "staged")
 _TEXTS = ("host", "warps")
 _SPREAD = ("lanes", "steps", "chunks")
-_CUTS = (*_TEXTS, *_SPREAD, "stages", "share", "stream")
 
 Decided: TypeAlias = dict[str, Any]
 """What a point says of one kernel by the names of a search space, ``k0.`` left out."""
@@ -46,7 +45,7 @@ def decided_of(decisions: Point, facts: KernelFacts) -> Decided:
     for name, value in sorted(decisions.items(), key=lambda one: one[0].startswith(own)):
         plain = name.removeprefix(own)
         kind, _, of = plain.partition("_")
-        if "." not in plain and (plain in _CUTS or (kind in _BY_LOOP and of)):
+        if "." not in plain and (plain in CUTS or (kind in BY_NAME and of)):
             as_it_is = plain in _TEXTS or kind == "staged"
             found[plain] = value if as_it_is else _whole(plain, value)
     return found

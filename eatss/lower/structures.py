@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import Layout, SharedSum, SplitK
@@ -117,14 +118,14 @@ class Describing:
 
     def structures(self) -> Iterator[Structure]:
         """Yield the cuts, the one without spread sums first."""
-        units = self._units(None)
+        units = self._units()
         plain = self._structure(units, spreads=False, host_loop=None)
         yield plain
         if not self._options.strict_fp:
             yield from self._with_products(units, plain)
             yield from self._with_shared_sum(units)
         for host_loop in (None, *self._host_loops()):
-            units = self._units(_TRIAL, host_loop=host_loop)
+            units = self._units(spread=_TRIAL, host_loop=host_loop)
             if any(unit.mapping.split is not None for unit in units) and (
                 host_loop is None or host_loop in (loop.source_name for loop in units[0].piece.host)
             ):
@@ -146,26 +147,19 @@ class Describing:
         for loop in self._kernel.loops:
             if loop.name not in serial or trips(self._kernel, loop.name) < LEAST_TRIPS:
                 continue
-            units = self._units(None, shared_sum=SharedSum(loop=loop.name, blocks=_TRIAL.chunks))
+            units = self._units(shared_sum=SharedSum(loop=loop.name, blocks=_TRIAL.chunks))
             if any(unit.mapping.shared is not None for unit in units):
                 shared = self._structure(units, spreads=False, host_loop=None)
                 shared = replace(shared, shared_loop=loop.name)
                 yield shared
                 yield from self._with_products(units, shared)
 
-    def _units(
-        self,
-        spread: SplitK | None,
-        *,
-        host_loop: str | None = None,
-        shared_sum: SharedSum | None = None,
-    ) -> list[Unit]:
+    def _units(self, **chosen: Any) -> list[Unit]:
+        """Return the units of a layout of which nothing is chosen but this."""
         sizes = Layout(
             tile_sizes=tuple((loop.name, 1) for loop in self._kernel.loops),
             block=tuple((loop.name, 1) for loop in mapped_loops(self._kernel)),
-            spread=spread,
-            shared_sum=shared_sum,
-            host_loop=host_loop,
+            **chosen,
         )
 
         def sizes_of(_name: str) -> Layout:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         ModelOptions,
         ObjectiveName,
     )
-    from eatss.model.ppcg import sizes_alone
     from eatss.model.problem import Constraint, Direction, Problem, Variable
     from eatss.model.select import select_kernel, select_program
     from eatss.model.selection import (
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         ReferenceSelection,
         Selection,
         Usage,
+        sizes_alone,
     )
     from eatss.model.smt2 import program_to_smt2, to_smt2
     from eatss.model.solution import Conflict, Solution

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.model.selection import PPCG_SHARED_BYTES
 from eatss.prediction.ppcg_groups import PpcgKernel
 from eatss.prediction.ppcg_launch import PpcgCandidates
 

@@ -65,17 +65,23 @@ AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
-    """The layouts of one structure with the time that they take and what they cost.
+class _Costed:
+    """All layouts of a kernel with what they cost, structure by structure.
 
-    ``ahead`` are those that fill boxes ahead and wait for no loads from them.
+    ``launches`` says whether any of them does.
     """
 
-    own: Candidates
-    times_s: npt.NDArray[np.float64]
-    ahead: npt.NDArray[np.bool_]
-    launches: bool
+    every: tuple[Candidates, ...]
     costs: Integers
+    launches: bool
+
+    def at(self, place: int) -> tuple[Candidates, int]:
+        """Return the candidates among which a layout is, and its row there."""
+        for own in self.every:
+            if place < len(own):
+                return own, place
+            place -= len(own)
+        raise IndexError(place)
 
 
 def select_cuda(
@@ -94,33 +100,31 @@ def select_cuda(
             ``EATSS-M023``, the objective allows none of those that can.
     """
     began = time.perf_counter()
-    cells = _cells(facts, structures, profile, options, most)
-    if not cells and mapped_loops(facts) and structures:
+    costed = _costed(facts, structures, profile, options, most)
+    if not costed.every and mapped_loops(facts) and structures:
         raise _no_solution(facts)
-    if not cells:
+    if not costed.every:
         return _nothing_chosen(facts, options, profile)
-    least = [int(cell.costs.min()) for cell in cells]
-    best = least.index(min(least))
-    if least[best] == NEVER:
-        if any(cell.launches for cell in cells):
-            raise NoSolutionError(nothing_allowed(facts.name, options.objective))
+    best = int(np.argmin(costed.costs))
+    least = int(costed.costs[best])
+    if least == NEVER and costed.launches:
+        raise NoSolutionError(nothing_allowed(facts.name, options.objective))
+    if least == NEVER:
         raise _no_solution(facts)
-    row = int(np.argmin(cells[best].costs))
-    if not variables(facts, [cell.own for cell in cells]):  # one thread, nothing to choose
-        described = _described(facts, options, profile, cells[best].own, row)
-        return replace(described, objective=least[best], compared=1)
-    problem = _problem(facts, cells, options)
+    problem = _problem(facts, costed, options)
     spent_s = time.perf_counter() - began
+    described = _described(facts, options, profile, *costed.at(best))
+    if problem is None:  # one thread, nothing to choose
+        return replace(described, objective=least, compared=1)
     solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
-    described = _described(facts, options, profile, cells[best].own, row)
     return replace(
         described,
         objective=solution.objective,
         optimal="proven" if solution.proven else "best found",
         solver_calls=solution.solver_calls,
         solve_time_s=spent_s + solution.solve_time_s,
-        compared=sum(len(cell.own) for cell in cells),
-        note=FEWER if any(cell.own.fewer for cell in cells) else described.note,
+        compared=len(costed.costs),
+        note=FEWER if any(own.fewer for own in costed.every) else described.note,
     )
 
 
@@ -143,23 +147,18 @@ def ranked_cuda(
         options: what is best.
         count: how many are wanted.
     """
-    cells = _cells(facts, structures, profile, options)
-    rows = [
-        (int(cell.costs[row]), number, int(row))
-        for number, cell in enumerate(cells)
-        for row in np.argsort(cell.costs, kind="stable")[: ALIKE * count * count]
-        if cell.costs[row] < NEVER
-    ]
+    costed = _costed(facts, structures, profile, options)
     found: list[KernelSelection] = []
     alike: Counter[tuple[object, ...]] = Counter()
-    for _, number, row in sorted(rows):
-        made = _described(facts, options, profile, cells[number].own, row)
-        shape = (made.tile_sizes, made.block, made.host_loop)
+    for place in np.argsort(costed.costs, kind="stable").tolist():
+        if len(found) == count or costed.costs[place] == NEVER:
+            break
+        own, row = costed.at(place)
+        chosen = own.at(row)
+        shape = (chosen.tile_sizes, chosen.block, chosen.host_loop)
         alike[shape] += 1
         if alike[shape] <= ALIKE:
-            found.append(made)
-        if len(found) == count:
-            break
+            found.append(_described(facts, options, profile, own, row))
     return tuple(found)
 
 
@@ -188,37 +187,40 @@ def cuda_problems(
     options: ModelOptions,
 ) -> tuple[TableProblem | None, ...]:
     """Return the table behind each kernel, ``None`` for one without layouts."""
-    problems = []
-    for facts in kernels:
-        cells = _cells(facts, structures.get(facts.name, ()), profile, options)
-        chosen = variables(facts, [cell.own for cell in cells])
-        problems.append(_problem(facts, cells, options) if chosen else None)
-    return tuple(problems)
+    return tuple(
+        _problem(facts, _costed(facts, structures.get(facts.name, ()), profile, options), options)
+        for facts in kernels
+    )
 
 
-def _cells(
+def _costed(
     facts: KernelFacts,
     structures: Sequence[Structure],
     profile: GpuProfile,
     options: ModelOptions,
     most: int = MOST_LAYOUTS,
-) -> list[_Cell]:
-    model = CudaModel.of(facts, profile)
-    cells = []
-    for own in every_candidate(facts, structures, profile, most):
-        parts = [
-            _costed(model, own.map(itemgetter(slice(first, first + AT_ONCE))), profile, options)
-            for first in range(0, len(own), AT_ONCE)
-        ]
-        times_s, ahead, fits, value = (np.concatenate(one) for one in zip(*parts, strict=True))
-        cells.append(_Cell(own, times_s, ahead, bool(fits.any()), value))
-    return _at_full_speed(cells)
+) -> _Costed:
+    """Return all layouts with what they cost, those left out that take much longer than others."""
+    model, every = CudaModel.of(facts, profile), every_candidate(facts, structures, profile, most)
+    parts = [
+        _priced(model, own.map(itemgetter(slice(first, first + AT_ONCE))), profile, options)
+        for own in every
+        for first in range(0, len(own), AT_ONCE)
+    ]
+    if not parts:
+        return _Costed((), np.zeros(0, dtype=np.int64), launches=False)
+    times_s, ahead, fits, value = (np.concatenate(one) for one in zip(*parts, strict=True))
+    times_s = np.where(value < NEVER, times_s, np.inf)
+    fastest_s = float(times_s.min())
+    full = FULL_SPEED_AHEAD if ahead[times_s == fastest_s].any() else FULL_SPEED
+    value = np.where(times_s <= full * fastest_s, value, NEVER)
+    return _Costed(tuple(every), value, launches=bool(fits.any()))
 
 
-def _costed(
+def _priced(
     model: CudaModel, own: Candidates, profile: GpuProfile, options: ModelOptions
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Integers]:
-    """Return the times of layouts, which are ahead, which of them can launch, and costs."""
+    """Return times of layouts, which fill boxes ahead and wait for none, which launch, costs."""
     prediction = model.columns(own)
     fits = prediction.fits & (prediction.shared_bytes <= _shared_limit(own, profile, options))
     fits &= np.isfinite(prediction.total.time_s)
@@ -240,18 +242,6 @@ def _shared_limit(own: Candidates, profile: GpuProfile, options: ModelOptions) -
     return np.where(ahead & (options.shared_per_block_bytes is None), most, asked)
 
 
-def _at_full_speed(cells: Sequence[_Cell]) -> list[_Cell]:
-    """Return the cells without what is expected to take much longer than the fastest layout."""
-    times = [np.where(c.costs < NEVER, c.times_s, np.inf) for c in cells]
-    fastest_s = min((float(own.min()) for own in times), default=0.0)
-    ahead = any(cell.ahead[own == fastest_s].any() for cell, own in zip(cells, times, strict=True))
-    limit_s = (FULL_SPEED_AHEAD if ahead else FULL_SPEED) * fastest_s
-    return [
-        replace(cell, costs=np.where(own <= limit_s, cell.costs, NEVER))
-        for cell, own in zip(cells, times, strict=True)
-    ]
-
-
 def _no_solution(facts: KernelFacts) -> NoSolutionError:
     return NoSolutionError(
         Diagnostic(
@@ -263,29 +253,27 @@ def _no_solution(facts: KernelFacts) -> NoSolutionError:
     )
 
 
-def _problem(facts: KernelFacts, cells: Sequence[_Cell], options: ModelOptions) -> TableProblem:
-    """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones."""
-    entries = variables(facts, [cell.own for cell in cells])
-    kept = np.flatnonzero(np.concatenate([cell.costs for cell in cells]) <= _limit(cells))
+def _problem(facts: KernelFacts, costed: _Costed, options: ModelOptions) -> TableProblem | None:
+    """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones.
+
+    There is none of a kernel in which nothing is chosen.
+    """
+    entries = variables(facts, costed.every)
+    if not entries:
+        return None
+    launching = np.sort(costed.costs[costed.costs < NEVER])
+    last = launching[:MOST_ROWS][-1] if len(launching) else NEVER - 1
+    kept = np.flatnonzero(costed.costs <= last)
     table = np.stack([column[kept] for column in entries.values()], axis=1)
-    values = np.concatenate([cell.costs for cell in cells])[kept]
-    unit = OBJECTIVES.get(options.objective).unit
     return TableProblem(
         kernel=facts.name,
         variables=tuple(entries),
         cost=Table(
-            rows=tuple(map(tuple, table.tolist())), values=tuple(values.tolist()), unit=unit
+            rows=tuple(map(tuple, table.tolist())),
+            values=tuple(costed.costs[kept].tolist()),
+            unit=OBJECTIVES.get(options.objective).unit,
         ),
     )
-
-
-def _limit(cells: Sequence[_Cell]) -> int:
-    """Return the cost of the last row of the table."""
-    every = np.sort(np.concatenate([cell.costs for cell in cells]))
-    launching = every[every < NEVER]
-    if not len(launching):
-        return NEVER - 1
-    return int(launching[min(len(launching), MOST_ROWS) - 1])
 
 
 def variables(facts: KernelFacts, every: Sequence[Candidates]) -> dict[str, Integers]:

@@ -22,7 +22,6 @@ from eatss.diagnostics import NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
-from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import (
     SHARED_LIMITS,
     Vector,
@@ -33,6 +32,7 @@ from eatss.model.ppcg_lattice import (
 from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import (
+    PPCG_SHARED_BYTES,
     KernelSelection,
     PpcgOptions,
     Selection,

@@ -19,6 +19,7 @@ from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import KernelFacts, ReferenceFacts
+from eatss.diagnostics import Severity
 
 SCHEMA_VERSION = 5
 """Version of the JSON form; it grows when a reader of the old form would fail."""
@@ -492,3 +493,25 @@ SELECTION = Document(
     damaged="EATSS-M011",
     hint="write it anew with eatss select --format json",
 )
+
+
+PPCG_SHARED_BYTES = 8192
+"""PPCG's ``--max-shared-memory`` where it is told nothing."""
+
+
+def sizes_alone(selection: Selection) -> tuple[Diagnostic, ...]:
+    """Return a warning where ``--sizes`` is not all that a predicted selection asks of PPCG."""
+    options = selection.ppcg_options
+    if options is None or selection.keeps_default:
+        return ()
+    if options.max_shared_memory == PPCG_SHARED_BYTES and not options.unroll_gpu_tile:
+        return ()
+    return (
+        Diagnostic(
+            code="EATSS-M015",
+            severity=Severity.WARNING,
+            message="these sizes were chosen together with --max-shared-memory="
+            f"{options.max_shared_memory}, which PPCG is not told by --sizes",
+            hint="take --format ppcg-args, which prints both",
+        ),
+    )

@@ -1,13 +1,15 @@
-"""What comes out of solving a problem, and the check every answer passes."""
+"""What comes out of solving a problem, the check every answer passes, and why there is none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from eatss.diagnostics import Diagnostic, InternalError
 from eatss.model.problem import Constraint, Direction, Problem, Variable
 from eatss.polynomial import Polynomial
+from eatss.text import bytes_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +142,33 @@ def _highest(variable: Variable, constraints: Sequence[Constraint], lower: dict[
         count = low
     # bounds cannot say that nothing is left; the constraints still do
     return values[max(count, 1) - 1]
+
+
+def conflict_message(problem: Problem, core: tuple[Constraint, ...]) -> str:
+    """Say why the constraints of ``core`` exclude every vector."""
+    return "; ".join(_sentence(problem, constraint) for constraint in core)
+
+
+def excess(problem: Problem, core: tuple[Constraint, ...]) -> float:
+    """Return by what factor the smallest tile exceeds the constraints of ``core``."""
+    sizes = smallest(problem)
+    return max(
+        (c.expression.evaluate(sizes) / c.limit if c.limit > 0 else inf for c in core), default=inf
+    )
+
+
+def amount_text(constraint: Constraint, amount: int) -> str:
+    """Return an amount in the constraint's unit as people say it."""
+    if constraint.element_bytes is not None:
+        return bytes_text(amount * constraint.element_bytes)
+    return f"{amount} {constraint.unit}"
+
+
+def _sentence(problem: Problem, constraint: Constraint) -> str:
+    verb = "needs" if constraint.subject.startswith(("1 ", "the ")) else "need"
+    sizes = smallest(problem)
+    if is_monotone(constraint.expression, sizes):
+        need = f"at least {amount_text(constraint, constraint.expression.evaluate(sizes))}"
+    else:
+        need = "more than there is"
+    return f"{constraint.title}: {constraint.subject} {verb} {need}, {constraint.detail}"

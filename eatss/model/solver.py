@@ -1,16 +1,33 @@
-"""Z3 finds and proves the optimum of a problem [EATSS, Sec. IV-L]."""
+"""Z3 finds and proves the optimum of a problem [EATSS, Sec. IV-L].
+
+Inside Z3 sizes are small bounded integers, and products are kept tractable.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from math import isqrt
+from typing import Any
+
+import z3 as z3_module
 
 from eatss.diagnostics import Diagnostic, InternalError, NoSolutionError
-from eatss.model.conflict import conflict_message, excess
 from eatss.model.options import DEFAULT_TIMEOUT_S
-from eatss.model.problem import Problem
-from eatss.model.search import Answer, Search
-from eatss.model.solution import Conflict, Solution, rank, require_fit
+from eatss.model.problem import Direction, Problem, Variable
+from eatss.model.solution import (
+    Conflict,
+    Solution,
+    conflict_message,
+    excess,
+    monotone_constraints,
+    rank,
+    require_fit,
+    tightened,
+)
+from eatss.polynomial import Polynomial
 
 
 def solve(
@@ -94,3 +111,184 @@ def _minimal_core(search: Search) -> tuple[int, ...]:
         if rest and search.refutes(rest):
             core = rest
     return core
+
+
+z3: Any = z3_module  # carries no types
+
+_EFFORT = 100_000
+"""Z3's resource units for one box before it is cut in two (tens of milliseconds).
+
+Units, not seconds, so that every machine takes the same steps.
+"""
+
+_SHORTEST_S = 0.001  # Z3 counts whole milliseconds, and takes 0 for no limit
+_LONGEST_S = 1e6
+
+
+class Answer(Enum):
+    """What the solver says to a question."""
+
+    FOUND = "found"
+    REFUTED = "refuted"
+    TIME_OVER = "time over"
+
+
+class Search:
+    """A problem in a Z3 context of its own, ``T = step × t`` with small bounded integers ``t``.
+
+    A question is put to Z3 for the box of all sizes. Where Z3 gives up on a box, the
+    box is cut in two along its longest side and each half is asked, so that unsatisfiable
+    halves make the whole unsatisfiable. The cutting ends: in a box of one vector
+    nothing is left to reason about.
+    """
+
+    def __init__(self, problem: Problem, deadline: float) -> None:
+        """Take ``problem`` into Z3; ``deadline`` is on the clock of ``time.perf_counter``."""
+        self.problem = problem
+        self.calls = 0
+        self._deadline = deadline
+        self._context = z3.Context()
+        self._fixed = {v.name: v.lower for v in problem.variables if v.lower == v.upper}
+        self._free = tuple(v for v in problem.variables if v.lower != v.upper)
+        self._steps = {v.name: v.step for v in self._free}
+        self._counts = {v.name: z3.Int(v.name, self._context) for v in self._free}
+        self._limits = [self._term(c.expression) <= c.limit for c in problem.constraints]
+        self._objective = self._term(problem.objective)
+        self._monotone = monotone_constraints(problem)
+
+    def greater_objective(self, best: Mapping[str, int]) -> list[Any]:
+        """Demand a greater objective."""
+        return [self._objective > self.problem.objective.evaluate(best)]
+
+    def preferred(self, best: Mapping[str, int]) -> list[Any]:
+        """Demand the same objective and a vector earlier in the order of preference."""
+        earlier = z3.BoolVal(False, self._context)
+        for name, direction in reversed(self.problem.preference):
+            if name in self._fixed:
+                continue
+            count, value = self._counts[name], best[name] // self._steps[name]
+            better = count > value if direction is Direction.LARGER else count < value
+            earlier = z3.Or(better, z3.And(count == value, earlier))
+        return [self._objective == self.problem.objective.evaluate(best), earlier]
+
+    def ask(
+        self, demands: Sequence[Any] = (), positions: Sequence[int] | None = None
+    ) -> tuple[Answer, dict[str, int] | None]:
+        """Ask for sizes that keep the constraints and meet ``demands``.
+
+        ``positions`` restricts the constraints to some of them.
+        """
+        everything = positions is None
+        chosen = range(len(self._limits)) if positions is None else positions
+        limits = [self._limits[at] for at in chosen]
+        boxes = [self._free]
+        while boxes:
+            box = boxes.pop()
+            if everything:
+                box = self._tightened(box)
+            one_vector = all(v.lower == v.upper for v in box)
+            solver = self._solver(0 if one_vector else _EFFORT)
+            if solver is None:
+                return Answer.TIME_OVER, None
+            solver.add(*self._bounds(box), *limits, *demands)
+            self.calls += 1
+            answer = solver.check()
+            if answer == z3.sat:
+                return Answer.FOUND, self._sizes(solver.model())
+            if answer == z3.unknown:
+                halves = self._halves(box)
+                if not halves:
+                    return Answer.TIME_OVER, None
+                boxes += halves
+        return Answer.REFUTED, None
+
+    def refutes(self, positions: Sequence[int]) -> bool:
+        """Whether the constraints at ``positions`` alone have no solution."""
+        return self.ask(positions=positions)[0] is Answer.REFUTED
+
+    def unsat_core(self) -> tuple[int, ...]:
+        """Return positions of constraints that Z3 needs to refute the problem.
+
+        All of them where Z3 gives up on the problem as a whole.
+        """
+        every = tuple(range(len(self._limits)))
+        solver = self._solver(_EFFORT)
+        if solver is None:
+            return every
+        self.calls += 1
+        solver.add(*self._bounds(self._free))
+        names = {f"limit:{at}": at for at in every}
+        for name, at in names.items():
+            solver.assert_and_track(self._limits[at], z3.Bool(name, self._context))
+        answer = solver.check()
+        if answer == z3.sat:
+            message = f"the solver takes back that {self.problem.kernel} has no solution"
+            raise InternalError(Diagnostic(code="EATSS-M903", message=message))
+        if answer == z3.unknown:
+            return every
+        return tuple(sorted(names[bare.decl().name()] for bare in solver.unsat_core()))
+
+    def _solver(self, effort: int) -> Any | None:
+        """Return a fresh solver of so many resource units (0: any), ``None`` where time is up.
+
+        Z3's older arithmetic core refutes small bounded products in a few milliseconds,
+        the tactics of its default solver in tens.
+        """
+        left_s = min(self._deadline - time.perf_counter(), _LONGEST_S)
+        if left_s < _SHORTEST_S:
+            return None
+        solver = z3.SimpleSolver(ctx=self._context)
+        solver.set("arith.solver", 2)
+        solver.set("rlimit", effort)
+        solver.set("timeout", int(left_s * 1000))
+        return solver
+
+    def _term(self, polynomial: Polynomial) -> Any:
+        """Return a polynomial in tile sizes as a term in the counts ``t``."""
+        terms = []
+        for term in Polynomial.of(self._scaled(polynomial)).terms:
+            product = z3.IntVal(term.coefficient, self._context)
+            for name in term.loops:
+                product = product * self._counts[name]
+            terms.append(product)
+        if not terms:
+            return z3.IntVal(0, self._context)
+        return terms[0] if len(terms) == 1 else z3.Sum(terms)
+
+    def _scaled(self, polynomial: Polynomial) -> Iterator[tuple[int, list[str]]]:
+        for term in polynomial.terms:
+            coefficient = term.coefficient
+            for name in term.loops:
+                coefficient *= self._fixed[name] if name in self._fixed else self._steps[name]
+            yield coefficient, [name for name in term.loops if name not in self._fixed]
+
+    def _tightened(self, box: Sequence[Variable]) -> tuple[Variable, ...]:
+        fixed = [v for v in self.problem.variables if v.name in self._fixed]
+        return tightened([*box, *fixed], self._monotone)[: len(box)]
+
+    def _bounds(self, box: Sequence[Variable]) -> list[Any]:
+        bounds = []
+        for v in box:
+            count = self._counts[v.name]
+            bounds += [count >= v.lower // v.step, count <= v.upper // v.step]
+        return bounds
+
+    @staticmethod
+    def _halves(box: Sequence[Variable]) -> list[tuple[Variable, ...]]:
+        """Cut a box in two where its sides are longest in ratio; none of one vector."""
+        longest = max(box, key=lambda v: v.upper / v.lower, default=None)
+        if longest is None or longest.lower == longest.upper:
+            return []
+        low, high = longest.lower // longest.step, longest.upper // longest.step
+        middle = min(isqrt(low * high), high - 1) * longest.step
+        above = middle + longest.step
+        return [
+            tuple(replace(v, upper=middle) if v is longest else v for v in box),
+            tuple(replace(v, lower=above) if v is longest else v for v in box),
+        ]
+
+    def _sizes(self, model: Any) -> dict[str, int]:
+        sizes = dict(self._fixed)
+        for name, count in self._counts.items():
+            sizes[name] = self._steps[name] * model.eval(count, model_completion=True).as_long()
+        return sizes

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from eatss.diagnostics import Diagnostic, Severity
 from eatss.model import KernelSelection, Selection
-from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.model.selection import PPCG_SHARED_BYTES
 from eatss.ppcg_build.host_code import Launched
 from eatss.ppcg_build.kernel_code import KernelText
 from eatss.ppcg_build.sizes import UsedSizes

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.columns import mapped
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates
+from eatss.analysis.layout import Candidates, mapped
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.code_constants import CodeConstants

@@ -14,9 +14,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.columns import mapped
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, RowBlock, SplitK
+from eatss.analysis.layout import Candidates, RowBlock, SplitK, mapped
 from eatss.analysis.structure import Structure
 from eatss.analysis.work import AccessFacts
 from eatss.gpu.profile import GpuProfile

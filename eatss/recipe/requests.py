@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
-from eatss.analysis.layout import SharedSum, WarpUse
+from eatss.analysis.layout import Layout, SharedSum, WarpUse
 from eatss.analysis.structure import MAX_STAGES
 from eatss.diagnostics import InputError, input_error
 from eatss.frontend.options import Reading
@@ -26,7 +26,7 @@ from eatss.targets import CUDA
 
 if TYPE_CHECKING:
     from eatss.analysis import KernelFacts
-    from eatss.model import Selection
+    from eatss.model import KernelSelection, Selection
     from eatss.scops import Scop
 
 MAX_TILE = 2**20
@@ -111,26 +111,12 @@ def check_selection(
     Raises:
         InputError: ``EATSS-K011``.
     """
-    if selection.gpu != profile.name:
-        raise _foreign(f"it is for {selection.gpu}, and the code is for {profile.name}")
-    if selection.dtype != dtype:
-        raise _foreign(f"it is for {selection.dtype}, and the source computes in {dtype}")
-    here = {kernel.name: _outline(kernel) for kernel in facts}
-    there = {
-        kernel.name: (kernel.statements, kernel.host_loops, kernel.loops, kernel.parallel)
-        for kernel in selection.kernels
-    }
-    if list(here) != list(there):
-        ours, theirs = (", ".join(found) or "none" for found in (here, there))
-        raise _foreign(f"it has the kernels {theirs}, and the source has {ours}")
-    for kernel, chosen in zip(facts, selection.kernels, strict=True):
-        if here[kernel.name] != there[kernel.name]:
-            raise _foreign(f"its {kernel.name} has other statements or loops than the source")
-        sized = tuple(name for name, size in chosen.tile_sizes if size >= 1)
-        if sized != chosen.loops and chosen.tile_sizes:
-            raise _foreign(f"its {kernel.name} does not have a tile size for each loop")
-        for why in _stage_misfits(chosen.warps, chosen.stages):
-            raise _foreign(f"its {kernel.name} {why}")
+    for why in _misfits(selection, facts, profile, dtype):
+        raise input_error(
+            "EATSS-K011",
+            f"the selection does not belong to this program: {why}",
+            hint="select again with: eatss select FILE.c --gpu NAME --format json",
+        )
 
 
 def choices(
@@ -179,31 +165,51 @@ def check_recipe(
     Raises:
         InputError: ``EATSS-K018``; as :func:`checked_options` for what the user asked for.
     """
-    if recipe.gpu != profile.name:
-        raise _of_another(f"it is for {recipe.gpu}, and the code is for {profile.name}")
-    if recipe.dtype != dtype:
-        raise _of_another(f"it is for {recipe.dtype}, and the source computes in {dtype}")
-    here, there = ([kernel.name for kernel in kernels] for kernels in (facts, recipe.kernels))
-    if here != there:
-        ours, theirs = (", ".join(found) or "none" for found in (here, there))
-        raise _of_another(f"it has the kernels {theirs}, and the source has {ours}")
-    for at, (kernel, decided) in enumerate(zip(facts, recipe.kernels, strict=True)):
-        for why in (*_misfits(kernel, decided), *_row_misfits(decided, here[at:], profile)):
-            raise _of_another(f"its {kernel.name} {why}")
-    limit, most = recipe.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
-    if limit is not None and not 0 <= limit <= most:
-        raise _of_another(f"it allows {limit} bytes of shared memory, and a block may have {most}")
+    for why in _misfits(recipe, facts, profile, dtype):
+        raise input_error(
+            "EATSS-K018",
+            f"the recipe does not belong to this program: {why}",
+            hint="write one for it with --save-recipe; one made with a schedule of your own needs "
+            "--load-schedule again",
+        )
     _check_options(recipe.options, facts, scops)
 
 
-def _misfits(kernel: KernelFacts, decided: KernelRecipe) -> Iterator[str]:
+def _misfits(
+    made: Selection | Recipe, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
+) -> Iterator[str]:
+    """Yield why what was decided cannot be of a program."""
+    if made.gpu != profile.name:
+        yield f"it is for {made.gpu}, and the code is for {profile.name}"
+    if made.dtype != dtype:
+        yield f"it is for {made.dtype}, and the source computes in {dtype}"
+    kernels: Sequence[KernelSelection | KernelRecipe] = made.kernels
+    here, there = [one.name for one in facts], [one.name for one in kernels]
+    if here != there:
+        ours, theirs = (", ".join(found) or "none" for found in (here, there))
+        yield f"it has the kernels {theirs}, and the source has {ours}"
+    for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
+        whys = (_kernel_misfits(kernel, decided), _row_misfits(decided, here[at:], profile))
+        yield from (f"its {kernel.name} {why}" for own in whys for why in own)
+    limit = made.options.shared_limit_bytes if isinstance(made, Recipe) else None
+    most = profile.shared_per_block_optin_bytes
+    if limit is not None and not 0 <= limit <= most:
+        yield f"it allows {limit} bytes of shared memory, and a block may have {most}"
+
+
+def _kernel_misfits(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> Iterator[str]:
     """Yield why what was decided cannot be of a kernel."""
     loops = tuple(loop.name for loop in kernel.loops)
+    parallel = tuple(loop.name for loop in kernel.parallel_loops)
     sizes = dict(decided.tile_sizes)
     texts = {(one.array, one.access) for one in kernel.references}
-    if kernel.statements != decided.statements:
+    if not isinstance(decided, KernelRecipe):
+        own = (decided.statements, decided.host_loops, decided.loops, decided.parallel)
+        if own != (kernel.statements, kernel.host_loops, loops, parallel):
+            yield "has other statements or loops than the source"
+    elif kernel.statements != decided.statements:
         yield "has other statements than the source"
-    if tuple(sizes) != loops and (sizes or kernel.parallel_loops):
+    if tuple(sizes) != loops and (sizes or parallel):
         yield "does not have a tile size for each loop"
     if not all(1 <= size <= MAX_TILE for size in sizes.values()):
         yield f"has a tile size that is not from 1 to {MAX_TILE}"
@@ -218,7 +224,7 @@ def _misfits(kernel: KernelFacts, decided: KernelRecipe) -> Iterator[str]:
     yield from _cut_misfits(decided)
 
 
-def _cut_misfits(decided: KernelRecipe) -> Iterator[str]:
+def _cut_misfits(decided: Layout) -> Iterator[str]:
     spread = decided.spread
     if spread is not None and spread.lanes not in _LANES:
         yield f"spreads sums over {spread.lanes} threads, not over 1, 2, 4, 8, 16 or 32"
@@ -236,9 +242,7 @@ def _cut_misfits(decided: KernelRecipe) -> Iterator[str]:
     yield from _stage_misfits(decided.warps, decided.stages)
 
 
-def _row_misfits(
-    decided: KernelRecipe, following: Sequence[str], profile: GpuProfile
-) -> Iterator[str]:
+def _row_misfits(decided: Layout, following: Sequence[str], profile: GpuProfile) -> Iterator[str]:
     """Yield why a kernel cannot become one with those behind it; ``following`` begins with it."""
     block = decided.row_block
     if block is None:
@@ -291,32 +295,6 @@ def _check_options(
             strict_fp=options.strict_fp,
         )
         checked_options(facts, scops, wanted)
-
-
-def _of_another(why: str) -> InputError:
-    return input_error(
-        "EATSS-K018",
-        f"the recipe does not belong to this program: {why}",
-        hint="write one for it with --save-recipe; one made with a schedule of your own needs "
-        "--load-schedule again",
-    )
-
-
-def _outline(kernel: KernelFacts) -> tuple[tuple[str, ...], ...]:
-    return (
-        kernel.statements,
-        kernel.host_loops,
-        tuple(loop.name for loop in kernel.loops),
-        tuple(loop.name for loop in kernel.parallel_loops),
-    )
-
-
-def _foreign(why: str) -> InputError:
-    return input_error(
-        "EATSS-K011",
-        f"the selection does not belong to this program: {why}",
-        hint="select again with: eatss select FILE.c --gpu NAME --format json",
-    )
 
 
 def _tile_sizes(

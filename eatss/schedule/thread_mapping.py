@@ -17,7 +17,7 @@ from eatss.analysis.mapping import (
 )
 from eatss.diagnostics import SourceSpan
 from eatss.gpu import GpuProfile
-from eatss.model.block import choose_block
+from eatss.model.build import choose_block
 from eatss.recipe.options import CodegenOptions, NamedThreads
 from eatss.schedule.errors import input_error_at
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile

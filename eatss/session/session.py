@@ -36,7 +36,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
-from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.model.selection import PPCG_SHARED_BYTES
 from eatss.notices import Told, nobody
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-_BY_LOOP = re.compile(r"([A-Za-z_]\w*\.)?(tile|threads|points|staged)_\w+", re.ASCII)
-_BY_NAME = re.compile(
-    r"([A-Za-z_]\w*\.)?(lanes|steps|chunks|host|warps|stages|share|stream)", re.ASCII
-)
+BY_NAME = ("tile", "threads", "points", "staged")
+"""Decisions about a loop or an array, whose name follows: ``tile_i``."""
+
+CUTS = ("warps", "stages", "host", "share", "stream", "lanes", "steps", "chunks")
+"""Decisions about a kernel as a whole."""
+
+_OF_KERNEL = re.compile(rf"([A-Za-z_]\w*\.)?(({'|'.join(BY_NAME)})_\w+|{'|'.join(CUTS)})", re.ASCII)
 SELECTING = (
     "objective",
     "model",
@@ -25,6 +28,4 @@ OF_PPCG = ("max_shared_memory", "unroll_gpu_tile")
 
 def is_decision(name: str) -> bool:
     """Tell whether a name is that of a decision: ``tile_i``, ``k0.threads_j``, ``split``."""
-    return name in (*SELECTING, *OF_PPCG) or bool(
-        _BY_LOOP.fullmatch(name) or _BY_NAME.fullmatch(name)
-    )
+    return name in (*SELECTING, *OF_PPCG) or bool(_OF_KERNEL.fullmatch(name))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, Group, Layout
+from eatss.analysis.layout import Candidates, Group, Layout, SplitK
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import WORD_BYTES, Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
@@ -39,6 +39,7 @@ from eatss.model.cuda_candidates import (
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Value
 from eatss.prediction.cuda_launch import trips_of
+from eatss.space.decision_names import CUTS
 from eatss.space.nouns import Filter, Generated, Iterator, Listed, Space
 from eatss.targets import AXES, CUDA, TARGETS, TargetName
 
@@ -143,16 +144,10 @@ def _ppcg(facts: Sequence[KernelFacts]) -> tuple[list[Iterator], list[Filter]]:
 
 def cut_values(own: Layout) -> dict[str, Any]:
     """Return what a layout decides beside sizes and places, by the names of a search space."""
-    return {
-        "warps": own.instruction or NONE,
-        "stages": own.boxes,
-        "host": own.host_loop or NONE,
-        "share": 1 if own.cut[1] is None else own.chunks,
-        "stream": own.streams,
-        "lanes": own.lanes,
-        "steps": own.sum_tile,
-        "chunks": 1 if own.spread is None else own.spread.chunks,
-    }
+    share = 1 if own.cut[1] is None else own.chunks
+    spread = own.spread or SplitK(lanes=1, tile=1, chunks=1)
+    ways = own.instruction or NONE, own.boxes, own.host_loop or NONE, share, own.streams
+    return dict(zip(CUTS, (*ways, spread.lanes, spread.tile, spread.chunks), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)

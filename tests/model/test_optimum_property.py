@@ -131,7 +131,7 @@ def test_the_optimum_of_any_small_problem_equals_brute_force(problem: Problem) -
 def test_cutting_into_boxes_loses_no_vector(problem: Problem) -> None:
     expected = brute_force(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eatss.model.search._EFFORT", 1)
+        patch.setattr("eatss.model.solver._EFFORT", 1)
         answer = solve(problem)
     if expected is None:
         assert isinstance(answer, Conflict)

@@ -24,8 +24,8 @@ from eatss.model import (
     select_program,
     solve,
 )
-from eatss.model.block import choose_block, max_launchable_threads
-from eatss.model.grid import traffic
+from eatss.model.build import choose_block, max_launchable_threads
+from eatss.model.select import traffic
 from eatss.polynomial import Polynomial
 
 MakeFacts = Callable[..., KernelFacts]

@@ -199,7 +199,7 @@ def test_hard_products_are_cut_into_boxes_until_they_are_decided(
         ModelOptions(model="eatss"),
     )
     reference = solved(problem)
-    monkeypatch.setattr("eatss.model.search._EFFORT", 5000)
+    monkeypatch.setattr("eatss.model.solver._EFFORT", 5000)
     hurried = solved(problem, start=dict(reference.values))
     assert hurried.proven
     assert hurried.values == reference.values
