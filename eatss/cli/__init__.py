@@ -113,10 +113,10 @@ def _run(words: list[str]) -> None:
 
             echo(f"eatss {__version__}")
             return
-        from eatss.cli.words import has_settings, understood  # noqa: PLC0415
+        from eatss.cli.words import understood  # noqa: PLC0415
 
         found = understood(words)
-        if found is not None and not has_settings():
+        if found is not None:
             asked, given = found
             asked.run(given)
             return

@@ -9,12 +9,23 @@ of Typer, are led by the same parameters.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, FromSettings, Talk, chosen, current
 from eatss.options import OF_FIELD, Asked, Option, option
@@ -24,8 +35,17 @@ if TYPE_CHECKING:
 
 REQUIRED = inspect.Parameter.empty
 
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})(e[+-]?\d{1,3})?", re.IGNORECASE)
+
+_UNIONS = (UnionType, Union)
+
 Function = Callable[..., Any]
 Source = Literal["typed", "settings", "default"]
+
+
+class UnclearError(Exception):
+    """What is typed is not plainly right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +75,55 @@ class Parameter:
         return tuple(one.partition("/")[0] for one in self.words)
 
     @property
+    def shown(self) -> str:
+        """How people are told of it."""
+        return max(self.spellings, key=len)
+
+    @property
+    def plain_words(self) -> frozenset[str]:
+        """How it is called in a file of settings."""
+        long = frozenset(one[2:] for one in self.spellings if one.startswith("--"))
+        return long or frozenset((self.shown.lstrip("-"),))
+
+    @property
+    def is_settable(self) -> bool:
+        """Whether a file of settings may have it."""
+        return not self.option.is_argument and not self.option.hidden
+
+    @property
     def type(self) -> Any:
         """The type of a value where there is one."""
         inner = [one for one in get_args(self.kind) if one is not type(None)]
-        return inner[0] if get_origin(self.kind) is UnionType and len(inner) == 1 else self.kind
+        return inner[0] if get_origin(self.kind) in _UNIONS and len(inner) == 1 else self.kind
 
     @property
     def several(self) -> bool:
         """Whether it may be given several times."""
         return get_origin(self.type) is list
+
+    def value(self, word: str) -> Any:
+        """Return the value that a word stands for.
+
+        Raises:
+            UnclearError: none, or it is not plain which.
+        """
+        kind = get_args(self.type)[0] if self.several else self.type
+        if self.option.parser is not None:
+            return self.option.parser(word)
+        if kind in (str, Path):
+            return kind(word)
+        if get_origin(kind) is Literal:
+            if word in get_args(kind):
+                return word
+            raise UnclearError(f"'{word}' is not one of {', '.join(map(repr, get_args(kind)))}")
+        if not (_WHOLE if kind is int else _NUMBER).fullmatch(word):
+            raise UnclearError(f"'{word}' is no {'whole ' if kind is int else ''}number")
+        number, least, most = kind(word), self.option.min, self.option.max
+        if least is not None and number < least:
+            raise UnclearError(f"{word} is less than {least:g}")
+        if most is not None and number > most:
+            raise UnclearError(f"{word} is more than {most:g}")
+        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +162,7 @@ class Given:
         return tuple(
             FromSettings(
                 file=self.settings.file,
-                option=max(self._of(one.option).spellings, key=len),
+                option=self._of(one.option).shown,
                 key=one.key,
             )
             for one in self.settings.defaults
@@ -153,6 +213,10 @@ class Command:
         """Return what may be typed, with ``--quiet`` and ``--verbose``."""
         return (*parameters_of(self.load()), *_TALK)
 
+    def parameter(self, name: str) -> Parameter:
+        """Return a parameter by its name."""
+        return next(one for one in self.parameters() if one.name == name)
+
     def run(self, given: Given) -> None:
         """Run it; it talks as its options say.
 
@@ -179,7 +243,7 @@ def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
     kind = found.kind or kind
     if found.default is not OF_FIELD:
         default = found.default
-    elif get_origin(kind) is UnionType and default in ((), None):
+    elif get_origin(kind) in _UNIONS and default in ((), None):
         default = None  # as typed, nothing is None
     return Parameter(name=name, kind=kind, option=found, default=default)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from eatss.cli.declared import COMMANDS, Given
+from eatss.cli.declared import COMMANDS, Given, Parameter, UnclearError
 from eatss.cli.options import Debug, Diagnostics, Format
 from eatss.cli.settings_file import (
     Default,
@@ -22,7 +19,6 @@ from eatss.cli.settings_file import (
     find_settings,
     read_settings,
 )
-from eatss.cli.words import may_have_settings
 from eatss.diagnostics import Diagnostic, EatssError, InputError
 from eatss.streams import echo
 
@@ -58,7 +54,7 @@ def settings(
         settings=tuple(
             Setting(
                 command=" ".join(one.command),
-                option=_spelled(one),
+                option=COMMANDS[one.command].parameter(one.option).shown,
                 value=one.value,
                 key=".".join(one.key),
             )
@@ -68,23 +64,14 @@ def settings(
     echo(render_settings(shown, output), nl=False)
 
 
-def _spelled(default: Default) -> str:
-    """Return the option of a setting as it is typed."""
-    command = COMMANDS[default.command]
-    found = next(one for one in command.parameters() if one.name == default.option)
-    return max(found.spellings, key=len)
-
-
-def in_force(context: typer.Context, config: Path | None) -> InForce | None:
+def in_force(config: Path | None = None) -> InForce | None:
     """Return the settings of the file that is named, or that is found.
 
     Raises:
         InputError: ``EATSS-C031`` to ``C033``, the file is wrong.
     """
-    if config is None and not may_have_settings(Path.cwd()):
-        return None
     file = find_settings(Path.cwd()) if config is None else read_settings(config)
-    return None if file is None else InForce(file=file, defaults=defaults_of(file, context))
+    return None if file is None else InForce(file=file, defaults=defaults_of(file))
 
 
 def default_map(defaults: Sequence[Default], *, quiet: bool, verbose: bool) -> dict[str, Any]:
@@ -130,40 +117,14 @@ _FILES = frozenset(("gpu", "ppcg", "nvcc", "cc", "cxx"))
 """Options that take a path or a name; whatever is written like a path is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Option:
-    """An option of a command; ``name`` is its parameter, ``words`` how it may be spelled."""
-
-    name: str
-    words: frozenset[str]
-    shown: str
-    parameter: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Command:
-    path: tuple[str, ...]
-    context: typer.Context
-    options: tuple[_Option, ...]
-
-    def option(self, key: str) -> _Option | None:
-        word = key.replace("_", "-")
-        return next((one for one in self.options if word in one.words), None)
-
-
-def defaults_of(file: SettingsFile, root: typer.Context) -> tuple[Default, ...]:
+def defaults_of(file: SettingsFile) -> tuple[Default, ...]:
     """Return what a file sets for each command.
-
-    Args:
-        file: the settings.
-        root: the context of ``eatss`` itself, whose commands are asked.
 
     Raises:
         InputError: with a finding for each mistake: ``EATSS-C032`` there is no such command or
             option, ``EATSS-C033`` a value that the option does not take.
     """
-    commands = {one.path: one for one in _commands(root.command, root, ())}
-    reader = _Reader(file, commands)
+    reader = _Reader(file)
     for key, value in file.table.items():
         reader.read((), key, value)
     reader.check_talk()
@@ -178,10 +139,13 @@ def defaults_of(file: SettingsFile, root: typer.Context) -> tuple[Default, ...]:
 class _Reader:
     """Goes through a file, and gathers settings and findings."""
 
-    def __init__(self, file: SettingsFile, commands: Mapping[tuple[str, ...], _Command]) -> None:
+    def __init__(self, file: SettingsFile) -> None:
         self._file = file
-        self._commands = commands
-        self._groups = {path[:1] for path in commands if len(path) > 1}
+        self._options = {
+            path: [one for one in command.parameters() if one.is_settable]
+            for path, command in COMMANDS.items()
+        }
+        self._groups = {path[:1] for path in COMMANDS if len(path) > 1}
         self.of_all: list[Default] = []
         self.of_one: list[Default] = []
         self.findings: list[Diagnostic] = []
@@ -189,7 +153,7 @@ class _Reader:
     def read(self, path: tuple[str, ...], key: str, value: Any) -> None:
         """Read one entry of the table of a command, of a group of commands or of all."""
         inner = (*path, key)
-        if isinstance(value, dict) and inner in self._commands:
+        if isinstance(value, dict) and inner in COMMANDS:
             for name, one in value.items():
                 self._of_one(inner, name, one)
         elif isinstance(value, dict) and inner in self._groups:
@@ -223,81 +187,81 @@ class _Reader:
                     )
 
     def _names(self, path: tuple[str, ...]) -> Iterator[str]:
-        known = {one[: len(path) + 1] for one in self._commands if one[: len(path)] == path}
+        known = {one[: len(path) + 1] for one in COMMANDS if one[: len(path)] == path}
         yield from sorted(one[-1] for one in known)
 
+    def _option(self, path: tuple[str, ...], key: str) -> Parameter | None:
+        word = key.replace("_", "-")
+        return next((one for one in self._options[path] if word in one.plain_words), None)
+
     def _of_one(self, path: tuple[str, ...], key: str, value: Any) -> None:
-        command = self._commands[path]
-        option = command.option(key)
+        option, name = self._option(path, key), (*path, key)
         if option is None:
-            self._unknown((*path, key), "option", _words(command.options), " ".join(path))
+            self._unknown(name, "option", _words(self._options[path]), " ".join(path))
             return
         try:
-            made = self._value(command, option, value)
+            made = self._value(option, value)
         except _RefusedError as refused:
-            self._refuse((*path, key), refused)
+            self._refuse(name, refused)
             return
-        self.of_one.append(Default(command=path, option=option.name, key=(*path, key), value=made))
+        self.of_one.append(Default(command=path, option=option.name, key=name, value=made))
 
     def _of_all(self, key: str, value: Any) -> None:
         """Take a setting for each command that has the option and takes the value."""
-        having = [(one, option) for one in self._commands.values() if (option := one.option(key))]
+        having = [(path, one) for path in COMMANDS if (one := self._option(path, key))]
         if not having:
-            options = [option for one in self._commands.values() for option in one.options]
+            options = [one for several in self._options.values() for one in several]
             self._unknown((key,), "option", _words(options), also=[*self._names(())])
             return
         if key.replace("_", "-") in OF_ONE_COMMAND:
-            names = [" ".join(one.path) for one, _ in having]
+            tables = ", ".join(f"[{'.'.join(path)}]" for path, _ in having)
             self._find(
                 (key,),
                 "EATSS-C033",
                 f"'{key}' is not the same in every command",
-                f"write it into the table of one: {', '.join(f'[{_dotted(n)}]' for n in names)}",
+                f"write it into the table of one: {tables}",
             )
             return
         refused: _RefusedError | None = None
         taken = []
-        for command, option in having:
+        for path, option in having:
             try:
-                made = self._value(command, option, value)
+                made = self._value(option, value)
             except _RefusedError as error:
                 refused = error
                 continue
-            taken.append(Default(command=command.path, option=option.name, key=(key,), value=made))
+            taken.append(Default(command=path, option=option.name, key=(key,), value=made))
         if refused is not None and not taken:
             also = _TABLE.format(key) if key in self._names(()) else None
             self._refuse((key,), refused, also)
         self.of_all += taken
 
-    def _value(self, command: _Command, option: _Option, value: Any) -> Value:
-        """Return a value as Click takes it.
+    def _value(self, option: Parameter, value: Any) -> Value:
+        """Return a value as it is typed, for flags whether it is.
 
         Raises:
             _RefusedError: it is none of the option.
         """
-        parameter = option.parameter
         _check_kind(option, value)
-        if parameter.is_flag:
+        if option.type is bool:
             return bool(value)
         several = value if isinstance(value, list) else [value]
         texts = [self._text(option, one) for one in several]
-        made = texts if parameter.multiple else texts[0]
         try:
-            checked = parameter.process_value(command.context, made)
-        except typer.BadParameter as error:
-            said = error.message.removeprefix("Value error, ").rstrip(".")
-            raise _RefusedError(f"{option.shown}: {said}", _wanted(parameter)) from None
+            made = [option.value(text) for text in texts]
+        except UnclearError as error:
+            raise _RefusedError(f"{option.shown}: {error}", _wanted(option)) from None
         except EatssError as error:
             first = error.diagnostics[0]
             raise _RefusedError(first.message, first.hint) from None
-        if _is_path(parameter, checked):
+        if any(isinstance(one, Path) for one in made):
             texts = [os.path.normpath(self._file.path.parent / text) for text in texts]
-        return tuple(texts) if parameter.multiple else texts[0]
+        return tuple(texts) if option.several else texts[0]
 
-    def _text(self, option: _Option, value: str | float) -> str:
+    def _text(self, option: Parameter, value: str | float) -> str:
         """Return a value as one types it; paths are relative to the file they stand in."""
         text = str(value)
-        if option.words & _FILES and (os.sep in text or text.endswith(".toml")):
+        if option.plain_words & _FILES and (os.sep in text or text.endswith(".toml")):
             return os.path.normpath(self._file.path.parent / Path(text).expanduser())
         return text
 
@@ -346,67 +310,32 @@ class _RefusedError(Exception):
         self.hint = hint
 
 
-def _is_path(parameter: Any, value: Any) -> bool:
-    """Return whether a value is a path; older versions of Typer make one later, of this type."""
-    several = value if isinstance(value, list | tuple) else [value]
-    named = getattr(getattr(parameter, "type", None), "name", "")
-    return named == "path" or any(isinstance(one, Path) for one in several)
-
-
-def _check_kind(option: _Option, value: Any) -> None:
+def _check_kind(option: Parameter, value: Any) -> None:
     """Check that TOML's kind of value is one of an option.
 
     Raises:
         _RefusedError: it is not.
     """
-    parameter = option.parameter
-    if parameter.is_flag:
+    if option.type is bool:
         if isinstance(value, bool):
             return
         raise _RefusedError(f"{option.shown} is on or off", "write true or false")
-    if isinstance(value, list) and not parameter.multiple:
+    if isinstance(value, list) and not option.several:
         raise _RefusedError(f"{option.shown} takes one value", "write one value without brackets")
-    words = _TEXT.match(parameter.metavar or "") is not None
+    words = _TEXT.match(option.option.metavar or "") is not None
     for one in value if isinstance(value, list) else [value]:
         known = isinstance(one, str) or (isinstance(one, int | float) and not words)
         if not known or isinstance(one, bool):
-            raise _RefusedError(f"{option.shown} takes no {_kind(one)}", _wanted(parameter))
+            raise _RefusedError(f"{option.shown} takes no {_kind(one)}", _wanted(option))
 
 
-def _commands(command: Any, context: Any, path: tuple[str, ...]) -> Iterator[_Command]:
-    """Yield the commands below one; groups are gone into."""
-    inner: Mapping[str, Any] | None = getattr(command, "commands", None)
-    if inner is None:
-        options = tuple(map(_option, filter(_settable, command.params)))
-        yield _Command(path=path, context=context, options=options)
-        return
-    for name, one in inner.items():
-        below = typer.Context(one, info_name=name, parent=context)
-        yield from _commands(one, below, (*path, name))
+def _words(options: Sequence[Parameter]) -> list[str]:
+    return sorted({word for one in options for word in one.plain_words})
 
 
-def _settable(parameter: Any) -> bool:
-    kind = parameter.param_type_name == "option"
-    return kind and not parameter.hidden and parameter.name != "help"
-
-
-def _option(parameter: Any) -> _Option:
-    shown = max(parameter.opts, key=len)
-    words = frozenset(one.lstrip("-") for one in parameter.opts if one.startswith("--"))
-    return _Option(
-        name=parameter.name,
-        words=words or frozenset((shown.lstrip("-"),)),
-        shown=shown,
-        parameter=parameter,
-    )
-
-
-def _words(options: Sequence[_Option]) -> list[str]:
-    return sorted({word for one in options for word in one.words})
-
-
-def _wanted(parameter: Any) -> str | None:
-    return f"it is written {parameter.metavar} there" if parameter.metavar else None
+def _wanted(option: Parameter) -> str | None:
+    written = option.option.metavar
+    return f"it is written {written} there" if written else None
 
 
 def _kind(value: object) -> str:
@@ -418,7 +347,3 @@ def _kind(value: object) -> str:
     if isinstance(value, list):
         return "list"
     return "table" if isinstance(value, dict) else "date"
-
-
-def _dotted(words: str) -> str:
-    return words.replace(" ", ".")

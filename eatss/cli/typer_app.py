@@ -245,7 +245,7 @@ def root(
             hint="leave one of them out",
         )
     try:
-        in_force = None if no_config else settings.in_force(context, config)
+        in_force = None if no_config else settings.in_force(config)
     except EatssError:
         if not _asks_for_help(sys.argv[1:]):
             raise

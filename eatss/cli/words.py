@@ -1,48 +1,76 @@
 """The words of a command line read as its parameters say, without what draws help and mistakes.
 
-What is plainly right is read here. All else, help, mistakes, completion and settings from a file,
-is left to Typer (:mod:`eatss.cli.typer_app`), which has the same parameters.
+What is plainly right is read here, with the settings of a file. All else, help, mistakes and
+completion, is left to Typer (:mod:`eatss.cli.typer_app`), which has the same parameters.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
-from eatss.cli.declared import COMMANDS, REQUIRED, Command, Given, Parameter
-from eatss.diagnostics import EatssError, InputError
-
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
-
-
-class _UnclearError(Exception):
-    """The words are not plainly right."""
+from eatss.cli.declared import (
+    COMMANDS,
+    REQUIRED,
+    Command,
+    Given,
+    Parameter,
+    Source,
+    UnclearError,
+)
+from eatss.diagnostics import EatssError
 
 
 def understood(words: Sequence[str]) -> tuple[Command, Given] | None:
-    """Return the command of some words and what they say, ``None`` where that is not plain."""
+    """Return the command of some words and what they say, ``None`` where that is not plain.
+
+    Raises:
+        InputError: ``EATSS-C031`` to ``C033``, a file of settings is wrong.
+    """
     for count in (1, 2):
         command = COMMANDS.get(tuple(words[:count]))
         if command is not None:
             try:
                 return command, _given(command, words[count:])
-            except (_UnclearError, ValueError, EatssError):
+            except (UnclearError, ValueError):
                 return None
     return None
 
 
-def has_settings() -> bool:
-    """Tell whether a file is in force in the working folder, or is one and cannot be read."""
-    try:
-        if not may_have_settings(Path.cwd()):
-            return False
-        from eatss.cli.settings_file import find_settings  # noqa: PLC0415 - rarely needed
+def _with_settings(given: Given) -> Given:
+    """Return what was typed, and what a file sets where nothing was."""
+    if not may_have_settings(Path.cwd()):
+        return given
+    from eatss.cli.settings import in_force  # noqa: PLC0415 - most folders have none
 
-        return find_settings(Path.cwd()) is not None
-    except (InputError, OSError):
-        return True
+    settings = in_force()
+    if settings is None:
+        return given
+    set_here = {
+        one.option: one.value
+        for one in settings.defaults
+        if one.command == given.command and not given.is_typed(one.option)
+    }
+    values = {
+        one.name: _of_settings(one, set_here[one.name])
+        for one in given.parameters
+        if one.name in set_here
+    }
+    sources: dict[str, Source] = dict.fromkeys(values, "settings")
+    return replace(
+        given,
+        values={**given.values, **values},
+        sources={**given.sources, **sources},
+        settings=settings,
+    )
+
+
+def _of_settings(parameter: Parameter, value: bool | str | tuple[str, ...]) -> Any:
+    if isinstance(value, tuple):
+        return [parameter.value(one) for one in value]
+    return value if isinstance(value, bool) else parameter.value(value)
 
 
 def may_have_settings(folder: Path) -> bool:
@@ -67,15 +95,19 @@ def _given(command: Command, words: Sequence[str]) -> Given:
         if one.option.is_argument:
             taken, plain = (plain, []) if one.several else (plain[:1], plain[1:])
             if taken:
-                found[one.name] = [_value(one, word) for word in taken]
+                found[one.name] = [_worded(one, word) for word in taken]
     if plain:
-        raise _UnclearError
-    return Given(
+        raise UnclearError
+    given = Given(
         parameters=parameters,
         values={one.name: _chosen(one, found.get(one.name)) for one in parameters},
         sources=dict.fromkeys(found, "typed"),
         command=command.path,
     )
+    given = _with_settings(given)
+    if REQUIRED in given.values.values():
+        raise UnclearError
+    return given
 
 
 def _options(
@@ -102,11 +134,11 @@ def _options(
         if name not in options and not word.startswith("--"):
             name, sign, value = word[:2], "=", word[2:]  # -DNAME
         if name not in options:
-            raise _UnclearError
+            raise UnclearError
         parameter, is_on = options[name]
-        made = is_on if parameter.type is bool else _value(parameter, value or _next(sign, rest))
+        made = is_on if parameter.type is bool else _worded(parameter, value or _next(sign, rest))
         if parameter.type is bool and sign:
-            raise _UnclearError
+            raise UnclearError
         found.setdefault(parameter.name, []).append(made)
     return found, plain
 
@@ -116,34 +148,19 @@ def _next(sign: str, rest: list[str]) -> str:
     if sign:
         return ""
     if not rest or (rest[0].startswith("-") and rest[0] != "-"):
-        raise _UnclearError
+        raise UnclearError
     return rest.pop(0)
 
 
 def _chosen(parameter: Parameter, given: list[Any] | None) -> Any:
-    if given is not None:
-        return given if parameter.several else given[-1]
-    if parameter.default is REQUIRED:
-        raise _UnclearError
-    return parameter.default
+    if given is None:
+        return parameter.default
+    return given if parameter.several else given[-1]
 
 
-def _value(parameter: Parameter, word: str) -> Any:
-    """Return the value that a word stands for."""
-    option, kind = parameter.option, parameter.type
-    if option.parser is not None:
-        return option.parser(word)
-    if parameter.several:
-        (kind,) = get_args(kind)
-    if kind is str:
-        return word
-    if kind is Path:
-        return Path(word)
-    if get_origin(kind) is Literal and word in get_args(kind):
-        return word
-    if kind is float or (kind is int and _WHOLE.fullmatch(word)):
-        number = kind(word)
-        at_least, at_most = option.min, option.max
-        if (at_least is None or number >= at_least) and (at_most is None or number <= at_most):
-            return number
-    raise _UnclearError
+def _worded(parameter: Parameter, word: str) -> Any:
+    """Return the value of a word; a mistake is told by Typer, after those before it."""
+    try:
+        return parameter.value(word)
+    except EatssError as error:
+        raise UnclearError(word) from error
