@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
@@ -38,7 +39,7 @@ def parts_of(
     graph.add_nodes_from(names)
     tied = _tied(piece, mapped)
     graph.add_edges_from(_edges(tied, dependences))
-    for users in _users_of_one_place(piece, moving, tied, dependences):
+    for users in _users_of_one_place(piece, moving, tied, _backwards(piece, serial, dependences)):
         nx.add_cycle(graph, users)
     condensed = nx.condensation(graph)
     members = {
@@ -66,32 +67,35 @@ def _users_of_one_place(
     piece: Piece,
     moving: Mapping[str, frozenset[str]],
     tied: Mapping[str, isl.UnionSet],
-    dependences: Dependences,
+    backwards: isl.UnionMap,
 ) -> Iterator[tuple[str, ...]]:
     """Yield the statements that share a place which serial iterations set anew.
 
     They stay together. Of scalars, dependences lead from a read to the next write of the original
-    order, which may be another thread's, while here each thread has a scalar of its own. Values
-    that replace each other unread may have changed places in the schedule, behind the last one's
-    use: ``for (j = m; j-- > 0;) …; out[i] = j;``.
+    order, which may be another thread's, while here each thread has a scalar of its own. Writes
+    that change places in the schedule do so around what reads the last of them, which has to stay
+    among them: ``for (j = m; j-- > 0;) …; out[i] = j;``.
     """
     for array in dict.fromkeys(s.write.array for s in piece.statements):
         users = [s.name for s in piece.statements if any(a.array == array for a in s.accesses)]
         writers = [s for s in piece.statements if s.write.array == array and moving[s.name]]
         if any(
-            not output_affs(s.write.relation) or _replaces_unread(tied[s.name], dependences)
+            not output_affs(s.write.relation)
+            or not backwards.intersect_domain(tied[s.name]).intersect_range(tied[s.name]).is_empty()
             for s in writers
         ):
             yield tuple(users)
 
 
-def _replaces_unread(instances: isl.UnionSet, dependences: Dependences) -> bool:
-    """Tell whether instances of one statement write an element again, and none reads it before."""
-
-    def among(relation: isl.UnionMap) -> isl.UnionMap:
-        return relation.intersect_domain(instances).intersect_range(instances)
-
-    return bool(among(dependences.flow).is_empty() and not among(dependences.output).is_empty())
+def _backwards(piece: Piece, serial: Sequence[str], dependences: Dependences) -> isl.UnionMap:
+    """Return the writes of one place that change their order in the serial loops."""
+    functions = (
+        isl.MultiUnionPwAff.from_union_pw_aff(loop.member.function)
+        for loop in piece.band
+        if loop.name in serial
+    )
+    time = reduce(isl.MultiUnionPwAff.flat_range_product, functions)
+    return dependences.output.lex_gt_at_multi_union_pw_aff(time)
 
 
 def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:
