@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from eatss.plan.stream import rounded_up, shared_steps, whole_waves
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
@@ -47,9 +48,9 @@ def stream_of(of: CudaLaunch) -> Stream:
     count = np.maximum(1.0, blocks)
     steps = of.ones if of.cut.stream_loop is None else of.shape.steps[of.cut.stream_loop]
     each = np.ceil(count / of.card.sms)
-    waves = np.maximum(0.0, np.floor(of.active / count) - 1.0)
-    left = (of.active - waves * count) * steps
-    share = np.ceil(left / count)
+    waves = whole_waves(of.active, count)
+    left = shared_steps(of.active, waves, count, steps)
+    share = rounded_up(left, count)
     cut = (np.mod(share, steps) > 0) & (left > 0)
     return Stream(
         each=np.where(on, each, 0.0),

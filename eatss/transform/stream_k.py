@@ -64,6 +64,7 @@ from eatss.kernel.nodes import (
     Streamed,
 )
 from eatss.kernel.uses import accesses, every, every_of, own_expressions, with_expressions, written
+from eatss.plan.stream import MOST_WAVES, rounded_up, shared_steps, whole_waves
 from eatss.program import (
     Apply,
     Constant,
@@ -81,9 +82,6 @@ from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.use_instruction import added_to_target
 
 _BLOCK, _BLOCKS = Name(f"{CUDA.block}x"), Name(f"{CUDA.blocks}x")
-
-_MOST_WAVES = 2
-"""Times as many tiles as blocks of which blocks share the steps: less than that."""
 
 _NAMES = (
     *("steps", "waves", "left", "share", "first", "last", "begun", "turns", "turn", "streamed"),
@@ -190,21 +188,19 @@ class _Streaming:
     def _shares(self, tiles: IntExpr) -> tuple[Let, ...]:
         """Name what a block takes: whole tiles, then steps ``first`` to ``last`` of those left."""
         named, blocks = self._name, _BLOCKS
-        waves = tiles // blocks + -1
-        left = tiles - named("waves") * blocks
         steps = named("steps")
         first, last = named("first"), named("last")
         return (
             self._let("steps", self._steps),
-            self._let("waves", at_least(waves, 0)),
-            self._let("left", left * steps),
-            self._let("share", _rounded_up(named("left"), blocks)),
+            self._let("waves", whole_waves(tiles, blocks)),
+            self._let("left", shared_steps(tiles, named("waves"), blocks, steps)),
+            self._let("share", rounded_up(named("left"), blocks)),
             self._let("first", _least(named("share") * _BLOCK, named("left"))),
             self._let("last", _least(first + named("share"), named("left"))),
             self._let("begun", first // steps),
             self._let(
                 "turns",
-                named("waves") + (_rounded_up(last, steps) - named("begun")),
+                named("waves") + (rounded_up(last, steps) - named("begun")),
             ),
             Let(name=self._thread, value=self._stream.thread, narrow=True),
         )
@@ -346,13 +342,8 @@ class _Streaming:
             name=free_name(f"{self._kernel.name}_arrived", self._taken),
             space="global",
             element_type=ElementType.INT32,
-            layout=Layout((Constant(2 * _MOST_WAVES * self._stream.blocks),)),
+            layout=Layout((Constant(2 * MOST_WAVES * self._stream.blocks),)),
         )
-
-
-def _rounded_up(value: IntExpr, divisor: IntExpr) -> IntExpr:
-    """Return a quotient rounded up."""
-    return (value + (divisor - 1)) // divisor
 
 
 def _least(one: IntExpr, other: IntExpr) -> IntExpr:
