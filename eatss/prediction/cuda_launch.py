@@ -24,13 +24,14 @@ from eatss.plan.rows import (
     vector,
     with_neighbours,
 )
+from eatss.plan.split import chunks_of, threads_beside_lanes, widening
 from eatss.prediction.access import lanes_of
 from eatss.prediction.card import Card
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet, uniform_sets
-from eatss.targets import AXES
+from eatss.targets import AXES, CUDA
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def launch_shape(
     """Return the numbers of one launch of a structure, as the generator lays it out.
 
     Launches beside one whose sums are spread have as many times the threads along ``x`` as there
-    are lanes (:func:`eatss.schedule.mapping.widened`).
+    are lanes.
     """
     ones, block = np.ones(len(layout)), dict(layout.block)
     tile = {
@@ -78,23 +79,21 @@ def launch_shape(
     lanes, chunks = ones, ones
     if launch.sum_loop is not None:
         lanes = layout.lanes
-        room = np.maximum(1.0, np.floor(most_threads / lanes))
-        for name in reversed(launch.mapped):
-            threads[name] = np.minimum(threads[name], room)
-            room = np.maximum(1.0, np.floor(room / threads[name]))
+        inwards = launch.mapped[::-1]
+        wanted = [threads[name] for name in inwards]
+        kept = threads_beside_lanes(wanted, lanes, most_threads, CUDA.most_threads["z"])
+        threads |= zip(inwards, kept, strict=True)
         tile[launch.sum_loop] = layout.sum_tile
-        most = np.ceil(trips[launch.sum_loop] / layout.sum_tile)
         if len(launch.mapped) != len(AXES):  # three loops leave no axis of the grid for chunks
-            chunks = np.clip(layout.chunks, 1.0, most)
+            chunks = chunks_of(layout.chunks, trips[launch.sum_loop], layout.sum_tile)
     elif layout.structure.spreads and launch.mapped:
         along = launch.mapped[-1]
-        own = prod(threads.values(), start=ones)
-        times = np.clip(np.floor(most_threads / own), 1.0, layout.lanes)
+        times = widening(prod(threads.values(), start=ones), layout.lanes, most_threads)
         threads[along], tile[along] = threads[along] * times, tile[along] * times
     steps = {name: np.ceil(trips[name] / tile[name]) for name in tile}
     if launch.shared_loop is not None:
         whole = steps[launch.shared_loop]
-        chunks = np.clip(layout.chunks, 1.0, whole)
+        chunks = chunks_of(layout.chunks, whole, 1)
         steps[launch.shared_loop] = np.ceil(whole / chunks)
     axes = [(name, threads[name]) for name in reversed(launch.mapped)]
     if launch.sum_loop is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from eatss.kernel.instruction import Coordinate, Distribution
+from eatss.plan.split import widening
 from eatss.program.linear import Linear
 from eatss.schedule.names import NameTable
 from eatss.targets import AXES, Axis
@@ -225,7 +226,7 @@ def widened(mapping: Mapping, lanes: int, most_threads: int) -> Mapping:
     It is that of launches beside one whose sums are spread over lanes: their blocks are as large.
     """
     along_x = next((loop for loop in mapping.mapped if loop.axis == "x"), None)
-    times = 1 if along_x is None else max(1, min(lanes, most_threads // mapping.threads))
+    times = 1 if along_x is None else widening(mapping.threads, lanes, most_threads)
     if along_x is None or times == 1:
         return mapping
     wider = replace(along_x, threads=along_x.threads * times, tile=along_x.tile * times)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import islpy as isl
 
@@ -11,6 +10,7 @@ from eatss.analysis import KernelFacts
 from eatss.analysis.layout import SplitK
 from eatss.gpu import GpuProfile
 from eatss.isl_names import without_parameters
+from eatss.plan.split import chunks_of, threads_beside_lanes
 from eatss.polyhedral import Dependences
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.mapping import MappedLoop, Mapping
@@ -134,22 +134,20 @@ def split_mapping(
     asked = _asked(facts, options)
     lanes: int = spread.lanes
     kept: list[MappedLoop] = []
-    blocks, left = 1, max(1, profile.threads_per_block // lanes)
-    in_order = sorted(whole.mapped, key=lambda mapped: mapped.order)
-    for position, mapped in enumerate(reversed(in_order)):  # the one along x first
+    in_order = sorted(whole.mapped, key=lambda mapped: mapped.order)[::-1]  # along x first
+    counts = threads_beside_lanes(
+        [mapped.threads for mapped in in_order],
+        lanes,
+        profile.threads_per_block,
+        CUDA.most_threads["z"],
+    )
+    for position, (mapped, threads) in enumerate(zip(in_order, counts, strict=True)):
         item = by_name[mapped.name]
         axis = AXES[min(position + (lanes > 1), len(AXES) - 1)]
-        threads = min(mapped.threads, left)
-        if axis == "z":
-            threads = min(
-                threads, CUDA.most_threads["z"] // prod(k.threads for k in kept if k.axis == "z")
-            )
-        left //= threads
         grid = _grid_axis(position, len(in_order))
         kept.append(
             laid_out(item, mapped.tile, threads, axis, grid, names, len(in_order) - position)
         )
-        blocks *= -(-trips(facts, item.source_name) // mapped.tile)
     item = by_name[loop]
     tile = asked[item.source_name] if item.source_name in asked else int(spread.tile)
     free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
@@ -158,7 +156,7 @@ def split_mapping(
     )
     chunks = 1
     if free:
-        chunks = max(1, min(spread.chunks, -(-trips(facts, item.source_name) // tile)))
+        chunks = chunks_of(spread.chunks, trips(facts, item.source_name), tile)
     serial = tuple(tile for tile in whole.serial if tile.name != loop)
     ordered = sorted(kept, key=lambda k: [m.name for m in whole.mapped].index(k.name))
     return Mapping(mapped=tuple(ordered), serial=serial, split=split, chunks=chunks)
