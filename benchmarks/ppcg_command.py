@@ -27,8 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from eatss.measurement import comparison_from_dict
-from eatss.measurement.comparison import Comparison
-from eatss.measurement.measurement import Measurement
+from eatss.measurement.measurement import Comparison, Measurement
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "h200"

@@ -35,12 +35,11 @@ from benchmarks.ppcg_records import (
 )
 from eatss.measurement.card import Card
 from eatss.measurement.measurement import LoadState, Missing, Reading
-from eatss.measurement.metering import Metering
+from eatss.measurement.metering import Metering, load_state, sampled_states
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
 from eatss.measurement.meters.reading import read
-from eatss.measurement.state_sampling import load_state, sampled_states
 
 CHILD = Path(__file__).resolve().parent / "ppcg_child.py"
 WARM_UP_S = 10.0

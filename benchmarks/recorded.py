@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from eatss.measurement import measurement_from_dict, measurement_to_dict
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import compile_program, find_toolchains, usable_cache
+from eatss.measurement.launches import complete_sizes
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.measurement.sizes import complete_sizes
 from eatss.program import load_program
 from eatss.shipped import data_directory
 

@@ -31,9 +31,7 @@ from benchmarks.recorded import (
     save,
 )
 from eatss.measurement import compare, measure_variants
-from eatss.measurement.comparison import Comparison
-from eatss.measurement.estimate import Ratio
-from eatss.measurement.measurement import Measurement
+from eatss.measurement.measurement import Comparison, Measurement, Ratio
 from eatss.report.comparison_plot import plot_comparisons
 from eatss.shipped import data_directory
 

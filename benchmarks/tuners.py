@@ -120,8 +120,8 @@ def prepare(folder: Path, gpu: str, size: int, most: int | None) -> None:
     from eatss.gpu import load_profile, profile_to_document  # noqa: PLC0415
     from eatss.shipped import data_directory  # noqa: PLC0415
     from eatss.space.bound import bind  # noqa: PLC0415
-    from eatss.space.card_constants import card_constants  # noqa: PLC0415
     from eatss.space.document import read_space  # noqa: PLC0415
+    from eatss.space.nouns import card_constants  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
     declared = folder / "space.toml"

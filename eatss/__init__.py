@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
     from eatss.explore.generation import Generation
     from eatss.explore.options import SweepOptions
-    from eatss.explore.preparing import prepare_sweep
-    from eatss.explore.sweeping import sweep
+    from eatss.explore.sweeping import prepare_sweep, sweep
     from eatss.gpu import GpuProfile, list_profiles, load_profile
-    from eatss.measurement.comparison import Comparison
     from eatss.measurement.energy.measurement import EnergyMeasurement
     from eatss.measurement.energy.meter import energy_meter
     from eatss.measurement.measured import Interrupted
-    from eatss.measurement.measurement import Measurement
+    from eatss.measurement.measurement import Comparison, Measurement
     from eatss.measurement.options import MeasureOptions
     from eatss.measuring import compare, measure
     from eatss.model.selection import KernelSelection, Selection
@@ -57,13 +55,13 @@ if TYPE_CHECKING:
     from eatss.space.document import read_space
     from eatss.space.nouns import Space
     from eatss.store.nouns import Sweep
-    from eatss.store.sweep_json import read_sweep
+    from eatss.store.store import read_sweep
     from eatss.strategies.budget import Budget
     from eatss.version import __version__
 
 _HOME = {
     "Budget": "eatss.strategies.budget",
-    "Comparison": "eatss.measurement.comparison",
+    "Comparison": "eatss.measurement.measurement",
     "Diagnostic": "eatss.diagnostics",
     "EatssError": "eatss.diagnostics",
     "EatssWarning": "eatss.notices",
@@ -105,9 +103,9 @@ _HOME = {
     "measure": "eatss.measuring",
     "ppcg": "eatss.building",
     "predict": "eatss.api",
-    "prepare_sweep": "eatss.explore.preparing",
+    "prepare_sweep": "eatss.explore.sweeping",
     "read_space": "eatss.space.document",
-    "read_sweep": "eatss.store.sweep_json",
+    "read_sweep": "eatss.store.store",
     "schema": "eatss.schemas",
     "scop": "eatss.python_source.python_scop",
     "select": "eatss.api",

@@ -27,6 +27,7 @@ from eatss.diagnostics import (
 from eatss.files import folder_named, placed_files
 from eatss.forked import in_bounds
 from eatss.frontend.options import Reading
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.load import profile_file
 from eatss.model import Selection
@@ -69,7 +70,7 @@ from eatss.shown import Shown
 Fallback = Literal["default"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgBuild(Shown):
     """What PPCG generated.
 
@@ -83,7 +84,7 @@ class PpcgBuild(Shown):
         said: What PPCG printed.
     """
 
-    shown_by = "eatss.report.ppcg_build:build_parts"
+    shown_by = "eatss.report.selection:build_parts"
 
     files: tuple[Path, ...]
     program: Path | None

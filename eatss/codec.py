@@ -29,6 +29,7 @@ from typing import (
 )
 
 from eatss.diagnostics import InputError, input_error
+from eatss.frozen import frozen
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ class MisfitError(ValueError):
         self.where = where
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JsonForm:
     """How a noun stands in JSON, as its ``json_layout``, where it is no object of all its fields.
 
@@ -337,7 +338,7 @@ def _decode_list(kind: Any, entries: tuple[_Entry, ...], value: Any) -> Any:
     return kind(*found[: len(leading)], found[len(leading) :])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Document(Generic[T]):
     """A noun as a JSON document that is written and read.
 

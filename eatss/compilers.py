@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from eatss.diagnostics import InputError, input_error
+from eatss.frozen import frozen
 
 USUAL = "/usr/local/cuda/bin/nvcc"
 """Where the CUDA toolkit puts it; looked at after the path."""
@@ -17,7 +17,7 @@ _RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
 _LIMIT_S = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Nvcc:
     """An nvcc that starts: its path, and its version as in 12.8.93."""
 

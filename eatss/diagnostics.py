@@ -7,11 +7,12 @@ traceback.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Literal, TypeAlias
 
+from eatss.frozen import frozen
 from eatss.text import printable
 
 _LONGEST_LINE = 160
@@ -53,7 +54,7 @@ class SourceSpan:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Diagnostic:
     """One finding about the user's input.
 
@@ -173,3 +174,12 @@ class InternalError(EatssError):
 def input_error(code: str, message: str, *, hint: str | None = None) -> InputError:
     """Build an :class:`InputError` that has no place in a source file."""
     return InputError(Diagnostic(code=code, message=message, hint=hint))
+
+
+def did_you_mean(name: str, known: Iterable[str], others: str = "") -> str:
+    """Return the known name that is like one that is not, else all, after ``others`` if given."""
+    from difflib import get_close_matches  # noqa: PLC0415 - few need it
+
+    names = list(known)
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else others and f"{others}: {', '.join(names)}"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
+from eatss.frozen import frozen
 from eatss.shown import energy_text, time_text
 
 FAR = 100
 """So many times the time at the roofline is not told without a word."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ExpectedRun:
     """Time and energy of a run, in s and J, at some sizes of the program.
 
@@ -127,7 +127,7 @@ def run_of(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProgramSize:
     """A size of a program by its name in the source; ``assumed`` where nothing says its value."""
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import InputError, did_you_mean, input_error
+from eatss.frozen import frozen
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Origin:
     """Where another process finds a thing: ``module:name``, and the folder the module is in."""
 
@@ -202,14 +202,10 @@ class Registry(Generic[T]):
         return thing
 
     def _unknown(self, name: str) -> InputError:
-        from difflib import get_close_matches  # noqa: PLC0415 - for mistakes only
-
-        names = self.names()
-        close = get_close_matches(name, names, n=1)
         return input_error(
             "EATSS-X005",
             f"there is no {self.kind} '{name}'",
-            hint=f"did you mean {close[0]}?" if close else f"choose one of: {', '.join(names)}",
+            hint=did_you_mean(name, self.names(), "choose one of"),
         )
 
 

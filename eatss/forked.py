@@ -21,7 +21,6 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
 from importlib import import_module
@@ -31,6 +30,7 @@ from traceback import format_exception
 from typing import NoReturn, ParamSpec, TypeVar
 
 from eatss.diagnostics import EatssError, input_error
+from eatss.frozen import frozen
 from eatss.interrupts import ENDING, HeldSignals
 from eatss.missing_packages import missing_packages_named
 
@@ -153,7 +153,7 @@ class ForkEndedError(Exception):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limits:
     """What work may take.
 

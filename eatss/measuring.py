@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
-from eatss.measurement.comparable import check_comparable
-from eatss.measurement.comparison import Comparison
+from eatss.measurement.compare_variants import check_comparable
 from eatss.measurement.labels import (
     SELECTED,
     baseline_label,
@@ -24,14 +23,14 @@ from eatss.measurement.labels import (
     program_variant,
 )
 from eatss.measurement.measured import compared, measured, stack_warnings_of
-from eatss.measurement.measurement import Measurement
+from eatss.measurement.measurement import Comparison, Measurement
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.tile_choice import parse_tile_choices
 from eatss.notices import warn_caller
 
 if TYPE_CHECKING:
     from eatss.measurement.card import Card
-    from eatss.measurement.progress import Progress
+    from eatss.measurement.job import Progress
     from eatss.python_source.python_scop import PythonScop
     from eatss.session.variants import SourceOptions
 

@@ -20,6 +20,7 @@ from functools import wraps
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -36,7 +37,7 @@ OF_FIELD = object()
 """Stands for the default of a field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Option:
     """How the command line has a value.
 

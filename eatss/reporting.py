@@ -11,7 +11,7 @@ from eatss.diagnostics import input_error
 from eatss.files import write_whole
 from eatss.notices import Told, Warned, nobody, warn_caller
 from eatss.shipped import located_sweep
-from eatss.store.not_overwritten import check_no_store
+from eatss.store.faults import check_no_store
 
 if TYPE_CHECKING:
     from eatss.evaluation.sweep_evaluation import Evaluated, SweepReport
@@ -79,7 +79,7 @@ def evaluated(
         InputError: a store cannot be read, or there is none (``EATSS-H003``).
     """
     from eatss.evaluation.sweep_evaluation import evaluate  # noqa: PLC0415 - needs SciPy
-    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
+    from eatss.store.store import read_sweep  # noqa: PLC0415
 
     if not sweeps:
         raise input_error("EATSS-H003", "there is no sweep to report", hint="name a store")

@@ -10,7 +10,6 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, get_type_hints
 
@@ -19,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from eatss.codec import VERSION, getters, in_order, layout_of
-from eatss.diagnostics import input_error
+from eatss.diagnostics import did_you_mean, input_error
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -48,7 +47,7 @@ PUBLISHED: Mapping[str, Published] = {
     "recipe": Published("eatss.recipe.recipe:Recipe", "eatss codegen --save-recipe"),
     "verify": Published("eatss.verify.result:Verifications", "eatss verify --format json"),
     "measure": Published(
-        "eatss.measurement.measurement_json:Measurements", "eatss measure --format json"
+        "eatss.measurement.measurement:Measurements", "eatss measure --format json"
     ),
     "measurement": Published(
         "eatss.measurement.measurement:Measurement", "eatss measure, one of its list"
@@ -57,7 +56,7 @@ PUBLISHED: Mapping[str, Published] = {
         "eatss.measurement.requirement:JudgedComparison", "eatss compare --format json"
     ),
     "cache": Published("eatss.cache.store:Contents", "eatss cache ls --format json"),
-    "meter": Published("eatss.foreign.program_energy:ProgramEnergy", "eatss meter --format json"),
+    "meter": Published("eatss.foreign.meter:ProgramEnergy", "eatss meter --format json"),
     "results": Published("eatss.store.summary:Summaries", "eatss results ls --format json"),
     "sweep": Published("eatss.store.nouns:Sweep", "eatss results export, show --format json"),
     "prepared": Published(
@@ -66,9 +65,9 @@ PUBLISHED: Mapping[str, Published] = {
     "report": Published(
         "eatss.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
     ),
-    "replay": Published("eatss.replay.nouns:Replay", "eatss sweep --replay --format json"),
+    "replay": Published("eatss.replay.recorded:Replay", "eatss sweep --replay --format json"),
     "doctor": Published("eatss.report.environment:Examination", "eatss doctor --format json"),
-    "settings": Published("eatss.report.settings:Settings", "eatss settings --format json"),
+    "settings": Published("eatss.report.listings:Settings", "eatss settings --format json"),
     "kernels": Published("eatss.shipped:ShippedKernels", "eatss kernels --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
@@ -98,11 +97,10 @@ def schema(name: str) -> dict[str, Any]:
         InputError: ``EATSS-C020``, there is none of this name.
     """
     if name not in PUBLISHED:
-        close = get_close_matches(name, PUBLISHED, n=1)
         raise input_error(
             "EATSS-C020",
             f"there is no schema '{name}'",
-            hint=f"did you mean {close[0]}?" if close else f"choose one of: {', '.join(PUBLISHED)}",
+            hint=did_you_mean(name, PUBLISHED, "choose one of"),
         )
     kind = PUBLISHED[name].kind
     found = TypeAdapter(kind).json_schema(schema_generator=_Generator)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from eatss.codec import BY_NAME
 from eatss.diagnostics import Diagnostic, InternalError, input_error
+from eatss.frozen import frozen
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -53,7 +53,7 @@ _SIZE = re.compile(r"^#ifndef (\w+)\n#define \1 SIZE\((?:\d+, )*(\d+)\)$", re.MU
 Source = TypeVar("Source")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShippedKernel:
     """A kernel that comes with eatss.
 
@@ -66,7 +66,7 @@ class ShippedKernel:
     file: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShippedKernels:
     """The kernels that come with eatss, in order of their names."""
 

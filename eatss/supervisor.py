@@ -18,12 +18,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from types import FrameType
+from typing import IO, Any, Literal, NoReturn, TypeVar
 
 from eatss.codec import decode, encode
 from eatss.diagnostics import Diagnostic, EatssError, InputError
+from eatss.frozen import frozen
 from eatss.guard import guarded
 
 J = TypeVar("J")
@@ -40,7 +42,7 @@ LONGEST_WAIT_S = 3600.0
 _LINES_SAID = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Worker:
     """A worker process to be.
 
@@ -56,7 +58,7 @@ class Worker:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outcome:
     """How a worker ended.
 
@@ -79,7 +81,7 @@ class Outcome:
             return f"was ended by signal {-self.exit_code}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refused:
     """An event of any worker: the user's mistake, or a machine on which it cannot work."""
 
@@ -246,6 +248,16 @@ def signal_group(process: subprocess.Popen[Any], number: signal.Signals) -> None
         os.killpg(process.pid, number)
 
 
+def end_at_sigterm() -> None:
+    """Let SIGTERM end this process as an exception does, so that what it started is ended too."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def connect(
     kind: type[J], *, printed_to: int, finite: bool = True
 ) -> tuple[J, Callable[[object], None]]:
@@ -280,7 +292,7 @@ Take = Callable[[Any], float | None]
 """Called with each event; returns the seconds of the stage that the event begins, or ``None``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ready:
     """An event: the worker waits for the next order."""
 

@@ -9,8 +9,9 @@ kernel are CUDA's, whatever it is printed as.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
+
+from eatss.frozen import frozen
 
 TargetName: TypeAlias = Literal["ppcg", "cuda"]
 Cut: TypeAlias = Literal["ppcg", "eatss"]
@@ -23,7 +24,7 @@ Capability: TypeAlias = tuple[int, int]
 """Major and minor compute capability."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Language:
     """How code is spelled that runs on cards of a kind, and what those need for it.
 
@@ -65,7 +66,7 @@ CUDA = Language(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Target:
     """Whose code is made: ``cut`` says who cuts a program into kernels and plans them.
 

@@ -39,3 +39,8 @@ def duration_s(text: str) -> float | None:
     """Return the seconds of a duration, seconds where it names no unit; ``None``: it is none."""
     found = _DURATION.fullmatch(text.strip())
     return None if found is None else float(found[1]) * _UNITS_S[found[2]]
+
+
+def one_line(error: object, most: int = 200) -> str:
+    """Return what an error says in one line, its class where it says nothing."""
+    return " ".join(str(error).split())[:most] or type(error).__name__

@@ -13,8 +13,9 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from eatss.frozen import frozen
 
 SIZE = "size"
 LOCK = "lock"
@@ -26,7 +27,7 @@ _MAKING_S = 3600.0
 """An unfinished file that is older is nobody's any more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sized:
     """A file, its size, and when it was last used, in nanoseconds since 1970."""
 

@@ -21,6 +21,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from eatss.cache.eviction import LOCK, SIZE, Sized, added, keep_limit, swept
+from eatss.frozen import frozen
 
 DEFAULT_LIMIT_BYTES = 1 << 30
 
@@ -38,7 +39,7 @@ _MARKED = b"eatss keeps results here, and removes what is old\n"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """What the cache holds: ``last_used_s`` is in seconds since 1970, ``about`` for people."""
 
@@ -328,7 +329,7 @@ def _described(start: bytes) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Contents:
     """A cache with its entries, what was used last first.
 

@@ -128,7 +128,7 @@ class JitFunction(Shown):
         self._lock = threading.Lock()
         self.__name__ = maker.name
 
-    shown_by = "eatss.report.jit_function:jit_parts"
+    shown_by = "eatss.report.program:jit_parts"
     __signature__ = _Arguments()
 
     def __repr__(self) -> str:

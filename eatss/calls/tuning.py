@@ -22,11 +22,11 @@ from eatss.codec import MisfitError, decode, encode
 from eatss.diagnostics import EatssError
 from eatss.forked import in_bounds
 from eatss.measurement.card import Card, CompileError
-from eatss.measurement.comparison import Comparison
 from eatss.measurement.compile import compile_program, find_toolchains
+from eatss.measurement.job import Progress
 from eatss.measurement.measured import Interrupted, compared, measured
+from eatss.measurement.measurement import Comparison
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.measurement.progress import Progress
 from eatss.program import load_program
 from eatss.recipe.recipe import Recipe
 

@@ -7,8 +7,6 @@ piece apart [Fig. 2]. Every thread does the same number of accesses, whatever th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eatss.characterize.benchmark import (
     CURVE_WINDOW_S,
     LINE_BYTES,
@@ -25,6 +23,7 @@ from eatss.characterize.benchmark import (
     streamed_amounts,
 )
 from eatss.characterize.memory import SECTOR_BYTES
+from eatss.frozen import frozen
 
 STEP = 32
 MOST_THREADS = 1024
@@ -39,7 +38,7 @@ TURNS = 4
 """Turns until a thread comes back to a word: a launch covers 1 GiB."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pattern:
     """One of the access patterns: CUDA for one access, and where it goes."""
 

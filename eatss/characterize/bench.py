@@ -30,8 +30,8 @@ from eatss.characterize.sass import MachineCode, disassembled, find_disassembler
 from eatss.characterize.sm_clock import MOST_SMS, SmClock, sm_clock_of
 from eatss.diagnostics import input_error
 from eatss.measurement.card import CompileError, MeteredCard, SteadyLoad
-from eatss.measurement.cuda_errors import translated
 from eatss.measurement.cupy_card import CupyCard
+from eatss.measurement.cupy_module import translated
 
 _NEVER = np.iinfo(np.int64).max
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from eatss.frozen import frozen
+
 Group: TypeAlias = Literal[
     "idle",
     "arithmetic",
@@ -39,7 +41,7 @@ CURVE_WINDOW_S = 0.8
 """Seconds of a window that is one point of a curve: 8 updates of the counter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Buffer:
     """Device memory that a kernel is given.
 
@@ -69,7 +71,7 @@ class ActivityBuffer:
 Argument: TypeAlias = Buffer | Repeat | RecordActivity | ActivityBuffer | int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Expected:
     """An instruction that the machine code must hold: ``count`` of it in the loop.
 
@@ -82,7 +84,7 @@ class Expected:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """What one launch of a benchmark does on the whole card when it repeats once.
 
@@ -100,7 +102,7 @@ class Work:
     amounts: Amounts = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Benchmark:
     """One microbenchmark.
 

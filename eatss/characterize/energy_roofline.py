@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from eatss.frozen import frozen
 
 _PICO = 1e-12
 
 _Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EnergyRoofline:
     """What flops and bytes cost on a card, and what follows for an algorithm [2, table 1].
 
@@ -356,7 +357,7 @@ def work_limit(
     return _array(np.minimum(compute_bound, memory_bound))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TradeOff:
     """A new algorithm that does more flops to move fewer bytes than a baseline [6.1].
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -27,47 +27,56 @@ from eatss.characterize.power_limited_roofline import (
     PowerLimitedRoofline,
     roofline_from_coefficients,
 )
-from eatss.characterize.result import Record, Result
+from eatss.characterize.result import Record, Result, Subject
 from eatss.diagnostics import input_error
-from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
-from eatss.gpu.voltage import voltage_share
+from eatss.frozen import frozen
+from eatss.gpu.detect import DetectedGpu
+from eatss.gpu.match import match_profile, profile_from_device
+from eatss.gpu.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
+from eatss.gpu.scaled import voltage_share
+from eatss.gpu.this_machine import is_auto, load_profile
 
 GROUPS = ("arithmetic", "tensor", "memory", "chase", "bank conflicts", "intensity", "idle")
 """Groups whose energies the prices are fitted to."""
 
-PRICES: tuple[tuple[str, str], ...] = (
-    ("instructions", "instruction_pj"),
-    ("int32_add", "int32_add_pj"),
-    ("int64_add", "int64_add_pj"),
-    ("int32_mul", "int32_mul_pj"),
-    ("int32_count", "int32_count_pj"),
-    ("int32_shift", "int32_shift_pj"),
-    ("int32_bits", "int32_bits_pj"),
-    ("int32_compare", "int32_compare_pj"),
-    ("fp32_add", "fp32_add_pj"),
-    ("fp32_mul", "fp32_mul_pj"),
-    ("fp32", "fp32_pj"),
-    ("fp32_div", "fp32_div_pj"),
-    ("fp32_div_ftz", "fp32_div_ftz_pj"),
-    ("fp32_div_approx", "fp32_div_approx_pj"),
-    ("fp32_div_approx_ftz", "fp32_div_approx_ftz_pj"),
-    ("special", "special_pj"),
-    ("fp64_add", "fp64_add_pj"),
-    ("fp64_mul", "fp64_mul_pj"),
-    ("fp64", "fp64_pj"),
-    ("fp64_div", "fp64_div_pj"),
-    ("fp16x2", "fp16x2_pj"),
-    ("tensor_fp16", "tensor_fp16_pj"),
-    ("tensor_bf16", "tensor_bf16_pj"),
-    ("tensor_tf32", "tensor_tf32_pj"),
-    ("tensor_fp64", "tensor_fp64_pj"),
-    ("l1_wavefronts", "l1_wavefront_pj"),
-    ("shared_wavefronts", "shared_wavefront_pj"),
-    ("shared_bytes", "shared_byte_pj"),
-    ("l2_bytes", "l2_byte_pj"),
-    ("constant_loads", "constant_load_pj"),
-    ("dram_read_bytes", "dram_read_byte_pj"),
-    ("dram_write_bytes", "dram_write_byte_pj"),
+_COUNTED = ("instructions", "wavefronts", "bytes", "loads")
+
+PRICES: tuple[tuple[str, str], ...] = tuple(
+    (feature, f"{feature[:-1] if feature.endswith(_COUNTED) else feature}_pj")
+    for feature in (
+        "instructions",
+        "int32_add",
+        "int64_add",
+        "int32_mul",
+        "int32_count",
+        "int32_shift",
+        "int32_bits",
+        "int32_compare",
+        "fp32_add",
+        "fp32_mul",
+        "fp32",
+        "fp32_div",
+        "fp32_div_ftz",
+        "fp32_div_approx",
+        "fp32_div_approx_ftz",
+        "special",
+        "fp64_add",
+        "fp64_mul",
+        "fp64",
+        "fp64_div",
+        "fp16x2",
+        "tensor_fp16",
+        "tensor_bf16",
+        "tensor_tf32",
+        "tensor_fp64",
+        "l1_wavefronts",
+        "shared_wavefronts",
+        "shared_bytes",
+        "l2_bytes",
+        "constant_loads",
+        "dram_read_bytes",
+        "dram_write_bytes",
+    )
 )
 """Features of the fit and the coefficients that are their prices."""
 
@@ -115,7 +124,7 @@ CONFIDENCE = 0.95
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Residual:
     """A benchmark and how far the fitted energy is from the measured one, as a share of it."""
 
@@ -129,7 +138,7 @@ class Residual:
         return self.fitted_j / self.energy_j - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EnergyFit:
     """Prices in J (``constant`` in W) with intervals, and what is left over.
 
@@ -479,3 +488,66 @@ def _mean(found: Sequence[Coefficient]) -> Coefficient | None:
         low=float(np.mean([one.low for one in found])),
         high=float(np.mean([one.high for one in found])),
     )
+
+
+def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
+    """Return the profile that a card's figures are put into.
+
+    Args:
+        gpu: a name or path, or ``auto``: the profile at ``output`` if there is one, else the one
+            that the record names, else the shipped one of such a card, else a new one from what
+            the driver of this machine reports.
+        subject: the card.
+        output: where the calibrated profile will be.
+
+    Raises:
+        InputError: there is no such profile, it is of another kind of card (``EATSS-B007``), or
+            auto found none (``EATSS-B008``).
+    """
+    if not is_auto(gpu):
+        return same_kind(load_profile(gpu), subject)
+    if output.is_file():
+        return same_kind(load_profile(output), subject)
+    if subject.profile:
+        return same_kind(load_profile(subject.profile), subject)
+    capability = divmod(subject.compute_capability, 10)
+    named = DetectedGpu(
+        name=subject.name,
+        uuid="",
+        readers=(),
+        compute_capability=(capability[0], capability[1]),
+        sm_count=subject.sm_count,
+    )
+    shipped = match_profile(named)
+    return shipped if shipped is not None else _of_this_machine(subject)
+
+
+def _of_this_machine(subject: Subject) -> GpuProfile:
+    from eatss.gpu.detect import detect_gpus  # noqa: PLC0415 - asks the driver
+
+    for gpu in detect_gpus():
+        if gpu.name == subject.name:
+            return profile_from_device(gpu)
+    raise input_error(
+        "EATSS-B008",
+        f"no profile is known of a {subject.name}, and no such card is here to make one from",
+        hint="name the profile to calibrate with --gpu",
+    )
+
+
+def same_kind(profile: GpuProfile, subject: Subject) -> GpuProfile:
+    """Return a profile if it is of the kind of card that was characterised.
+
+    Raises:
+        InputError: ``EATSS-B007``: it is not.
+    """
+    major, minor = profile.compute_capability
+    if (10 * major + minor, profile.sm_count) != (subject.compute_capability, subject.sm_count):
+        raise input_error(
+            "EATSS-B007",
+            f"the profile {profile.name} is of another card: it has {profile.sm_count} SMs of "
+            f"compute capability {major}.{minor}, the {subject.name} {subject.sm_count} of "
+            f"{subject.compute_capability / 10:.1f}",
+            hint="name the right profile with --gpu, or another file with -o",
+        )
+    return profile

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from eatss.characterize.benchmark import LINE_BYTES, WARP
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.gpu.voltage import voltage_share
+from eatss.frozen import frozen
+from eatss.gpu.scaled import voltage_share
 
 Width: TypeAlias = Literal["fp32", "fp64"]
 
@@ -32,7 +32,7 @@ def roofline_from_coefficients(
     A byte is one that is read from memory: its way through L2 and L1 is paid too.
 
     Args:
-        coefficients: by their names in :mod:`eatss.gpu.calibration`.
+        coefficients: by their names in :mod:`eatss.gpu.profile`.
         width: of the multiply-adds.
         sm_count: SMs of the card.
         limit_w: power limit in W, ``None`` for none.
@@ -53,7 +53,7 @@ def roofline_from_coefficients(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PowerLimitedRoofline:
     """A machine that keeps to its power limit as cards do: by lower clocks of the SMs.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ from eatss.characterize.benchmark import Group
 from eatss.codec import decode, encode
 from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular
+from eatss.frozen import frozen
 
 SCHEMA_VERSION = 1
 MOST_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subject:
     """The card that was characterised, and what it ran under.
 
@@ -38,7 +38,7 @@ class Subject:
     meter: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Occupancy:
     """Warps on an SM over the most it can hold: what the limits allow, and the mean of a launch."""
 
@@ -46,7 +46,7 @@ class Occupancy:
     achieved: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Result:
     """One benchmark on one card; times and energies are of one repeat of its work.
 
@@ -103,7 +103,7 @@ class Result:
         return dict(self.parameters).get(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Record:
     """Everything that was measured of one card."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from eatss.characterize.power_limited_roofline import (
 )
 from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.gpu.scaled import calibration_of
-from eatss.measurement.measurement import Measurement
-from eatss.measurement.measurement_json import measurement_from_dict
-from eatss.measurement.sizes import complete_sizes
-from eatss.measurement.work import count_work
+from eatss.measurement.assemble import count_work
+from eatss.measurement.launches import complete_sizes
+from eatss.measurement.measurement import Measurement, measurement_from_dict
 from eatss.program import load_program
 
 WIDTH_OF_DTYPE: Mapping[str, Width] = {"float": "fp32", "double": "fp64"}
@@ -83,7 +82,7 @@ def power_limited_roofline_of(profile: GpuProfile, width: Width) -> PowerLimited
     return PowerLimitedRoofline.of(calibration_of(profile), roofline_of(profile, width))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RooflinePoint:
     """A program at its intensity under the roofs of a card.
 

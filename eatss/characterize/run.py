@@ -7,17 +7,69 @@ code does not hold its instruction, B011 a benchmark failed, B014 its energy cou
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from eatss.characterize.access_patterns import pattern_benchmarks
+from eatss.characterize.arithmetic import scalar_benchmarks, tensor_benchmarks
 from eatss.characterize.bench import Bench, LoadedBenchmark
 from eatss.characterize.benchmark import Benchmark
+from eatss.characterize.intensity_sweep import intensity_benchmarks
+from eatss.characterize.latency import (
+    awake_benchmark,
+    chase_benchmarks,
+    latency_benchmarks,
+    launch_benchmark,
+)
+from eatss.characterize.memory import (
+    access_size_benchmarks,
+    bank_conflict_benchmarks,
+    coalescing_benchmarks,
+    memory_benchmarks,
+    stride_benchmarks,
+)
 from eatss.characterize.result import Result
 from eatss.characterize.sass import missing
 from eatss.diagnostics import Diagnostic, Severity, input_error
+from eatss.frozen import frozen
+from eatss.gpu.profile import GpuProfile
 from eatss.measurement.card import CompileError, LaunchError
-from eatss.measurement.metering import Metering
-from eatss.measurement.state_sampling import load_state
+from eatss.measurement.metering import Metering, load_state
 from eatss.measurement.windows import LOOK_S, Pace, RawWindow, idle_power_w, take_window
+
+
+@frozen
+class Chip:
+    """What the benchmarks have to know of a card."""
+
+    sms: int
+    l2_bytes: int
+    capability: int
+
+    @classmethod
+    def of(cls, profile: GpuProfile) -> Chip:
+        """Return it from a profile."""
+        major, minor = profile.compute_capability
+        return cls(sms=profile.sm_count, l2_bytes=profile.l2_bytes, capability=10 * major + minor)
+
+
+def suite(chip: Chip) -> tuple[Benchmark, ...]:
+    """Return all benchmarks: those that coefficients are fitted to first, then the curves."""
+    return (
+        awake_benchmark(chip.sms),
+        *latency_benchmarks(chip.l2_bytes),
+        launch_benchmark(chip.sms),
+        *scalar_benchmarks(chip.sms),
+        *tensor_benchmarks(chip.sms, chip.capability),
+        *memory_benchmarks(chip.sms, chip.l2_bytes),
+        *chase_benchmarks(chip.sms, chip.l2_bytes),
+        *intensity_benchmarks(chip.sms),
+        *coalescing_benchmarks(chip.sms),
+        *access_size_benchmarks(chip.sms),
+        *bank_conflict_benchmarks(chip.sms),
+        *stride_benchmarks(chip.sms),
+        *pattern_benchmarks(),
+    )
+
 
 LAUNCH_S = 0.02
 """Seconds that a launch is made to last, so that the gap before the next is of no weight."""
@@ -37,7 +89,7 @@ MOST_REPEATS = 1 << 24
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Step:
     """A benchmark that is about to run, and how many came before it."""
 
@@ -46,7 +98,7 @@ class Step:
     total: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Skipped:
     """A benchmark that gave no result, and why."""
 

@@ -12,10 +12,10 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from eatss.characterize.benchmark import Benchmark
+from eatss.frozen import frozen
 
 _LIMIT_S = 120.0
 _INSTRUCTION = re.compile(
@@ -25,7 +25,7 @@ _LABEL = re.compile(r"^(?P<label>\.L_x_\d+):")
 _BRANCH = re.compile(r"\bBRA(?:\.\w+)*\s+(?:!?U?P\w+,\s*)?`\((?P<label>\.L_x_\d+)\)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MachineCode:
     """The longest innermost loop of a kernel: how often each opcode stands in it, and all."""
 

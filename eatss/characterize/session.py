@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, get_args
@@ -22,9 +22,9 @@ from eatss.characterize.result import (
     result_line,
     write_record,
 )
-from eatss.characterize.run import Skipped, Step, characterise, check_card
-from eatss.characterize.suite import Chip, suite
+from eatss.characterize.run import Chip, Skipped, Step, characterise, check_card, suite
 from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.frozen import frozen
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.measurement import DeviceInfo
 from eatss.measurement.metering import Metering
@@ -34,7 +34,7 @@ from eatss.measurement.provenance import package_revision
 OnStep = Callable[[Step], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Characterised:
     """A record, and warnings about benchmarks that gave no result."""
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.measurement.card import CompileError, LaunchError
-from eatss.measurement.cuda_errors import translated
 from eatss.measurement.cupy_card import CupyCard
+from eatss.measurement.cupy_module import translated
 
 _KERNEL = "now"
 _THREADS = 1024

@@ -115,8 +115,8 @@ def roofline(
     A program that stands left of a balance saves most by moving fewer bytes, right of it by doing
     fewer operations.
     """
+    from eatss.characterize.fit import same_kind  # noqa: PLC0415
     from eatss.characterize.power_limited_roofline import WIDTHS  # noqa: PLC0415 - keeps --help fast
-    from eatss.characterize.profile import same_kind  # noqa: PLC0415
     from eatss.characterize.result import read_record  # noqa: PLC0415
     from eatss.characterize.roofline_points import WIDTH_OF_DTYPE, roofline_points_of  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415

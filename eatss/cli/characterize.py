@@ -99,7 +99,7 @@ def characterize(
     else:
         records = (_measured(gpu, output, record, only, device, fresh, force, diagnostics),)
     if only and output is None:
-        from eatss.report.characterisation import render_results  # noqa: PLC0415
+        from eatss.report.card_tables import render_results  # noqa: PLC0415
 
         wanted = [one for one in records[0].results if one.group in only]
         echo(render_results(records[0], wanted), nl=False)
@@ -173,7 +173,7 @@ def _report(
 ) -> None:
     """Print the tables of the last record, and write the profile that all of them give."""
     from eatss.characterize.fit import calibrated, joined  # noqa: PLC0415
-    from eatss.report.characterisation import render_characterisation  # noqa: PLC0415
+    from eatss.report.card_tables import render_characterisation  # noqa: PLC0415
 
     with working("fitting"):
         fits = tuple(calibrated(one) for one in records)
@@ -188,6 +188,6 @@ def _report(
 
 def _profile(gpu: str, record: Record, output: Path) -> GpuProfile:
     """Return the profile to calibrate: as named, as already at ``output``, or that of the card."""
-    from eatss.characterize.profile import profile_for  # noqa: PLC0415
+    from eatss.characterize.fit import profile_for  # noqa: PLC0415
 
     return profile_for(gpu, record.subject, output)

@@ -95,7 +95,7 @@ def compare(
     Exits with 0, with 1 if a program failed or none was measured, with 3 if a requirement is not
     met, with 130 after Ctrl-C, which keeps what was measured.
     """
-    from eatss.measurement.comparable import check_comparable  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.compare_variants import check_comparable  # noqa: PLC0415 - keeps --help fast
     from eatss.measurement.labels import (  # noqa: PLC0415
         baseline_label,
         folder_variants,

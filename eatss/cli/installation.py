@@ -106,7 +106,7 @@ def kernels(
     -D sets its sizes, -D SMALL_DATASET all of them (MINI, SMALL, STANDARD, LARGE, EXTRALARGE), and
     -D DATA_TYPE=float single precision.
     """
-    from eatss.report.kernels import render_kernels  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.listings import render_kernels  # noqa: PLC0415 - keeps --help fast
     from eatss.shipped import (  # noqa: PLC0415
         ShippedKernels,
         shipped_kernel,
@@ -174,7 +174,7 @@ def schema(
 ) -> None:
     """List the JSON documents of eatss, or print the JSON Schema of one."""
     from eatss.codec import json_text  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.schemas import schemas_table  # noqa: PLC0415
+    from eatss.report.listings import schemas_table  # noqa: PLC0415
     from eatss.schemas import schema as schema_of  # noqa: PLC0415
 
     text = schemas_table() if document is None else json_text(schema_of(document))
@@ -185,7 +185,7 @@ def cache_ls(output: Format = "table", debug: Debug = False) -> None:
     """List what is kept, what was used last first."""
     from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
     from eatss.cache.store import Contents  # noqa: PLC0415
-    from eatss.report.cache import render_contents  # noqa: PLC0415
+    from eatss.report.listings import render_contents  # noqa: PLC0415
 
     echo(render_contents(Contents.of(default_cache()), output), nl=False)
 
@@ -199,7 +199,7 @@ def cache_clear(
 ) -> None:
     """Remove what is kept; it is computed anew when it is needed."""
     from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.cache import count_text  # noqa: PLC0415
+    from eatss.report.listings import count_text  # noqa: PLC0415
 
     cache = default_cache()
     kinds = sorted({entry.kind for entry in cache.entries()})

@@ -39,10 +39,10 @@ from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.gpu import GpuProfile
+    from eatss.measurement.job import Progress
     from eatss.measurement.measured import Measured
     from eatss.measurement.measurement import Measurement
     from eatss.measurement.options import MeasureOptions, Variant
-    from eatss.measurement.progress import Progress
     from eatss.measurement.tile_choice import TileChoice
     from eatss.session.variants import SourceOptions
 
@@ -382,7 +382,7 @@ def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Res
     All are looked at before the first is measured; where one fails later all the same, what was
     measured is printed first.
     """
-    from eatss.measurement.comparable import check_measurable  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.compare_variants import check_measurable  # noqa: PLC0415 - keeps --help fast
     from eatss.measurement.measured import Measured  # noqa: PLC0415
 
     check_measurable(variants, measuring.options)
@@ -437,6 +437,6 @@ def doing(progress: Progress) -> str:
 
 def left(progress: Progress) -> str:
     """Return how long it takes at most."""
-    from eatss.report.figures import seconds  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.render import seconds  # noqa: PLC0415 - keeps --help fast
 
     return f"at most {seconds(progress.left_s)} left" if progress.left_s > 0 else ""

@@ -23,8 +23,7 @@ from eatss.options import argument, option
 from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.foreign.meter import MeterOptions
-    from eatss.foreign.program_energy import ProgramEnergy
+    from eatss.foreign.meter import MeterOptions, ProgramEnergy
 
 EXAMPLES = {
     "meter": """
@@ -99,8 +98,8 @@ def meter(
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
     from eatss.foreign.meter import MeterOptions, without_trace  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.energy_measurement import render_program_energy  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
-    from eatss.report.program_energy import render_program_energy  # noqa: PLC0415
 
     _check_files((("--output", file), ("--trace", trace), ("--plot", plot)))
     if plot is not None:
@@ -139,8 +138,8 @@ def _written(
     found: ProgramEnergy, text: str, *, trace: Path | None, plot: Path | None, file: Path | None
 ) -> bool:
     """Write the files that are asked for, and tell whether all could be: each is tried."""
+    from eatss.report.energy_measurement import power_csv  # noqa: PLC0415
     from eatss.report.power_plot import plot_program  # noqa: PLC0415
-    from eatss.report.program_energy import power_csv  # noqa: PLC0415
 
     writing: list[tuple[Path | None, Callable[[Path], None]]] = [
         (trace, lambda path: write_text("--trace", path, power_csv(found))),

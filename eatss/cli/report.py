@@ -66,7 +66,7 @@ def report(
         write_figures,
         write_report,
     )
-    from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
+    from eatss.store.faults import check_no_store  # noqa: PLC0415
 
     if figures_as is not None and figures is None:
         raise input_error(

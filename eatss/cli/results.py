@@ -53,8 +53,8 @@ HELP = {"results": "List, show, merge, export, import and prune what sweeps meas
 def results_ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
     from eatss.report.results import render_summaries  # noqa: PLC0415 - keeps --help fast
+    from eatss.store.store import read_sweep  # noqa: PLC0415
     from eatss.store.summary import summary_of  # noqa: PLC0415
-    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
     found = []
     with working("reading stores") as step:
@@ -94,7 +94,7 @@ def results_show(
     from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
     from eatss.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
     from eatss.store.nouns import latest_of, with_counters  # noqa: PLC0415
-    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
+    from eatss.store.store import read_sweep  # noqa: PLC0415
 
     with working(f"reading {store}"):
         sweep = read_sweep(
@@ -118,8 +118,7 @@ def results_merge(stores: StoreFiles, output: NewStore, debug: Debug = False) ->
     The rows of each card stay apart. The same row in two stores is taken once.
     """
     from eatss.store.merging import merged  # noqa: PLC0415 - keeps --help fast
-    from eatss.store.store import Store  # noqa: PLC0415
-    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
+    from eatss.store.store import Store, read_sweep  # noqa: PLC0415
 
     sweeps = []
     with working("reading stores") as step:
@@ -157,8 +156,8 @@ def results_export(
     """
     from eatss.cli.options import check_writable, write_bytes  # noqa: PLC0415
     from eatss.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
-    from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
-    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
+    from eatss.store.faults import check_no_store  # noqa: PLC0415
+    from eatss.store.store import read_sweep  # noqa: PLC0415
 
     to_stdout = str(output) == "-"
     chosen = form or ("csv" if to_stdout else format_of(output))

@@ -46,7 +46,7 @@ def settings(
     The first folder from here upwards counts that has an eatss.toml, or a pyproject.toml with a
     table [tool.eatss]; the search ends at the root of the repository or at the home folder.
     """
-    from eatss.report.settings import Setting, Settings, render_settings  # noqa: PLC0415
+    from eatss.report.listings import Setting, Settings, render_settings  # noqa: PLC0415
 
     found = given.settings
     shown = Settings(

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.files import read_regular
-from eatss.gpu.toml_place import Place, find_place, place_at
+from eatss.gpu.findings import Place, find_place, place_at
 
 Value: TypeAlias = bool | str | tuple[str, ...]
 """A default as Click takes it: what is no flag as one types it."""

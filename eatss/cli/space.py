@@ -75,10 +75,10 @@ def space(
 
     A space is a TOML file, or it is derived from the loops of a C or Python file.
     """
-    from eatss.report.space import render_space  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.listings import render_space  # noqa: PLC0415 - keeps --help fast
     from eatss.space.bound import bind  # noqa: PLC0415
-    from eatss.space.card_constants import card_constants  # noqa: PLC0415
     from eatss.space.document import read_space, space_text  # noqa: PLC0415
+    from eatss.space.nouns import card_constants  # noqa: PLC0415
 
     how = Reading(**reading.fields)
     check_target(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from eatss.explore.generation import Generation
     from eatss.explore.nouns import Progress
     from eatss.explore.options import SweepOptions
-    from eatss.replay.nouns import Objective
+    from eatss.replay.recorded import Objective
     from eatss.store.nouns import Sweep
 
 EXAMPLES = {
@@ -323,7 +323,7 @@ def sweep(
 
 
 def _replayed(store: str, searched: Searched, seeds: int, format_: TableOrJson) -> str:
-    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415 - keeps --help fast
+    from eatss.store.store import read_sweep  # noqa: PLC0415
 
     if searched.objective == "pareto":
         message = "--replay needs one number a variant, and --objective pareto has two"
@@ -379,7 +379,7 @@ def _show(output: Path, format_: TableOrJson) -> None:
 
 
 def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
-    from eatss.explore.preparing import prepare_sweep  # noqa: PLC0415 - keeps --help fast
+    from eatss.explore.sweeping import prepare_sweep  # noqa: PLC0415 - keeps --help fast
 
     with working(f"generating variants of {source}") as step:
         made = prepare_sweep(

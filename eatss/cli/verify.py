@@ -13,7 +13,7 @@ from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.verify import Verification
-    from eatss.verify.progress import Progress
+    from eatss.verify.job import Progress
 
 EXAMPLES = {
     "verify": """

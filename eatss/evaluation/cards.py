@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy import stats
 from scipy.special import stdtrit
 
 from eatss.evaluation.population import Floats, Sign
+from eatss.frozen import frozen
 from eatss.store.nouns import BESIDE, Row, Sweep
 
 UNKNOWN = "unknown"
@@ -32,7 +33,7 @@ Key: TypeAlias = tuple[str, Sign]
 _Value: TypeAlias = Callable[[Row], float | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Drift:
     """How a card's references changed from its first to its last.
 
@@ -45,7 +46,7 @@ class Drift:
     spread: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CardScale:
     """One card: how many rows and references it has, and what it takes over the base card's.
 
@@ -66,7 +67,7 @@ class CardScale:
     energy_drift: Drift | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CardComparison:
     """All cards of a sweep; ``base`` is the one whose scale is used, ``note`` a sentence on it."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
 
 from eatss.evaluation.population import Floats, Population, explaining_names, varies
+from eatss.frozen import frozen
 
 Target: TypeAlias = Literal["performance", "efficiency", "product", "power"]
 TARGETS: tuple[Target, ...] = ("performance", "efficiency", "product", "power")
@@ -17,7 +17,7 @@ FEWEST = 4
 """Fewer samples than this have no interval."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Correlation:
     """How a metric goes with a target over ``samples`` variants.
 
@@ -37,7 +37,7 @@ class Correlation:
     spearman_p: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mover:
     """A metric that stands elsewhere for efficiency than for performance; ranks from 1.
 
@@ -52,7 +52,7 @@ class Mover:
     clear: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeanSplit:
     """Variants with a metric above its mean beside the others: counts and means of each side."""
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from eatss.evaluation.population import Floats
+from eatss.frozen import frozen
 
 
 def convex_hull(x: Floats, y: Floats) -> tuple[int, ...]:
@@ -79,7 +79,7 @@ def section(hull: Sequence[int], x: Floats, y: Floats, at_x: float) -> tuple[flo
     return min(found), max(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AlphaRange:
     """The point that is best for every ``α`` from ``low`` to ``high``."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -9,9 +10,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.measurement.ncu_csv import DURATION
+from eatss.frozen import frozen
+from eatss.measurement.counters import DURATION
+from eatss.measurement.measurement import Status
 from eatss.point import Value, Values
-from eatss.store.nouns import Role, Row, Sizes
+from eatss.store.nouns import Role, Row, Sizes, Sweep
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -173,3 +176,79 @@ def _mean_power(row: Row) -> float | None:
 
 def _array(values: Iterable[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+@frozen
+class OverLimit:
+    """How many variants drew more than their card's power limit in their one short window.
+
+    ``limit_w`` is the limit, the lowest of several. Variants that were measured with care do not
+    count: their windows are long enough for the card to keep its limit.
+    """
+
+    variants: int
+    limit_w: float
+
+
+def over_limit(found: Population, sweep: Sweep) -> OverLimit | None:
+    """Return how many variants drew more than the limit; ``None`` where none did, as far as known.
+
+    A card keeps its limit by lower clocks, after a while. Until then a run is faster, and takes
+    another energy, than in a longer window.
+    """
+    limits = {card.uuid: card.power_limit_w for card in sweep.cards}
+    passed = [
+        limit
+        for row, power_w in zip(found.rows, found.power_w, strict=True)
+        for limit in (limits.get(row.card or ""),)
+        if row.stage == "first" and limit is not None and np.isfinite(power_w) and power_w > limit
+    ]
+    return OverLimit(variants=len(passed), limit_w=min(passed)) if passed else None
+
+
+@frozen
+class StatusCount:
+    """How many variants ended so."""
+
+    status: Status
+    variants: int
+
+
+@frozen
+class FailureCount:
+    """How many variants failed for one reason; ``example`` is the reason of the first.
+
+    Reasons that differ in their numbers alone are one, with ``#`` for each number.
+    """
+
+    status: Status
+    reason: str
+    variants: int
+    example: str
+
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def count_statuses(rows: Iterable[Row]) -> tuple[StatusCount, ...]:
+    """Return how many rows have each status, the most frequent first."""
+    found: dict[Status, int] = {}
+    for row in rows:
+        found[row.status] = found.get(row.status, 0) + 1
+    return tuple(
+        StatusCount(status=status, variants=count)
+        for status, count in sorted(found.items(), key=lambda one: -one[1])
+    )
+
+
+def count_failures(rows: Iterable[Row]) -> tuple[FailureCount, ...]:
+    """Return why rows have no time that counts, the most frequent reason first."""
+    found: dict[tuple[Status, str], list[str]] = {}
+    for row in rows:
+        if not row.measured:
+            found.setdefault((row.status, _NUMBER.sub("#", row.reason)), []).append(row.reason)
+    listed = [
+        FailureCount(status=status, reason=reason, variants=len(own), example=own[0])
+        for (status, reason), own in found.items()
+    ]
+    return tuple(sorted(listed, key=lambda one: -one.variants))

@@ -1,9 +1,8 @@
-"""Where single choices stand in the distribution of all variants [EATSS, Fig. 7]."""
+"""Where single choices stand among all variants [EATSS, Fig. 7]; predictions checked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -11,7 +10,8 @@ from scipy import stats
 
 from eatss.evaluation.population import Floats, Population, of_role
 from eatss.evaluation.tradeoff import Figures, fastest, figures_of, thriftiest
-from eatss.store.nouns import Role, Row
+from eatss.frozen import frozen
+from eatss.store.nouns import BESIDE, Role, Row
 
 ChoiceName: TypeAlias = Literal["median", "default", "paper", "ours", "fastest", "least energy"]
 
@@ -22,7 +22,7 @@ ROLES: tuple[tuple[ChoiceName, Role], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Standing:
     """The place of one value among ``count``.
 
@@ -37,7 +37,7 @@ class Standing:
     share_of_best: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Choice:
     """One choice: its figures and where it stands, or why it has none.
 
@@ -53,7 +53,7 @@ class Choice:
     rows: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeanRatios:
     """Geometric means of a choice's ratios to another over ``sweeps``.
 
@@ -170,3 +170,106 @@ def _nothing(name: ChoiceName, why: str, rows: int) -> Choice:
     return Choice(
         name=name, figures=None, by_performance=None, by_efficiency=None, reason=why, rows=rows
     )
+
+
+Objective: TypeAlias = Literal["time", "energy"]
+
+TOPS = (1, 5, 10, 20)
+"""How many of the model's first are tried."""
+
+
+@frozen
+class Regret:
+    """Measured cost of the best among the model's first ``tried``, over the least, minus 1."""
+
+    tried: int
+    regret: float
+
+
+@frozen
+class PredictionCheck:
+    """How ``predicted_time_s`` or ``predicted_energy_j`` does over ``samples`` variants.
+
+    ``spearman`` is the rank correlation, with its p-value. ``ratio`` is the median of predicted
+    over measured, ``low`` and ``high`` its quartiles. ``pick`` is the variant that the model
+    prefers.
+    """
+
+    objective: Objective
+    samples: int
+    spearman: float | None
+    spearman_p: float | None
+    ratio: float
+    low: float
+    high: float
+    pick: str
+    regrets: tuple[Regret, ...]
+
+
+def predicted(found: Population, objective: Objective) -> tuple[Floats, Floats]:
+    """Return what was predicted and what was measured; NaN where either is not there."""
+    if objective == "time":
+        return found.column("predicted_time_s"), found.time_s
+    return found.column("predicted_energy_j"), found.energy_j
+
+
+def check_prediction(found: Population, objective: Objective) -> PredictionCheck | None:
+    """Set the model beside the measurement; ``None`` where fewer than two have both."""
+    model, measured = predicted(found, objective)
+    both = np.flatnonzero(np.isfinite(model) & np.isfinite(measured) & (model > 0))
+    if both.size < 2:
+        return None
+    x, y = model[both], measured[both]
+    ranked = stats.spearmanr(x, y) if np.ptp(x) > 0 and np.ptp(y) > 0 else None
+    low, middle, high = np.quantile(x / y, (0.25, 0.5, 0.75))
+    order = np.argsort(x, kind="stable")
+    least = y.min()
+    tops = [top for top in TOPS if top <= both.size]
+    return PredictionCheck(
+        objective=objective,
+        samples=int(both.size),
+        spearman=None if ranked is None else float(ranked.statistic),
+        spearman_p=None if ranked is None else float(ranked.pvalue),
+        ratio=float(middle),
+        low=float(low),
+        high=float(high),
+        pick=found.rows[both[order[0]]].variant,
+        regrets=tuple(
+            Regret(tried=top, regret=float(y[order[:top]].min() / least - 1)) for top in tops
+        ),
+    )
+
+
+@frozen
+class BestSoFar:
+    """The best time and energy after so many measured variants and seconds of the sweep."""
+
+    variants: int
+    at_s: float
+    time_s: float
+    energy_j: float | None
+    strategy: str
+
+
+def best_over_time(rows: Iterable[Row]) -> tuple[BestSoFar, ...]:
+    """Return an entry a measured row, in the order of time; references are no part of the search.
+
+    Careful rows measure variants again, so only first ones count where there are any.
+    """
+    measured = [row for row in rows if row.measured and row.stage not in BESIDE]
+    first = [row for row in measured if row.stage == "first"] or measured
+    found: list[BestSoFar] = []
+    time_s, energy_j = np.inf, np.inf
+    for count, row in enumerate(sorted(first, key=lambda row: row.at_s), 1):
+        time_s = min(time_s, row.time_s or np.inf)
+        energy_j = min(energy_j, row.energy_j or np.inf)
+        found.append(
+            BestSoFar(
+                variants=count,
+                at_s=row.at_s,
+                time_s=float(time_s),
+                energy_j=float(energy_j) if np.isfinite(energy_j) else None,
+                strategy=row.strategy,
+            )
+        )
+    return tuple(found)

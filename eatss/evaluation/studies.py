@@ -18,6 +18,7 @@ from eatss.evaluation.population import (
 )
 from eatss.evaluation.standing import ChoiceName
 from eatss.evaluation.tradeoff import fastest, known
+from eatss.frozen import frozen
 from eatss.point import Value
 from eatss.store.nouns import Row, Sizes
 
@@ -31,7 +32,7 @@ STUDIED_APART = ("split", "warp_fraction")
 """Values that have a study of their own [EATSS, Sec. V-D, Fig. 8]."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Influence:
     """How much of the variance of log time, and of log energy, a value alone explains (ε²)."""
 
@@ -41,7 +42,7 @@ class Influence:
     energy: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SplitBar:
     """The fastest variant at one split of shared memory and one warp fraction.
 
@@ -56,7 +57,7 @@ class SplitBar:
     energy: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SizePoint:
     """What one choice reaches at one problem size."""
 

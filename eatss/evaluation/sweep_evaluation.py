@@ -16,11 +16,25 @@ from eatss.evaluation.correlations import (
     most_telling,
     movers,
 )
-from eatss.evaluation.failures import FailureCount, StatusCount, count_failures, count_statuses
-from eatss.evaluation.population import Population, by_sizes, population
-from eatss.evaluation.power_limit import OverLimit, over_limit
-from eatss.evaluation.prediction_check import PredictionCheck, check_prediction
-from eatss.evaluation.standing import Choice, MeanRatios, choices, geometric_means
+from eatss.evaluation.population import (
+    FailureCount,
+    OverLimit,
+    Population,
+    StatusCount,
+    by_sizes,
+    count_failures,
+    count_statuses,
+    over_limit,
+    population,
+)
+from eatss.evaluation.standing import (
+    Choice,
+    MeanRatios,
+    PredictionCheck,
+    check_prediction,
+    choices,
+    geometric_means,
+)
 from eatss.evaluation.studies import (
     Influence,
     SizePoint,
@@ -30,6 +44,7 @@ from eatss.evaluation.studies import (
     split_study,
 )
 from eatss.evaluation.tradeoff import TradeOff, trade_off
+from eatss.frozen import frozen
 from eatss.shown import Shown, in_lines
 from eatss.store.nouns import Identity, Row, Sizes, Sweep
 
@@ -40,7 +55,7 @@ SPLITS_SHOWN = 5
 """So many metrics are split at their mean, as in Fig. 9 of BEAST."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepEvaluation(Shown):
     """All that is computed of one sweep.
 
@@ -120,7 +135,7 @@ def _line(choice: Choice) -> str:
     return f"{choice.name}: {1e3 * found.time_s:.4g} ms, {energy}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepReport:
     """What ``eatss report`` computes: each sweep, and geometric means of choices over all."""
 

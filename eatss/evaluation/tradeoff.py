@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from eatss.evaluation.frontier import AlphaRange, convex_hull, pareto_front, section
 from eatss.evaluation.frontier import weighted_winners as winners
 from eatss.evaluation.population import Floats, Population
+from eatss.frozen import frozen
 from eatss.point import Values
 from eatss.store.nouns import Role, Row
 
@@ -16,7 +15,7 @@ EQUAL = 0.01
 """Variants whose performance differs by less than this share count as equally fast."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Figures:
     """One variant and its figures; ``None`` is what was not measured."""
 
@@ -31,7 +30,7 @@ class Figures:
     efficiency: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Weighted:
     """The variant that is best for weights of time from ``alpha_low`` to ``alpha_high``."""
 
@@ -40,7 +39,7 @@ class Weighted:
     alpha_high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EqualSpeed:
     """The widest spread of energy among equally fast variants.
 
@@ -53,7 +52,7 @@ class EqualSpeed:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TradeOff:
     """The fastest against the thriftiest variant, and the hull that encloses all.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InputError
 from eatss.explore.nouns import BenchJob, Order, Tried
+from eatss.measurement.api import FRUITLESS_WORKERS, START_LIMIT_S, what_ended
 from eatss.measurement.assemble import assemble
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
@@ -20,11 +21,10 @@ from eatss.measurement.job import (
     Event,
     IdleRead,
 )
+from eatss.measurement.launches import complete_sizes
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.record import Record, Records
-from eatss.measurement.restarts import FRUITLESS_WORKERS, START_LIMIT_S, what_ended
-from eatss.measurement.sizes import complete_sizes
 from eatss.program import load_program
 from eatss.store.nouns import CardSeen
 from eatss.supervisor import LiveWorker, Outcome, Refused, Worker

@@ -6,17 +6,12 @@ a fresh process is the reference: what others compute is compared with what it c
 
 from __future__ import annotations
 
-import signal
-import sys
-import traceback
 from collections.abc import Iterator
-from types import FrameType
-from typing import NoReturn
 
 from eatss.diagnostics import EatssError
 from eatss.explore.nouns import BenchJob, Order
 from eatss.measurement.card import Card, LaunchError, open_card
-from eatss.measurement.job import Broken, CardLost, Emit, Entered, IdleRead, Job, Task
+from eatss.measurement.job import CardLost, Emit, Entered, IdleRead, Job, Task
 from eatss.measurement.metering import Metering, card_opened
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.meters.meter import MeterError
@@ -24,21 +19,18 @@ from eatss.measurement.options import MeasureOptions
 from eatss.measurement.preparation import Known
 from eatss.measurement.trials import IDLE_S, run_on
 from eatss.measurement.windows import idle_power_w
-from eatss.supervisor import Refused, serving
+from eatss.measurement.worker import faults_told
+from eatss.supervisor import Refused, end_at_sigterm, serving
 
 ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
 
 
 def main() -> None:
     """Hold the card and measure what standard input asks for, until it ends."""
-    signal.signal(signal.SIGTERM, _end)
+    end_at_sigterm()
     job, orders, emit = serving(BenchJob, Order)
-    try:
+    with faults_told(emit):
         _serve(job, orders, emit)
-    except Exception as error:
-        traceback.print_exc()
-        emit(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
-        sys.exit(1)
 
 
 def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:
@@ -133,11 +125,6 @@ class _Bench:
 
     def _options(self, order: Order) -> MeasureOptions:
         return order.care.options(self._job, order.sizes)
-
-
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

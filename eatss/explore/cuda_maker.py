@@ -9,10 +9,10 @@ from importlib import import_module
 from os import PathLike
 
 from eatss.analysis.structure import Structure
-from eatss.explore.folders import own_folder
+from eatss.explore.generation import own_folder
 from eatss.explore.layouts import selection_at
 from eatss.explore.nouns import Made, MakerJob, Wanted
-from eatss.explore.predicted import predicted_metrics
+from eatss.explore.rows import predicted_metrics
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_from_document

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+from itertools import count
 from os import PathLike, fspath
 from pathlib import Path
 
 from eatss.diagnostics import input_error
-from eatss.explore.identity import generator_version
 from eatss.explore.nouns import SourceText
+from eatss.explore.rows import generator_version
 from eatss.files import folder_named, is_c_text
 from eatss.frontend.options import Reading
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.gpu.this_machine import AUTO
 from eatss.ppcg_build.run import find_ppcg
@@ -22,7 +23,7 @@ from eatss.space.nouns import Space
 from eatss.targets import TARGETS, TargetName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Generation:
     """Who generates variants, and of what.
 
@@ -40,7 +41,7 @@ class Generation:
     gpu: str | PathLike[str] | GpuProfile = AUTO
     target: TargetName = "cuda"
     space: str | PathLike[str] | Space | None = None
-    reading: Reading = Reading()  # noqa: RUF009 - it is frozen
+    reading: Reading = Reading()
     ppcg: str | PathLike[str] | None = None
     ppcg_arguments: tuple[str, ...] = ()
     keep: str | PathLike[str] | None = None
@@ -94,3 +95,15 @@ def made_folder(path: str | PathLike[str]) -> Path:
             hint="name another folder",
         ) from None
     return folder
+
+
+def own_folder(parent: str, variant: str) -> Path:
+    """Make and return a folder that nobody else has: ``VARIANT``, else ``VARIANT-2`` and so on."""
+    for turn in count(1):
+        folder = Path(parent) / (variant if turn == 1 else f"{variant}-{turn}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError

@@ -9,12 +9,12 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from eatss.explore.card_process import CardProcess
 from eatss.explore.maker_process import Workshop
 from eatss.explore.nouns import BenchJob, Care, Made, Order, Tried, Wanted
+from eatss.frozen import frozen
 
 REFERENCE_EVERY = 50
 """Variants between two measurements of the reference on a card."""
@@ -23,7 +23,7 @@ AHEAD = 2
 """Variants on the way for each process that makes them, beside those on cards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """A variant and how carefully it is measured, beside a reference that was made before."""
 
@@ -33,7 +33,7 @@ class Work:
     reference_care: Care | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Done:
     """What became of a variant; ``tried`` is ``None`` where it never came to a card."""
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from eatss.diagnostics import input_error
 from eatss.explore.nouns import Made, MakerJob, Wanted
+from eatss.frozen import frozen
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
-from eatss.measurement.sizes import complete_sizes
+from eatss.measurement.launches import complete_sizes
 from eatss.program import load_program
 from eatss.supervisor import LiveWorker, Outcome, Refused, Worker
 
@@ -127,7 +128,7 @@ class MakerProcess:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PreparedVariants:
     """Variants that were generated elsewhere, by their keys, with what compiles them here.
 

@@ -8,23 +8,20 @@ keep what they are given.
 from __future__ import annotations
 
 import resource
-import signal
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from eatss.diagnostics import EatssError
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.forked import bounded
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
-from eatss.measurement.sizes import complete_sizes
+from eatss.measurement.launches import complete_sizes
 from eatss.program import load_program
-from eatss.supervisor import serving
+from eatss.supervisor import end_at_sigterm, serving
 from eatss.targets import TARGETS
 
 
@@ -65,7 +62,7 @@ def maker_of(job: MakerJob) -> Maker:
 
 def main() -> None:
     """Make what standard input asks for, until it ends."""
-    signal.signal(signal.SIGTERM, _end)
+    end_at_sigterm()
     job, orders, emit = serving(MakerJob, Wanted)
     maker = maker_of(job)
     with suppress(EatssError):  # who asks for a variant is told of it
@@ -105,11 +102,6 @@ def _spent_s() -> float:
     """Return the seconds of the processor that this process and what it started have taken."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(one.ru_utime + one.ru_stime for one in used)
-
-
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from eatss.codec import BY_NAME
 from eatss.extensions import Origin
 from eatss.frontend.options import DtypeName, Reading, Recompute
+from eatss.frozen import frozen
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import CompilerChoice, MeasureOptions
 from eatss.point import Values
@@ -16,7 +16,7 @@ from eatss.store.nouns import CardSeen, Metrics, Role, Sizes, Stage
 from eatss.targets import TargetName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceText:
     """A C file, or its text, or ``FILE.py:NAME``, and how it is read; as plain types."""
 
@@ -60,7 +60,7 @@ class SourceText:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MakerJob:
     """What variants are made of.
 
@@ -91,7 +91,7 @@ class MakerJob:
     choices: tuple[tuple[Role, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wanted:
     """A variant to make and measure.
 
@@ -106,7 +106,7 @@ class Wanted:
     strategy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Made:
     """A variant that was made, or why not.
 
@@ -123,7 +123,7 @@ class Made:
     made_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BenchJob:
     """A card to hold: the import path of what makes it, and how it measures."""
 
@@ -140,7 +140,7 @@ class BenchJob:
     compares: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Care:
     """How carefully a variant is measured; fields as of ``MeasureOptions``.
 
@@ -183,7 +183,7 @@ class Care:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Order:
     """A program to measure on a card that is held.
 
@@ -198,7 +198,7 @@ class Order:
     reference: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tried:
     """What a card found out about a variant."""
 
@@ -208,7 +208,7 @@ class Tried:
     card_j: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Progress:
     """How far a sweep is.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, get_args
 
 from eatss.diagnostics import input_error
 from eatss.explore.nouns import Care
+from eatss.frozen import frozen
 from eatss.measurement.options import CompilerChoice
 from eatss.strategies.budget import Budget
 
@@ -64,7 +65,7 @@ REFERENCE = Care(
 """How the reference is measured, now and then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepOptions:
     """How a sweep goes.
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count as counting
 from itertools import islice
 from math import inf
 
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Structure
-from eatss.diagnostics import Diagnostic, EatssError
+from eatss.diagnostics import Diagnostic, EatssError, InputError, did_you_mean, input_error
 from eatss.explore.cuda_maker import default_sizes, selected_under
-from eatss.explore.known_names import check_decisions, cuda_names, ppcg_names
-from eatss.explore.layouts import selection_at
+from eatss.explore.layouts import selection_at, short_name
 from eatss.explore.nouns import MakerJob, SourceText
 from eatss.explore.ppcg_maker import positions
 from eatss.forked import allow_more, in_bounds
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_from_document
 from eatss.lower.structures import structures_for
@@ -27,15 +30,74 @@ from eatss.model.options import SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
 from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point, Value, variant_key
+from eatss.program.expression import SizePairs
 from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.space.bound import BoundSpace, bind
-from eatss.space.card_constants import card_constants
-from eatss.space.derived import derived_space, point_of
+from eatss.space.decision_names import CUTS, OF_PPCG, SELECTING, is_decision
+from eatss.space.derived import derived_space, kernel_spaces, point_of
 from eatss.space.known_values import check_known_values
-from eatss.space.nouns import Space
+from eatss.space.nouns import Space, card_constants
+from eatss.space.parsed import parsed_space
 from eatss.store.nouns import Role, Sizes
 from eatss.targets import TARGETS
+
+_PLACED = re.compile(r"(tile|threads)_\d+")
+
+
+def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = False) -> None:
+    """Refuse a space that decides what the program does not have, or has idle iterators.
+
+    Args:
+        bound: the space.
+        known: what can be decided.
+        ppcg: whether sizes may be given by position.
+
+    Raises:
+        InputError: ``EATSS-W013``.
+    """
+    names = sorted(known)
+    decided = [name for name in bound.names if is_decision(name)]
+    for name in (*decided, *bound.variant):
+        if name not in names and not (ppcg and _PLACED.fullmatch(name)):
+            raise _unknown(name, names, "the program has nothing that is decided by it")
+    expressions = parsed_space(bound.space).expressions()
+    used = {name for expression in expressions for name in expression.names}
+    for name in bound.names:
+        if name not in used and name not in names and not (ppcg and _PLACED.fullmatch(name)):
+            raise _unknown(name, names, "it decides nothing, and nothing uses it")
+
+
+def cuda_names(
+    facts: Sequence[KernelFacts],
+    structures: Mapping[str, tuple[Structure, ...]],
+    profile: GpuProfile,
+    parameters: Iterable[str],
+) -> set[str]:
+    """Return what variants of generated code can decide."""
+    found = {*SELECTING, *parameters}
+    spaces = kernel_spaces(facts, structures, profile)
+    for kernel in facts:
+        own = set(CUTS)
+        own |= {f"tile_{loop.name}" for loop in kernel.loops}
+        for loop in mapped_loops(kernel):
+            own |= {f"threads_{loop.name}", f"points_{loop.name}"}
+        own |= {f"staged_{reference.array}" for reference in kernel.references}
+        prefix = f"{short_name(kernel.name)}."
+        own |= {name.removeprefix(prefix) for name in spaces[kernel.name].staged.values()}
+        found |= own | {f"{prefix}{name}" for name in own}
+    return found
+
+
+def ppcg_names(parameters: Iterable[str]) -> set[str]:
+    """Return what variants of PPCG's code can decide beside sizes by position."""
+    return {*OF_PPCG, *parameters}
+
+
+def _unknown(name: str, known: Sequence[str], why: str) -> InputError:
+    hint = did_you_mean(name, known, "there are")
+    return input_error("EATSS-W013", f"'{name}' in the space: {why}", hint=hint)
+
 
 RANKING_S = 120.0
 """Seconds of the processor that ranking layouts may take beside analysis."""
@@ -48,7 +110,7 @@ PREDICTED_POINTS = 1500
 """Points of a space of somebody's own that the model puts in order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outline:
     """What a sweep is of.
 
@@ -67,7 +129,7 @@ class Outline:
 
     space: Space
     constants: tuple[tuple[str, Value], ...]
-    parameters: tuple[tuple[str, int], ...]
+    parameters: SizePairs
     ranked: tuple[dict[str, Value], ...] | None
     roles: tuple[tuple[Role, dict[str, Value] | None], ...]
     choices: tuple[tuple[Role, str], ...] = ()
@@ -188,7 +250,7 @@ def _sizes_of(bound: BoundSpace, parameters: Sequence[tuple[str, int]]) -> tuple
     return tuple(at for at in found if at != own) if len(found) <= MOST_SIZES else ()
 
 
-def _parameters(session: Session) -> tuple[tuple[str, int], ...]:
+def _parameters(session: Session) -> SizePairs:
     found = session.interface.parameters
     return tuple((one.name, one.default) for one in found if one.default is not None)
 

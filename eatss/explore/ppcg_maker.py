@@ -8,9 +8,9 @@ from pathlib import Path
 
 from eatss.building import ppcg
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
-from eatss.explore.folders import own_folder
+from eatss.explore.generation import own_folder
 from eatss.explore.nouns import Made, MakerJob, Wanted
-from eatss.explore.predicted import predicted_metrics
+from eatss.explore.rows import predicted_metrics
 from eatss.gpu.document import profile_from_document
 from eatss.measurement.tile_choice import TileChoice
 from eatss.model.options import SelectOptions

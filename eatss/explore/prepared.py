@@ -10,7 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from eatss.codec import Document
@@ -18,13 +18,14 @@ from eatss.diagnostics import input_error
 from eatss.explore.campaign import WAIT_S
 from eatss.explore.lab import Lab, Work
 from eatss.explore.nouns import Care, Made, SourceText, Wanted
+from eatss.frozen import frozen
 from eatss.store.nouns import Role
 from eatss.targets import TargetName
 
 MANIFEST_FILE = "sweep.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PreparedVariant:
     """A variant, and what was made of it; its folder is named from the manifest's."""
 
@@ -32,7 +33,7 @@ class PreparedVariant:
     made: Made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prepared:
     """What a folder of prepared variants holds.
 

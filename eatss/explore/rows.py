@@ -1,16 +1,23 @@
-"""What became of a variant as a row of a store, and what a row costs."""
+"""What became of a variant as a row of a store, what a row costs, what all rows have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from math import inf
 
+from eatss.codec import encode
 from eatss.explore.lab import Done
-from eatss.explore.options import Goal
-from eatss.measurement.estimate import Estimate
-from eatss.measurement.measurement import KernelResources, Measurement, Window
-from eatss.store.nouns import Metrics, Row, Sizes, Stage, as_result
+from eatss.explore.nouns import SourceText
+from eatss.explore.options import CAREFUL, Goal, SweepOptions
+from eatss.measurement.measurement import Estimate, KernelResources, Measurement, Window
+from eatss.measurement.provenance import package_revision
+from eatss.model.selection import KernelSelection
+from eatss.store.nouns import Identity, Metrics, Row, Sizes, Stage, as_result
+from eatss.targets import TargetName
+from eatss.version import __version__
 
 
 def row_of(done: Done, stage: Stage, at_s: float) -> Row:
@@ -181,3 +188,70 @@ def _counter_metrics(found: Measurement) -> Metrics:
 
 def _error(estimate: Estimate | None) -> float | None:
     return None if estimate is None else estimate.relative
+
+
+def identity_of(
+    done: Done,
+    source: SourceText,
+    target: TargetName,
+    generator: str,
+    varied: Collection[str],
+    options: SweepOptions,
+) -> Identity:
+    """Return the identity of a sweep.
+
+    Args:
+        done: a variant that was measured.
+        source: what is swept, and how it is read.
+        target: who generates.
+        generator: version of that.
+        varied: parameters that the space varies.
+        options: how the sweep goes.
+    """
+    assert done.tried is not None
+    found = done.tried.measurement
+    device = found.device
+    chosen = {
+        "first": encode(options.first),
+        "careful": encode(CAREFUL),
+        "meter": options.meter,
+        "seed": options.seed,
+        "objective": options.objective,
+        "timeout_s": options.timeout_s,
+        "compares": options.compares,
+        "parameters": encode(source.parameters),
+        "function": source.function,
+        "scop": source.scop,
+    }
+    text = json.dumps(chosen, sort_keys=True, separators=(",", ":"))
+    return Identity(
+        program=found.program,
+        source_hash=found.provenance.source_hash or "",
+        target=target,
+        generator=generator,
+        dtype=found.dtype,
+        defines=(*source.defines, *(f"-I{folder}" for folder in source.include_dirs)),
+        sizes=tuple((name, value) for name, value in found.sizes if name not in varied),
+        card="" if device is None else device.name,
+        driver="" if device is None else device.driver or "",
+        compiler="" if device is None else device.toolkit or "",
+        options=sha256(text.encode()).hexdigest(),
+    )
+
+
+def generator_version() -> str:
+    """Return the version of eatss, with the revision where it is run from a checkout."""
+    revision, _ = package_revision()
+    return f"eatss {__version__}" + (f" ({revision})" if revision else "")
+
+
+def predicted_metrics(kernels: Sequence[KernelSelection]) -> Metrics:
+    """Return the predictions of a whole program, where every kernel with tiles has one."""
+    sized = [kernel for kernel in kernels if kernel.tile_sizes]
+    predicted = [kernel.predicted for kernel in sized if kernel.predicted is not None]
+    if not sized or len(predicted) < len(sized):
+        return ()
+    return (
+        ("predicted_time_s", sum(one.time_s for one in predicted)),
+        ("predicted_energy_j", sum(one.energy_j for one in predicted)),
+    )

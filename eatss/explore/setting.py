@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -19,12 +19,13 @@ from eatss.explore.generation import (
     ppcg_program,
     source_text,
 )
-from eatss.explore.identity import identity_of
 from eatss.explore.lab import Done
 from eatss.explore.maker_process import MakerProcess, PreparedVariants, Workshop
 from eatss.explore.nouns import MakerJob
 from eatss.explore.options import SweepOptions
 from eatss.explore.prepared import Prepared
+from eatss.explore.rows import identity_of
+from eatss.frozen import frozen
 from eatss.gpu.document import profile_to_document
 from eatss.gpu.this_machine import AUTO, load_profile
 from eatss.point import Value
@@ -36,7 +37,7 @@ from eatss.store.nouns import Identity, Role, Sizes
 from eatss.strategies import ListedSpace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Setting:
     """A plan, what makes its variants, and what is to be said of the source.
 

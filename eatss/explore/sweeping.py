@@ -1,21 +1,26 @@
-"""``eatss.sweep``: a program, a card and a space in; a store with a row a variant out."""
+"""``eatss.sweep`` and ``eatss.prepare_sweep``: variants of a program, measured or made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 
+from eatss.cache import key_of
 from eatss.diagnostics import input_error
-from eatss.explore.campaign import Campaign, Plan
-from eatss.explore.generation import Generation
-from eatss.explore.nouns import BenchJob, Progress
-from eatss.explore.opened_lab import opened_lab
+from eatss.explore.campaign import Campaign, Plan, of_point, of_role
+from eatss.explore.generation import Generation, generator_of, made_folder, source_text
+from eatss.explore.lab import Lab, LocalLab
+from eatss.explore.nouns import BenchJob, MakerJob, Progress, Wanted
 from eatss.explore.options import SweepOptions
-from eatss.explore.prepared import is_prepared, load_prepared
-from eatss.explore.setting import of_prepared, of_source
+from eatss.explore.prepared import Prepared, is_prepared, load_prepared, make_all, write_prepared
+from eatss.explore.setting import Setting, of_prepared, of_source
 from eatss.extensions import Origin
+from eatss.files import folder_named, is_c_text
+from eatss.gpu.this_machine import load_profile
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
@@ -26,7 +31,61 @@ from eatss.store.nouns import Sweep
 from eatss.store.opening import no_folder, real_path
 from eatss.store.store import Store
 from eatss.store.writer_lock import lock_for_writing
-from eatss.strategies import STRATEGIES, StrategyJob, make
+from eatss.strategies import STRATEGIES, WAIT, StrategyJob, make
+from eatss.strategies.guarded import Distinct
+
+MOST_MAKERS = 14
+
+
+@contextmanager
+def opened_lab(
+    setting: Setting,
+    options: SweepOptions,
+    benches: Sequence[BenchJob],
+    scheduler: str | None,
+) -> Iterator[Lab]:
+    """Yield where variants are made and measured.
+
+    Args:
+        setting: the plan, and what makes its variants.
+        options: how the sweep goes.
+        benches: the cards; without any, variants are made and not measured.
+        scheduler: address of a Dask scheduler, ``"local"`` for a cluster here, or ``None``.
+
+    Raises:
+        InputError: ``EATSS-W03x``, there is no such cluster.
+    """
+    makers = options.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
+    if scheduler is not None:
+        from eatss.explore.cluster import cluster_lab  # noqa: PLC0415 - Dask is an extra
+
+        plan, job = setting.plan, setting.job
+        name = f"eatss-{key_of(*_what(plan, job, options))[:16]}"
+        with cluster_lab(setting.workshop, job, name, benches, makers, scheduler) as found:
+            yield found
+        return
+    lab = LocalLab(setting.workshop, makers, benches)
+    try:
+        yield lab
+    finally:
+        lab.close()
+
+
+def _what(plan: Plan, job: MakerJob | None, options: SweepOptions) -> tuple[object, ...]:
+    """Return what tells a sweep from all others, the same in every session of it."""
+    made_of: object = None
+    if job is not None:
+        text = job.source.source
+        content = text if is_c_text(text) else _source_bytes(text)
+        made_of = (replace(job, folder="", choices=()), content)
+    measured = (options.seed, options.meter, options.timeout_s, options.compares)
+    return (plan.path.absolute(), plan.space_text, made_of, *measured, options.objective)
+
+
+def _source_bytes(source: str) -> bytes:
+    """Return the text of a file that may have a function's name after it."""
+    file, python, _ = source.rpartition(".py:")
+    return Path(file + ".py" if python else source).read_bytes()
 
 
 def sweep(
@@ -137,3 +196,87 @@ def _check_place(path: Path) -> None:
     lock_for_writing(place).release()
     if place.exists():
         Store.read(place, measurements=False)
+
+
+PREPARES = ("exhaustive", "random", "model")
+"""Strategies that need no results."""
+
+
+def prepare_sweep(
+    source: str | PathLike[str] | PythonScop,
+    *,
+    output: str | PathLike[str],
+    options: SweepOptions | None = None,
+    generation: Generation | None = None,
+    told: Callable[[int, int], None] = lambda made, wanted: None,
+    warned: Warned = warn_caller,
+) -> Prepared:
+    """Generate the variants of a sweep into a folder, to be measured on another machine.
+
+    Args:
+        source: As for :func:`sweep`.
+        output: The folder; a new one.
+        options: The strategy (``exhaustive``, ``random`` or ``model``) and the budget in variants.
+        generation: Who generates them; ``gpu`` is named.
+        told: Is told how many of how many are made.
+        warned: As of :func:`sweep`.
+
+    Raises:
+        InputError: as :func:`sweep`; ``EATSS-W005``, the strategy needs results; ``EATSS-W006``,
+            the folder is not empty.
+    """
+    chosen, made_by = options or SweepOptions(), generation or Generation()
+    folder = folder_named(output)
+    if chosen.strategy not in PREPARES:
+        raise input_error(
+            "EATSS-W005",
+            f"the strategy '{chosen.strategy}' needs results, and nothing is measured here",
+            hint=f"prepare with one of: {', '.join(PREPARES)}",
+        )
+    if any(made_folder(folder).iterdir()):
+        raise input_error("EATSS-W006", f"'{folder}' is not empty", hint="name a new folder")
+    with ExitStack() as stack:
+        made_by = replace(made_by, keep=folder)
+        setting = of_source(source, folder, chosen, made_by, stack, None, ahead=False)
+        warned(setting.warnings)
+        plan = setting.plan
+        wanted = list(_proposed(plan, chosen))
+        lab = stack.enter_context(opened_lab(setting, chosen, [], None))
+        variants = make_all(lab, wanted, chosen.first, lambda made: told(made, len(wanted)))
+    text = source_text(source, made_by.reading)
+    prepared = Prepared(
+        source=text,
+        target=made_by.target,
+        generator=generator_of(made_by),
+        gpu=load_profile(made_by.gpu).name,
+        space=plan.space_text,
+        names=plan.space.names,
+        varied=plan.varied,
+        variants=variants,
+    )
+    write_prepared(folder, prepared)
+    return prepared
+
+
+def _proposed(plan: Plan, options: SweepOptions) -> Iterator[Wanted]:
+    """Yield choices with a role, also at other sizes, then what is proposed, within the budget."""
+    most = options.limited.variants or 1000
+    yielded = set()
+    for role, point in plan.roles:
+        wanted = of_role(role, point)
+        yielded.add(wanted.variant)
+        yield wanted
+    for role, sizes in plan.sized_roles[: max(0, most - len(yielded))]:
+        wanted = of_role(role, None, sizes)
+        yielded.add(wanted.variant)
+        yield wanted
+    job = StrategyJob(space=plan.space, seed=options.seed, ranked=plan.ranked)
+    strategy = Distinct(make(options.strategy, job), plan.decide)
+    while len(yielded) < most:
+        asked = strategy.ask()
+        if asked is None or asked is WAIT:
+            return
+        wanted = of_point(plan, asked)
+        if wanted.variant not in yielded:
+            yielded.add(wanted.variant)
+            yield wanted

@@ -6,21 +6,85 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from eatss.diagnostics import InputError, input_error
 from eatss.foreign.child import Child
-from eatss.foreign.program_energy import CardEnergy, CpuEnergy, ProgramEnergy
+from eatss.frozen import frozen
 from eatss.measurement.energy.measurement import SourceEnergy
 from eatss.measurement.energy.meter import MARGIN_S
 from eatss.measurement.energy.source import Source, cpu_sources, reason_of
+from eatss.measurement.measurement import DeviceInfo, Missing
+from eatss.measurement.meters.background import POLL_S, PowerMeter
 from eatss.measurement.meters.choose import METERS, choose_meters
+from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
-from eatss.measurement.meters.power import POLL_S, PowerMeter
 from eatss.measurement.named_cards import NamedCard, named_cards
+from eatss.measurement.power_trace import PowerSample
+
+PROGRAM_ENERGY_SCHEMA = 1
+"""Version of the JSON form; it grows when a reader of the old form would fail."""
+
+
+@frozen
+class Drawn:
+    """What a card or a CPU package drew while a program ran, all of it: idle power, other programs.
+
+    The true energy lies within ``energy_j ± uncertainty_j``, as far as the sensor is right.
+    ``energy_j`` is of all runs together. ``power_w`` is the mean, ``peak_power_w`` the largest
+    value that the driver told, which on most cards is a mean over some time itself;
+    ``idle_power_w`` the mean before the program began. ``updates`` counts the values of ``meter``.
+    ``checks`` are what other sensors tell; ``contradiction`` says where one differs by more than
+    both leave open. What is ``None`` stands in ``missing`` with the reason.
+    """
+
+    energy_j: float | None
+    uncertainty_j: float | None
+    power_w: float | None
+    peak_power_w: float | None
+    idle_power_w: float | None
+    meter: str | None
+    updates: int
+    missing: tuple[Missing, ...]
+    checks: tuple[IntervalEnergy, ...] = ()
+    contradiction: str = ""
+    trace: tuple[PowerSample, ...] = field(default=(), repr=False)
+
+
+@frozen
+class CardEnergy(Drawn):
+    """What one card drew while a program ran."""
+
+    device: DeviceInfo
+
+
+@frozen
+class CpuEnergy(Drawn):
+    """What one CPU package drew; ``name`` is ``CPU package 0``, ``CPU`` where none can be read."""
+
+    name: str
+
+
+@frozen
+class ProgramEnergy:
+    """What a program took, start-up and all.
+
+    It was run ``runs`` times, one after the other, and ``command`` is its command line. ``cards``
+    are those that were metered, ``cpus`` the CPU packages if these were asked for. ``time_s`` is
+    that of all runs together. ``exit_code`` is the last run's; a run that fails is the last.
+    """
+
+    command: tuple[str, ...]
+    runs: int
+    exit_code: int
+    time_s: float
+    cards: tuple[CardEnergy, ...]
+    cpus: tuple[CpuEnergy, ...] = ()
+    schema_version: int = PROGRAM_ENERGY_SCHEMA
+
 
 IDLE_S = 1.0
 """Recorded before a program begins: a second, which is what most drivers average power over."""
@@ -31,7 +95,7 @@ LEAST_INTERVAL_S, MOST_S = 0.001, 3600.0
 _TRACE = "power trace"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeterOptions:
     """How a program is metered.
 
@@ -186,44 +250,19 @@ def _card(named: NamedCard, options: MeterOptions, closing: ExitStack, module: A
 def _card_energy(source: Source, begin_s: float, end_s: float) -> CardEnergy:
     found = source.result(begin_s, end_s)
     assert found.device is not None
-    return CardEnergy(
-        device=found.device,
-        energy_j=found.energy_j,
-        uncertainty_j=found.uncertainty_j,
-        power_w=found.power_w,
-        peak_power_w=found.peak_power_w,
-        idle_power_w=_idle_power_w(found),
-        meter=found.meter,
-        updates=found.updates,
-        missing=found.missing,
-        checks=found.checks,
-        contradiction=found.contradiction,
-        trace=found.trace,
-    )
+    return CardEnergy(device=found.device, **_drawn(found))
 
 
 def _cpu_energy(source: Source, begin_s: float, end_s: float) -> CpuEnergy:
     found = source.result(begin_s, end_s)
-    return CpuEnergy(
-        name=found.name,
-        energy_j=found.energy_j,
-        uncertainty_j=found.uncertainty_j,
-        power_w=found.power_w,
-        peak_power_w=found.peak_power_w,
-        idle_power_w=_idle_power_w(found),
-        meter=found.meter,
-        updates=found.updates,
-        missing=found.missing,
-        checks=found.checks,
-        contradiction=found.contradiction,
-        trace=found.trace,
-    )
+    return CpuEnergy(name=found.name, **_drawn(found))
 
 
-def _idle_power_w(found: SourceEnergy) -> float | None:
-    """Return the mean power before the program began."""
+def _drawn(found: SourceEnergy) -> dict[str, Any]:
+    """Return the fields of :class:`Drawn`; the idle power is that before the program began."""
     idle = [sample.power_w for sample in found.trace if sample.time_s < 0]
-    return sum(idle) / len(idle) if idle else None
+    own = {one.name: getattr(found, one.name, None) for one in fields(Drawn)}
+    return own | {"idle_power_w": sum(idle) / len(idle) if idle else None}
 
 
 def without_trace(found: ProgramEnergy) -> ProgramEnergy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
@@ -16,6 +16,7 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.signature import origin_of
 from eatss.frontend.symbols import Variable
 from eatss.frontend.values import Value
+from eatss.frozen import frozen
 from eatss.isl_names import (
     box,
     parameter_space,
@@ -42,7 +43,7 @@ from eatss.scops import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegionReading:
     """All that is known of a region before its ``Scop`` is made."""
 

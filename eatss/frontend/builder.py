@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
@@ -38,13 +38,14 @@ from eatss.frontend.updates import (
     update_of,
 )
 from eatss.frontend.values import Value, same
+from eatss.frozen import frozen
 from eatss.isl_names import coalesced
 from eatss.scops import AccessKind
 
 _MAX_DEPTH = 150
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Frame:
     """Where in the region a statement stands."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from clang.cindex import conf
 from eatss.diagnostics import input_error
 from eatss.frontend.codes import Code
 from eatss.frontend.kinds import CursorKind, StorageClass, TypeKind
+from eatss.frozen import frozen
 
 _BINARY_OPERATORS = (
     None, None, None, "*", "/", "%", "+", "-", "<<", ">>", None, "<", ">", "<=", ">=", "==", "!=",
@@ -259,7 +259,7 @@ def evaluate(cursor: Any) -> int | float | None:
         library.clang_EvalResult_dispose(result)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClangMessage:
     """A diagnostic of clang."""
 
@@ -273,7 +273,7 @@ class ClangMessage:
     column: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MacroDefinition:
     """A ``#define`` of a file."""
 

@@ -11,7 +11,6 @@ that all references stay inside the dimensions found here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import product
 
 import islpy as isl
@@ -25,13 +24,14 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
+from eatss.frozen import frozen
 from eatss.isl_names import parameter_is_bounded, parameter_names, without_parameter
 
 _MAX_INNER = 3
 _MAX_FACTORS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Delinearised:
     """An array with its dimensions as the polyhedral part is to see them.
 
@@ -52,7 +52,7 @@ class Delinearised:
         return access.subscripts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Use:
     """A reference with the domain and the counters of its statement."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
@@ -15,6 +13,7 @@ from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, counter_of
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
+from eatss.frozen import frozen
 from eatss.isl_names import (
     coalesced,
     involves_parameter,
@@ -26,7 +25,7 @@ from eatss.isl_names import (
 _ENDLESS = "a loop that '!=' ends would not end otherwise"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Header:
     """The counter of a loop, what is added to it per iteration, and its parts.
 

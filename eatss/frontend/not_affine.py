@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from eatss.frontend import clang
 from eatss.frontend.codes import Code
 from eatss.frontend.tree import Node, NodeKind
+from eatss.frozen import frozen
 
 
 class Reason(enum.Enum):
@@ -38,7 +38,7 @@ class NotAffineError(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unknown:
     """Why the value of a scalar that a region sets is not known; a ``code`` only for ``OWN``."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from eatss.diagnostics import Diagnostic, input_error
+from eatss.frozen import frozen
 from eatss.options import Words, option, parse_parameters
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _option = partial(option, panel="Source")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FrontendOptions:
     """Options of one run.
 
@@ -35,7 +36,7 @@ class FrontendOptions:
     parameter_values: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FrontendResult:
     """The regions of a file in source order, and warnings about them."""
 

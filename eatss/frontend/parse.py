@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import islpy as isl
@@ -58,13 +57,14 @@ from eatss.frontend.tree import (
 from eatss.frontend.types import TypeTable
 from eatss.frontend.unused_macros import warn_of_unused
 from eatss.frontend.values import ValueAlgebra
+from eatss.frozen import frozen
 from eatss.scops import Scop
 
 _DEFAULT = FrontendOptions()
 _NO_SYMBOLS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Run:
     """What holds for a whole run; see :func:`parse_bytes`."""
 

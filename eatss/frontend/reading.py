@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import islpy as isl
 
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node
 from eatss.frontend.values import Value
+from eatss.frozen import frozen
 from eatss.scops import AccessKind, Expression
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoopLevel:
     """A loop around a statement; ``sign`` is -1 where the counter runs down."""
 
@@ -21,7 +20,7 @@ class LoopLevel:
     sign: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RawAccess:
     """A reference with its subscripts as values of counters and parameters.
 
@@ -35,7 +34,7 @@ class RawAccess:
     domain: isl.Set
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RawStatement:
     """An assignment with its domain as a set of counter and parameter values.
 

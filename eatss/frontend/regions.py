@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from eatss.frontend.clang import Unit
@@ -12,6 +11,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings
 from eatss.frontend.kinds import CursorKind
 from eatss.frontend.source import SourceText
+from eatss.frozen import frozen
 
 UNKNOWN_PRAGMAS = "-Wunknown-pragmas"
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*")
@@ -21,7 +21,7 @@ _AFTER_PRAGMA = re.compile(rb"pragma[ \t]*(?:/\*.*?\*/[ \t]*)*\Z", re.DOTALL)
 _SPLICE = re.compile(rb"\\\r?\n")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pragma:
     """``#pragma scop`` or ``#pragma endscop``."""
 
@@ -30,7 +30,7 @@ class Pragma:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Region:
     """A pair of pragmas; ``index`` counts from 0."""
 
@@ -39,7 +39,7 @@ class Region:
     closing: Pragma
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedRegion:
     """A region with the libclang cursors of its function, block and statements.
 

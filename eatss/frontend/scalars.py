@@ -18,7 +18,7 @@ Values of types that may wrap are known only where they provably do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
@@ -37,6 +37,7 @@ from eatss.frontend.values import (
     extremum,
     same,
 )
+from eatss.frozen import frozen
 
 _WRITES = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.VARIABLE)
 _SKIPS = LEAVING - {NodeKind.BREAK}
@@ -53,7 +54,7 @@ _MAX_TURNS = 8
 _OTHERWISE = "a loop that counts would have less than no rounds otherwise"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rounds:
     """A loop whose body sets the scalars of ``written``.
 

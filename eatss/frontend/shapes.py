@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from eatss.frontend import clang
 from eatss.frontend.kinds import CursorKind, TypeKind
 from eatss.frontend.tree import Node, read_tree
 from eatss.frontend.types import CType, TypeTable
+from eatss.frozen import frozen
 
 _ARRAYS = frozenset({TypeKind.CONSTANTARRAY, TypeKind.VARIABLEARRAY, TypeKind.INCOMPLETEARRAY})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shape:
     """Sizes outermost first: a number, an expression (C99 VLA), or ``None`` where not given.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from eatss.frontend import clang
@@ -12,6 +11,7 @@ from eatss.frontend.shapes import shape_of
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
+from eatss.frozen import frozen
 from eatss.scops import FunctionParameter, Origin, ParameterDeclaration
 
 _EFFECTS = frozenset(
@@ -93,7 +93,7 @@ def is_whole_function(
     return all(_is_idle(read_tree(child, types), surroundings) for child in around)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Surroundings:
     symbols: SymbolTable
     types: TypeTable

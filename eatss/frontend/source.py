@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 
 from eatss.diagnostics import SourceSpan
+from eatss.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceText:
     """The bytes of one file with the offsets at which its lines start."""
 

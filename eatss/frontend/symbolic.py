@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -30,6 +30,7 @@ from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.source import SourceText
 from eatss.frontend.symbols import ISL_WORDS
+from eatss.frozen import frozen
 from eatss.program.source_names import OWN_WORDS
 from eatss.scops import Scop
 
@@ -47,7 +48,7 @@ _OWN_WORDS = OWN_WORDS | ISL_WORDS
 _DEFAULT = FrontendOptions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SymbolicResult:
     """The regions of a file with its macro sizes as parameters.
 
@@ -63,14 +64,14 @@ class SymbolicResult:
     warnings: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Macro:
     name: str
     type: str
     value: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Program:
     """A file and how to read it."""
 

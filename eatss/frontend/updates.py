@@ -7,12 +7,12 @@ all arms add to ``x``, the choice is of what is added: ``x += c ? v : -0.0``, wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from eatss.frontend.expressions import ExpressionReader
 from eatss.frontend.halves import as_float
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind
+from eatss.frozen import frozen
 from eatss.scops import (
     AccessKind,
     Binary,
@@ -28,7 +28,7 @@ _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1}
 """What changes no number. To a sum it is added as -0.0, since -0.0 + 0.0 is 0.0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Store:
     """``x operator= value``; no value: ``x operator= 1``, or a number that is stored."""
 
@@ -37,7 +37,7 @@ class Store:
     number: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Choice:
     """One of two updates; ``None`` where ``x`` is kept, or, if nobody sees it, anything will do."""
 
@@ -50,7 +50,7 @@ class Choice:
 Update = Store | Choice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guard:
     """A condition that is not affine around statements, and whether they run where it holds.
 

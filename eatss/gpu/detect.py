@@ -11,18 +11,50 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from eatss.gpu.cuda_uuid import cuda_uuid
-from eatss.gpu.device import DetectedGpu, Detection
-from eatss.gpu.match import match_profile, profile_from_device
+from eatss.frozen import frozen
+from eatss.gpu.cuda_order import cuda_uuid
+from eatss.text import one_line
 
-__all__ = [
-    "DetectedGpu",
-    "Detection",
-    "detect",
-    "detect_gpus",
-    "match_profile",
-    "profile_from_device",
-]
+
+@frozen
+class DetectedGpu:
+    """One card as NVML and CUDA report it; ``None`` means that neither does.
+
+    ``readers`` names who answered (``NVML``, ``CuPy``). ``max_sm_clock_mhz`` is the
+    highest clock the driver allows; ``bandwidth_gb_s`` follows from memory clock and
+    bus width at two transfers a clock; ``power_limit_w`` is the card's default limit.
+    """
+
+    name: str
+    uuid: str
+    readers: tuple[str, ...]
+    driver_version: str | None = None
+    compute_capability: tuple[int, int] | None = None
+    sm_count: int | None = None
+    memory_bytes: int | None = None
+    l2_bytes: int | None = None
+    shared_per_sm_bytes: int | None = None
+    shared_per_block_bytes: int | None = None
+    shared_per_block_optin_bytes: int | None = None
+    registers_per_sm: int | None = None
+    registers_per_block: int | None = None
+    threads_per_block: int | None = None
+    threads_per_warp: int | None = None
+    max_threads_per_sm: int | None = None
+    max_blocks_per_sm: int | None = None
+    max_sm_clock_mhz: int | None = None
+    bandwidth_gb_s: float | None = None
+    power_limit_w: float | None = None
+
+
+@frozen
+class Detection:
+    """The cards of this machine, and a sentence for each reader that could not be asked."""
+
+    gpus: tuple[DetectedGpu, ...]
+    reasons: tuple[str, ...]
+    driver_version: str | None = None
+
 
 _Answer = TypeVar("_Answer")
 
@@ -79,7 +111,7 @@ def _module(name: str, reader: str, package: str, reasons: list[str]) -> Any:
         else:
             reasons.append(f"{reader} does not load: it needs {error.name}, which is missing")
     except Exception as error:  # a broken installation raises anything
-        reasons.append(f"{reader} does not load: {_sentence(error)}")
+        reasons.append(f"{reader} does not load: {one_line(error)}")
     return None
 
 
@@ -91,13 +123,8 @@ def _ask(
     try:
         return read()
     except Exception as error:  # NVML and CUDA each have error classes of their own
-        reasons.append(f"{reader} sees no GPU: {_sentence(error)}")
+        reasons.append(f"{reader} sees no GPU: {one_line(error)}")
         return None, ()
-
-
-def _sentence(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text[:200] or type(error).__name__
 
 
 def _read_nvml(nvml: Any) -> tuple[str | None, tuple[DetectedGpu, ...]]:

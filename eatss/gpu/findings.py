@@ -12,19 +12,92 @@ EATSS-G010 two parts of the profile contradict each other
 EATSS-G011 a source or note that leads nowhere
 EATSS-G012 a schema version that this eatss does not read
 ========== =====================================================
+
+Where in a TOML text a key stands, so that a finding can point at it.
+
+``tomllib`` keeps no positions. This reads lines only: table headers, keys at the
+start of a line, and keys inside an inline table on that line. Where a text is
+written in a way this does not follow, the nearest enclosing table is the answer,
+and no answer is a possible answer.
 """
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from eatss.diagnostics import Diagnostic
-from eatss.gpu.calibration import Calibration, Coefficient
-from eatss.gpu.profile import FIGURES, SCHEMA_VERSION
-from eatss.gpu.toml_place import find_place
+from eatss.diagnostics import Diagnostic, SourceSpan, did_you_mean
+from eatss.frozen import frozen
+from eatss.gpu.profile import FIGURES, SCHEMA_VERSION, Calibration, Coefficient
+
+_HEADER = re.compile(r"^\s*\[\[?\s*(?P<path>[^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_PART = r"(?:[A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')"
+_KEY = re.compile(rf"^\s*(?P<path>{_PART}(?:\s*\.\s*{_PART})*)\s*=")
+
+
+@frozen
+class Place:
+    """A span in a TOML text and the whole line it stands on."""
+
+    span: SourceSpan
+    source_line: str
+
+
+def find_place(text: str, path: tuple[str, ...], file: str) -> Place | None:
+    """Return where the key ``path`` stands, or its nearest enclosing key or table."""
+    while path:
+        place = _exact(text, path, file)
+        if place is not None:
+            return place
+        path = path[:-1]
+    return None
+
+
+def place_at(text: str, line: int, column: int, file: str) -> Place:
+    """Return the one-character place at a line and column (from 1) of ``text``."""
+    lines = text.splitlines() or [""]
+    line = min(max(line, 1), len(lines))
+    return _place(lines[line - 1], line, column - 1, column, file)
+
+
+def _exact(text: str, path: tuple[str, ...], file: str) -> Place | None:
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = _HEADER.match(line)
+        if header is not None:
+            table = _split(header["path"])
+            if table == path:
+                return _place(line, number, header.start("path"), header.end("path"), file)
+            continue
+        key = _KEY.match(line)
+        if key is None:
+            continue
+        full = table + _split(key["path"])
+        if full == path:
+            return _place(line, number, key.start("path"), key.end("path"), file)
+        if path[:-1] == full:
+            inner = re.compile(rf"[{{,]\s*(?P<key>[\"']?{re.escape(path[-1])}[\"']?)\s*=")
+            found = inner.search(line, key.end())
+            if found is not None:
+                return _place(line, number, found.start("key"), found.end("key"), file)
+    return None
+
+
+def _split(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in re.findall(_PART, dotted))
+
+
+def _place(line: str, number: int, start: int, end: int, file: str) -> Place:
+    span = SourceSpan(
+        file=file,
+        line=number,
+        column=start + 1,
+        end_line=number,
+        end_column=max(end, start + 1) + 1,
+    )
+    return Place(span=span, source_line=line)
+
 
 TOP_LEVEL_KEYS = (
     "schema_version",
@@ -67,7 +140,7 @@ _UNITS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Origin:
     """What a document was read from: ``text`` is there when it came from a file."""
 
@@ -142,8 +215,7 @@ def _unknown_key(path: tuple[str, ...]) -> tuple[str, str, str | None]:
         known = FIGURES
     elif len(path) > 2:
         known = ("title", "url") if path[0] == "sources" else ("value", "source")
-    close = difflib.get_close_matches(path[-1], known, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
+    hint = did_you_mean(path[-1], known, "known here")
     return "EATSS-G006", f"unknown key {'.'.join(path)}", hint
 
 

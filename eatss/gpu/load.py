@@ -29,9 +29,8 @@ from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError,
 from eatss.extensions import Registry
 from eatss.files import read_regular
 from eatss.gpu.card_names import ENTRY_POINTS, shipped_names
-from eatss.gpu.findings import Origin
+from eatss.gpu.findings import Origin, place_at
 from eatss.gpu.profile import GpuProfile
-from eatss.gpu.toml_place import place_at
 from eatss.shipped import data_directory
 
 _KIND = "profile"

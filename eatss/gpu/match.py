@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from eatss.diagnostics import Diagnostic, InputError, input_error
-from eatss.gpu.device import DetectedGpu
+from eatss.gpu.detect import DetectedGpu
 from eatss.gpu.document import profile_from_document
 from eatss.gpu.findings import Origin
 from eatss.gpu.load import list_profiles
@@ -50,19 +50,22 @@ REGISTERS_PER_THREAD = 255
 """The same on every compute capability from 3.5 to 12.1 (CUDA guide)."""
 
 _REPORTED = {
-    "threads_per_block": "threads_per_block",
-    "threads_per_warp": "threads_per_warp",
-    "registers_per_sm": "registers_per_sm",
-    "registers_per_block": "registers_per_block",
-    "l2_bytes": "l2_bytes",
-    "sm_count": "sm_count",
-    "max_threads_per_sm": "max_threads_per_sm",
-    "max_blocks_per_sm": "max_blocks_per_sm",
-    "shared_per_sm_bytes": "shared_per_sm_bytes",
-    "shared_per_block_bytes": "shared_per_block_bytes",
-    "shared_per_block_optin_bytes": "shared_per_block_optin_bytes",
-    "memory_bytes": "memory_bytes",
-    "bandwidth_gb_s": "bandwidth_gb_s",
+    name: name
+    for name in (
+        "threads_per_block",
+        "threads_per_warp",
+        "registers_per_sm",
+        "registers_per_block",
+        "l2_bytes",
+        "sm_count",
+        "max_threads_per_sm",
+        "max_blocks_per_sm",
+        "shared_per_sm_bytes",
+        "shared_per_block_bytes",
+        "shared_per_block_optin_bytes",
+        "memory_bytes",
+        "bandwidth_gb_s",
+    )
 }
 _REPORTED_OPTIONAL = {"boost_clock_mhz": "max_sm_clock_mhz", "tdp_w": "power_limit_w"}
 _ARCHITECTURES = {

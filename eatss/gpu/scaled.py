@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
 
-from eatss.gpu.calibration import COEFFICIENTS
 from eatss.gpu.load import named_profile
-from eatss.gpu.profile import GpuProfile
+from eatss.gpu.profile import COEFFICIENTS, GpuProfile
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 REFERENCE = "h200"
 """Shipped profile whose calibration is scaled."""
@@ -92,3 +96,16 @@ def _peaks(profile: GpuProfile) -> tuple[float, float]:
 def _per_cycle(profile: GpuProfile, peak_gflops: float | None) -> float | None:
     """Return the multiply-adds of an SM in a cycle that make a peak."""
     return None if peak_gflops is None else peak_gflops * 1e3 / 2 / _cycles(profile)
+
+
+_Clock = TypeVar("_Clock", float, "npt.NDArray[np.float64]")
+
+
+def voltage_share(clock: _Clock, floor: float) -> _Clock:
+    """Return the share of a price that is left at a share of the highest clock.
+
+    Energy goes with the square of the voltage, and the voltage falls with the clock along a line
+    that would end at ``floor``.
+    """
+    voltage = floor + (1 - floor) * clock
+    return voltage * voltage

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.forked import ForkEndedError, outside_bounds
+from eatss.frozen import frozen
 from eatss.gpu.load import named_profile
 from eatss.gpu.profile import GpuProfile
 
 if TYPE_CHECKING:
     from eatss.gpu.cuda_order import Ask
-    from eatss.gpu.device import DetectedGpu, Detection
+    from eatss.gpu.detect import DetectedGpu, Detection
 
 AUTO = "auto"
 """The word for the card in this machine."""
@@ -28,7 +29,7 @@ _NO_NVML = object()
 """Stands in for NVML where only CUDA is to be asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CardHere:
     """A card of this machine with its profile.
 
@@ -113,7 +114,8 @@ def profile_of_cuda_device(device: int) -> GpuProfile:
     Raises:
         InputError: as :func:`load_profile` for ``"auto"``.
     """
-    from eatss.gpu.detect import detect, match_profile  # noqa: PLC0415
+    from eatss.gpu.detect import detect  # noqa: PLC0415
+    from eatss.gpu.match import match_profile  # noqa: PLC0415
 
     seen = detect(nvml=_NO_NVML)
     if device < len(seen.gpus):
@@ -167,7 +169,7 @@ def card_of(detection: Detection, device: int | str) -> CardHere:
     Raises:
         InputError: ``EATSS-E046`` there is no such card, ``EATSS-G030`` it reports too little.
     """
-    from eatss.gpu.detect import match_profile, profile_from_device  # noqa: PLC0415
+    from eatss.gpu.match import match_profile, profile_from_device  # noqa: PLC0415
 
     found = next(
         (gpu for number, gpu in enumerate(detection.gpus) if device in (number, gpu.uuid)), None

@@ -13,9 +13,8 @@ from tomlkit.items import InlineTable, Table
 
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
-from eatss.gpu.calibration import COEFFICIENTS, Calibration
 from eatss.gpu.document import calibration_to_document, profile_to_document
-from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
+from eatss.gpu.profile import COEFFICIENTS, FIGURES_IN_WORDS, Calibration, GpuProfile
 from eatss.text import BYTES_OF_UNIT
 
 _HEADER = re.compile(r"\s*\[")

@@ -10,11 +10,12 @@ import ctypes
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from eatss.containers import in_container
+from eatss.frozen import frozen
 
 Version: TypeAlias = tuple[int, int]
 
@@ -32,7 +33,7 @@ _NVML_NO_PERMISSION = 4
 _NVML_MISMATCH = 18
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DriverFacts:
     """What this machine has of a driver and of cards; ``None`` where nobody answers.
 
@@ -63,7 +64,7 @@ class DriverFacts:
     cuda_lacks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """Whether cards can be used; if not why, what to do, and the command to type."""
 

@@ -13,11 +13,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from eatss.cache import default_cache
 from eatss.compilers import find_nvcc
 from eatss.diagnostics import EatssError
+from eatss.frozen import frozen
 from eatss.gpu.load import list_profiles, profile_directory
 from eatss.machine.cupy_versions import cupy_verdict, installed_cupy
 from eatss.machine.driver_access import (
@@ -36,7 +36,7 @@ MINIMUM_PYTHON = (3, 11)
 COMMAND_TIMEOUT_S = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """One fact about this machine.
 
@@ -57,7 +57,7 @@ class _NotThereError(Exception):
     """A part is missing or does not work; the text is the sentence to show."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Part:
     """What to look at: ``look`` returns what it found or raises."""
 

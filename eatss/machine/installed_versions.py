@@ -7,12 +7,12 @@ import os
 import platform
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from eatss.compilers import find_nvcc
 from eatss.diagnostics import EatssError
+from eatss.frozen import frozen
 from eatss.gpu.detect import detect
 from eatss.machine.cupy_versions import installed_cupy
 from eatss.machine.driver_access import driver_verdict, look
@@ -21,7 +21,7 @@ from eatss.machine.requirements import requirements
 _ABSENT = "not installed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fact:
     """A part and what is found of it."""
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import metadata
 
 from packaging.requirements import Requirement as Line
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from eatss.frozen import frozen
+
 WHOLE, LIGHT = DISTRIBUTIONS = ("eatss", "eatss-measure")
 """What eatss is installed as; where both are, the first is used. The light one does not select."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Requirement:
     """A package, its versions as in ``>=1.26,<3``, and the extra that has it, "" for none."""
 

@@ -13,33 +13,35 @@ from eatss.lazy_names import loading_names
 if TYPE_CHECKING:
     from eatss.measurement.api import measure_variants
     from eatss.measurement.compare_variants import compare
-    from eatss.measurement.comparison import Comparison, ComparisonRow
-    from eatss.measurement.estimate import Estimate, Ratio
-    from eatss.measurement.measurement import Measurement
-    from eatss.measurement.measurement_json import (
+    from eatss.measurement.job import Progress
+    from eatss.measurement.measurement import (
+        Comparison,
+        ComparisonRow,
+        Estimate,
+        Measurement,
+        Ratio,
         comparison_from_dict,
         comparison_to_dict,
         measurement_from_dict,
         measurement_to_dict,
     )
     from eatss.measurement.options import MeasureOptions, Variant
-    from eatss.measurement.progress import Progress
 
 _HOME = {
     "compare": "compare_variants",
-    "Comparison": "comparison",
-    "ComparisonRow": "comparison",
-    "Estimate": "estimate",
+    "Comparison": "measurement",
+    "ComparisonRow": "measurement",
+    "Estimate": "measurement",
     "MeasureOptions": "options",
     "Measurement": "measurement",
-    "Progress": "progress",
-    "Ratio": "estimate",
+    "Progress": "job",
+    "Ratio": "measurement",
     "Variant": "options",
-    "comparison_from_dict": "measurement_json",
-    "comparison_to_dict": "measurement_json",
+    "comparison_from_dict": "measurement",
+    "comparison_to_dict": "measurement",
     "measure_variants": "api",
-    "measurement_from_dict": "measurement_json",
-    "measurement_to_dict": "measurement_json",
+    "measurement_from_dict": "measurement",
+    "measurement_to_dict": "measurement",
 }
 
 __all__ = [

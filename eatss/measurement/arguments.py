@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from eatss.frozen import frozen
 from eatss.program import Argument, Entry, Program, evaluate
+from eatss.program.expression import Sizes
 from eatss.verify.data import Flavour, dtype_of
 
 Array: TypeAlias = Any
@@ -27,7 +30,7 @@ _POISON = {8: 0x7FF8_EA75_5BAD_DA7A, 4: 0x7FC5_DA7A, 2: 0x7E5B, 1: 0x5B}
 of a card returns, which knows one NaN only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArrayKey:
     """What memory is shared by: equal keys are the same memory. ``shape`` in elements."""
 
@@ -48,7 +51,7 @@ class ArrayKey:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryUse:
     """An array and what one run of the program does to it."""
 
@@ -62,13 +65,13 @@ class MemoryUse:
         return self.reads and self.writes
 
 
-def key_of(argument: Argument, sizes: Mapping[str, int], seed: int) -> ArrayKey:
+def key_of(argument: Argument, sizes: Sizes, seed: int) -> ArrayKey:
     """Return the key of an array or cell."""
     shape = tuple(max(0, evaluate(extent, sizes)) for extent in argument.shape)
     return ArrayKey(name=argument.name, shape=shape, dtype=dtype_of(argument), seed=seed)
 
 
-def memory_of(program: Program, sizes: Mapping[str, int], seed: int) -> tuple[MemoryUse, ...]:
+def memory_of(program: Program, sizes: Sizes, seed: int) -> tuple[MemoryUse, ...]:
     """Return the arrays of a program, each once; entries share those of equal keys."""
     found: dict[ArrayKey, MemoryUse] = {}
     for entry in program.entries:
@@ -86,7 +89,7 @@ def memory_of(program: Program, sizes: Mapping[str, int], seed: int) -> tuple[Me
     return tuple(found.values())
 
 
-def temporaries_of(entry: Entry, sizes: Mapping[str, int]) -> tuple[ArrayKey, ...]:
+def temporaries_of(entry: Entry, sizes: Sizes) -> tuple[ArrayKey, ...]:
     """Return the keys of the memory an entry works in, whose data mean nothing."""
     return tuple(
         ArrayKey(
@@ -202,7 +205,7 @@ def chunks(array: Array) -> Iterator[Array]:
         yield flat[start : start + CHUNK]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Health:
     """What became of the values of an array.
 
@@ -244,3 +247,46 @@ def _as_argument(name: str, element_type: str) -> Argument:
         source_name=name,
         position=None,
     )
+
+
+@frozen
+class DataChoice:
+    """The data of programs with the same arguments, and what one run makes of them."""
+
+    flavour: Flavour
+    after_one_run: Mapping[ArrayKey, Health]
+
+    @property
+    def broken(self) -> int:
+        """Infinities and NaN."""
+        return sum(found.broken for found in self.after_one_run.values())
+
+    @property
+    def faint_share(self) -> float:
+        """Share of denormal numbers and zeros."""
+        elements = sum(found.elements for found in self.after_one_run.values())
+        return sum(found.faint for found in self.after_one_run.values()) / max(1, elements)
+
+
+Group: TypeAlias = tuple[str | ArrayKey, ...]
+"""The name of a program and its arrays: variants of it have the same, and get the same data."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CardMemory:
+    """What workloads of one card share: CuPy, the stream, arguments, and the choice of data."""
+
+    cupy: Any
+    stream: Any
+    store: ArgumentStore
+    choices: dict[Group, DataChoice]
+    current: Callable[[], AbstractContextManager[Any]]
+    """Makes the card and its stream the current ones in a block."""
+
+
+@frozen
+class Kept:
+    """Copies of what a program wrote, and how rounding errors of it grow, in units of ε."""
+
+    arrays: tuple[tuple[ArrayKey, Array], ...]
+    growths: tuple[tuple[ArrayKey, float], ...]

@@ -1,24 +1,142 @@
-"""What is known of a variant in, its ``Measurement`` out."""
+"""What is known of a variant in, its ``Measurement`` out: work, estimates, and what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 
-from eatss.measurement.estimate import Estimate
+from eatss.frozen import frozen
 from eatss.measurement.measurement import (
+    CardState,
+    DeviceInfo,
+    Estimate,
     Measurement,
     Method,
     Missing,
+    OperationCount,
     Status,
     Window,
 )
-from eatss.measurement.meters.contradiction import power_contradiction
-from eatss.measurement.missing_values import missing_values
+from eatss.measurement.meters.interval_energy import power_contradiction
 from eatss.measurement.provenance import make_provenance, package_revision, source_hash_of
 from eatss.measurement.record import Record, Records
 from eatss.measurement.statistics import energy_estimate, mean_estimate
-from eatss.measurement.work import count_work
+from eatss.program import IntExpr, Program, Work, evaluate
+from eatss.program.expression import Sizes
+
+NOT_REPORTED = "the driver does not tell"
+
+COMPARISON = "comparison with the original"
+"""What is missing of a program that runs and was never compared with its C."""
+
+
+def missing_values(records: Records, record: Record) -> tuple[Missing, ...]:
+    """Return what has no value besides figures: meters, fields of the card, the comparison."""
+    unchecked = "" if record.prepared is None else record.prepared.unchecked
+    return (
+        *([Missing(what=COMPARISON, reason=unchecked)] if unchecked else ()),
+        *records.missing_meters,
+        *missing_device_fields(records.device),
+        *missing_state_fields(record.windows),
+    )
+
+
+def missing_device_fields(device: DeviceInfo | None) -> Iterator[Missing]:
+    """Yield the fields of a card that could not be read."""
+    if device is None:
+        return
+    for field in fields(device):
+        if getattr(device, field.name) is None:
+            yield Missing(what=f"device.{field.name}", reason=NOT_REPORTED)
+
+
+def missing_state_fields(windows: Sequence[Window]) -> Iterator[Missing]:
+    """Yield the fields of the card's state that some window lacks, each once."""
+    states = [state for window in windows for state in (window.before, window.after)]
+    for field in fields(CardState):
+        lacking = sum(getattr(state, field.name) is None for state in states)
+        if lacking:
+            where = "" if lacking == len(states) else f" in {lacking} of {len(states)} readings"
+            yield Missing(what=f"windows.{field.name}", reason=f"{NOT_REPORTED}{where}")
+
+
+NOT_FLOPS = ("compare",)
+"""Kinds of operations that are listed but, as is usual, not counted as FLOP."""
+
+
+@frozen
+class CountedWork:
+    """Operations and bytes of one run, the sums over all entries; ``missing`` says what is not
+    known and why. ``flops`` leaves out :data:`NOT_FLOPS`.
+    """  # noqa: D205
+
+    operations: tuple[OperationCount, ...] | None
+    flops: int | None
+    least_bytes: int | None
+    missing: tuple[Missing, ...]
+
+
+def count_work(program: Program | None, sizes: Sizes) -> CountedWork:
+    """Return the work of one run of a program; of ``None``, one that could not be generated."""
+    if program is None:
+        return _unknown("nothing was generated")
+    works = [entry.work for entry in program.entries]
+    known = [work for work in works if work is not None]
+    if len(known) < len(works) or not works:
+        return _unknown("the launch plan does not count them; generate the program again")
+    operations = _operations(known, sizes)
+    least_bytes = _least_bytes(known, sizes)
+    reason = "; ".join(note for work in known for note in work.notes)
+    reason = reason or "the launch plan does not count them"
+    missing = []
+    if operations is None:
+        missing = [Missing(what=what, reason=reason) for what in ("operations", "flops")]
+    if least_bytes is None:
+        missing.append(Missing(what="least_bytes", reason=reason))
+    return CountedWork(
+        operations=operations,
+        flops=None if operations is None else _flops(operations),
+        least_bytes=least_bytes,
+        missing=tuple(missing),
+    )
+
+
+def _operations(works: Iterable[Work], sizes: Sizes) -> tuple[OperationCount, ...] | None:
+    counts: dict[str, int] = {}
+    for work in works:
+        if work.operations is None:
+            return None
+        for operation in work.operations:
+            count = evaluate(operation.count, sizes)
+            counts[operation.kind] = counts.get(operation.kind, 0) + count
+    return tuple(OperationCount(kind=kind, count=count) for kind, count in counts.items())
+
+
+def _flops(operations: Iterable[OperationCount]) -> int:
+    return sum(operation.count for operation in operations if operation.kind not in NOT_FLOPS)
+
+
+def _least_bytes(works: Iterable[Work], sizes: Sizes) -> int | None:
+    total = 0
+    for work in works:
+        expressions: tuple[IntExpr | None, ...] = (work.read_bytes, work.written_bytes)
+        for expression in expressions:
+            if expression is None:
+                return None
+            total += evaluate(expression, sizes)
+    return total
+
+
+def _unknown(reason: str) -> CountedWork:
+    return CountedWork(
+        operations=None,
+        flops=None,
+        least_bytes=None,
+        missing=tuple(
+            Missing(what=what, reason=reason) for what in ("operations", "flops", "least_bytes")
+        ),
+    )
+
 
 UNSTABLE_FACTOR = 5.0
 """With an interval this many times wider than asked for, a variant counts as unstable."""
@@ -90,7 +208,7 @@ class _Missing:
             self.found.append(Missing(what=what, reason=reason))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Values:
     """What was measured of one run."""
 

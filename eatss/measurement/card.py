@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from inspect import Parameter, signature
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from eatss.frozen import frozen
 from eatss.measurement.measurement import CardState, DeviceInfo, KernelResources
 from eatss.measurement.meters.meter import Meter
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
+from eatss.program.expression import Sizes
 
 
 class CompileError(Exception):
@@ -33,7 +34,7 @@ class LaunchError(Exception):
         self.timed_out = timed_out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Difference:
     """How results differ from those of the reference: ``worst`` is relative to ``allowed`` = 1."""
 
@@ -224,9 +225,7 @@ class MeteredCard(Protocol):
 class Card(MeteredCard, Protocol):
     """A card that runs generated programs."""
 
-    def load(
-        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
-    ) -> Workload:
+    def load(self, program: Program, directory: Path, sizes: Sizes, seed: int) -> Workload:
         """Compile and load a program with seeded random arguments.
 
         Raises:

@@ -13,8 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache as once
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -23,12 +22,15 @@ from eatss.cache import DEFAULT_LIMIT_BYTES, Cache, default_cache, key_of
 from eatss.compilers import find_nvcc
 from eatss.diagnostics import InputError, input_error
 from eatss.files import write_whole
+from eatss.frozen import frozen
 from eatss.guard import guarded
 from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
+from eatss.program.expression import Sizes
 from eatss.supervisor import child_environment, signal_group
+from eatss.text import one_line
 
 CompilerName: TypeAlias = Literal["nvrtc", "nvcc"]
 
@@ -38,7 +40,7 @@ _SHOWN_ERRORS = 4
 _STANDARD = "--std=c++17"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Toolchain:
     """A compiler that is there. ``command`` starts nvcc, or the program of :mod:`.nvrtc`."""
 
@@ -50,7 +52,7 @@ class Toolchain:
         return f"{'NVRTC' if self.name == 'nvrtc' else 'nvcc'} {self.version}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompileTarget:
     """What it takes to compile a program for a card in another process, and to run it there.
 
@@ -64,7 +66,7 @@ class CompileTarget:
     cache: str
     limit_bytes: int = DEFAULT_LIMIT_BYTES
 
-    def compile(self, program: Program, sizes: Mapping[str, int]) -> Path:
+    def compile(self, program: Program, sizes: Sizes) -> Path:
         """Return the machine code at these sizes.
 
         Raises:
@@ -89,7 +91,7 @@ class CompileTarget:
         return Cache(Path(self.cache), self.limit_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compiled:
     """A file with the machine code of a program at some sizes, and who made it."""
 
@@ -114,7 +116,7 @@ def find_toolchains(choice: CompilerChoice, nvcc: str | None = None) -> tuple[To
             command = (sys.executable, "-m", "eatss.measurement.nvrtc")
             found.append(Toolchain(name="nvrtc", version=nvrtc.version(), command=command))
         except Exception as error:  # CuPy and its libraries raise classes of their own
-            reasons.append(f"NVRTC does not load ({_one_line(error)})")
+            reasons.append(f"NVRTC does not load ({one_line(error)})")
     if choice in ("auto", "nvcc"):
         try:
             found.append(_nvcc(nvcc))
@@ -134,7 +136,7 @@ def find_toolchains(choice: CompilerChoice, nvcc: str | None = None) -> tuple[To
 def compile_program(
     toolchains: Sequence[Toolchain],
     program: Program,
-    sizes: Mapping[str, int],
+    sizes: Sizes,
     capability: int,
     *,
     cache: Path | Cache,
@@ -169,7 +171,7 @@ def compile_program(
 def compile_host_code(
     toolchain: Toolchain,
     program: Program,
-    sizes: Mapping[str, int],
+    sizes: Sizes,
     capability: int,
     *,
     cache: Path | Cache,
@@ -187,7 +189,7 @@ def compile_host_code(
 
 
 def options_of(
-    toolchain: Toolchain, program: Program, sizes: Mapping[str, int], capability: int
+    toolchain: Toolchain, program: Program, sizes: Sizes, capability: int
 ) -> tuple[str, ...]:
     """Return what a compiler is told; NVRTC optimises as ``-O3`` does without being told."""
     options = [*_target_options(toolchain, capability), *program.flags]
@@ -318,8 +320,3 @@ def usable_cache(wanted: Path | Cache | None = None) -> Cache:
 def _of_this_process() -> tempfile.TemporaryDirectory[str]:
     """Return a folder that is removed when this process ends."""
     return tempfile.TemporaryDirectory(prefix="eatss-compiled-")
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text[:200] or type(error).__name__

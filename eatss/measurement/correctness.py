@@ -7,7 +7,7 @@ compiler and the same launches as those that are measured.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +24,7 @@ from eatss.measurement.cupy_module import import_cupy
 from eatss.measurement.kernels import Kernels
 from eatss.measurement.launches import entry_launches
 from eatss.program import Entry, Program, evaluate
+from eatss.program.expression import Sizes
 from eatss.verify import Verification, choose_sizes, estimated_work, verify
 from eatss.verify.build import CompileError as VerifyCompileError
 from eatss.verify.data import Buffer
@@ -83,7 +84,7 @@ def compare_with_original(
     return verdict(found)
 
 
-def reduced_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+def reduced_sizes(program: Program) -> tuple[Sizes, ...]:
     """Return a few of the sizes that verification on a CPU would run, from the largest down.
 
     Those stay below some tiles, because a CPU that stands in for a card is slow. With a card
@@ -102,7 +103,7 @@ def reduced_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     return tuple(chosen)
 
 
-def _operations(program: Program, sizes: Mapping[str, int]) -> float:
+def _operations(program: Program, sizes: Sizes) -> float:
     """Return the operations of a run, an estimate where the plan does not count them."""
     total = 0
     for entry in program.entries:
@@ -130,12 +131,12 @@ def _sizes_text(sizes: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sizes) or "its fixed sizes"
 
 
-def _compile_ahead(program: Program, sizes: Mapping[str, int], target: CompileTarget) -> None:
+def _compile_ahead(program: Program, sizes: Sizes, target: CompileTarget) -> None:
     with suppress(CompileError):  # it is said where the program is to run
         target.compile(program, sizes)
 
 
-def make_machine(program: Program, sizes: Mapping[str, int], target: str) -> CupyMachine:
+def make_machine(program: Program, sizes: Sizes, target: str) -> CupyMachine:
     """Return what runs entries of a program at these sizes; called in the comparing process."""
     card = decode(CompileTarget, json.loads(target))
     try:
@@ -152,7 +153,7 @@ class CupyMachine:
 
     orders: tuple[bool, ...] = (False,)
 
-    def __init__(self, cupy: Any, program: Program, sizes: Mapping[str, int], path: Path) -> None:
+    def __init__(self, cupy: Any, program: Program, sizes: Sizes, path: Path) -> None:
         self._cupy = cupy
         self._program = program
         self._sizes = sizes

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from eatss.diagnostics import InputError
-from eatss.measurement.arguments import ArgumentStore
-from eatss.measurement.card_memory import CardMemory
+from eatss.measurement.arguments import ArgumentStore, CardMemory
 from eatss.measurement.compile import (
     CompileTarget,
     compile_host_code,
@@ -20,19 +19,18 @@ from eatss.measurement.compile import (
     find_toolchains,
     usable_cache,
 )
-from eatss.measurement.cuda_errors import translated
-from eatss.measurement.cupy_module import cuda_card, import_cupy
-from eatss.measurement.host_code import HostCode
-from eatss.measurement.launches import MOST_LAUNCHES, launches
+from eatss.measurement.cupy_module import cuda_card, import_cupy, translated
+from eatss.measurement.kernels import HostCode
+from eatss.measurement.launches import MOST_LAUNCHES, complete_sizes, launches
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
+from eatss.measurement.metering import sampled_states
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
 from eatss.measurement.options import CompilerChoice
-from eatss.measurement.sizes import complete_sizes
-from eatss.measurement.state_sampling import sampled_states
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program
+from eatss.program.expression import Sizes
 
 
 class CupyCard:
@@ -139,9 +137,7 @@ class CupyCard:
         """Return why :meth:`meters` left some out the last time it was asked."""
         return self._meter_reasons
 
-    def load(
-        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
-    ) -> CupyWorkload:
+    def load(self, program: Program, directory: Path, sizes: Sizes, seed: int) -> CupyWorkload:
         """Compile and load a program with seeded random arguments.
 
         Args:
@@ -170,7 +166,7 @@ class CupyCard:
             self._host_code(program, values),
         )
 
-    def _host_code(self, program: Program, sizes: Mapping[str, int]) -> HostCode | None:
+    def _host_code(self, program: Program, sizes: Sizes) -> HostCode | None:
         """Return compiled launchers for a program of very many launches, if nvcc is here."""
         if sum(1 for _ in islice(launches(program, sizes), MOST_LAUNCHES + 1)) <= MOST_LAUNCHES:
             return None

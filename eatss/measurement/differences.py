@@ -38,16 +38,17 @@ measurement says so: for such a program the comparison at full size says little.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import inf, prod, sqrt
 from typing import Any
 
 import numpy as np
 
+from eatss.frozen import frozen
 from eatss.measurement.arguments import CHUNK, Array, chunks
 from eatss.measurement.card import Difference
 from eatss.program import Entry, Program, evaluate
+from eatss.program.expression import Sizes
 
 _SLACK = 8.0
 """See above: 1.5 for the law, √3 · √3 for longer sums and chains of them, the rest is margin."""
@@ -63,7 +64,7 @@ _CONDITIONED = frozenset({"divide", "square root", "function"})
 condition number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Compared:
     """An array against another: where they differ most, and the largest value of the reference."""
 
@@ -74,7 +75,7 @@ class _Compared:
 
 
 def rounding_growth(
-    program: Program, sizes: Mapping[str, int], shape: Sequence[int], dtype: np.dtype[Any]
+    program: Program, sizes: Sizes, shape: Sequence[int], dtype: np.dtype[Any]
 ) -> float:
     """Return how rounding errors of an array's elements grow, in units of ε: √d, or d.
 
@@ -106,7 +107,7 @@ def _rounded_growth(program: Program, dtype: np.dtype[Any], length: float, epsil
     return _CHAIN * product / epsilon + sums * length / 2
 
 
-def accumulation_length(program: Program, sizes: Mapping[str, int], shape: Sequence[int]) -> float:
+def accumulation_length(program: Program, sizes: Sizes, shape: Sequence[int]) -> float:
     """Return d, the number of terms that go into an element of an array, at least 2.
 
     All additions of the program, as the plan counts them, over the elements of the array: what an
@@ -122,7 +123,7 @@ def accumulation_length(program: Program, sizes: Mapping[str, int], shape: Seque
     return max(2.0, sum(known) / max(1, prod(shape)), *extents)
 
 
-def _additions(entry: Entry, sizes: Mapping[str, int]) -> int | None:
+def _additions(entry: Entry, sizes: Sizes) -> int | None:
     """Return the additions and subtractions of an entry, ``None`` if they are not counted."""
     if entry.work is None or entry.work.operations is None:
         return None
@@ -166,7 +167,7 @@ def magnified(
     found: Difference,
     moved: Difference,
     program: Program,
-    sizes: Mapping[str, int],
+    sizes: Sizes,
     shape: Sequence[int],
 ) -> str:
     """Say that a difference is of rounding that the program magnifies, "" if it is not.

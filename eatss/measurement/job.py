@@ -1,12 +1,12 @@
-"""What the supervisor gives a worker to do, and the events the worker tells of."""
+"""What the supervisor gives a worker to do, the events it tells of, and ``Progress``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from eatss.extensions import Origin
+from eatss.frozen import frozen
 from eatss.measurement.measurement import (
     DeviceInfo,
     KernelResources,
@@ -15,14 +15,45 @@ from eatss.measurement.measurement import (
     Window,
 )
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.progress import StageName
 from eatss.supervisor import Refused
+
+StageName: TypeAlias = Literal[
+    "start",
+    "compile",
+    "check",
+    "first run",
+    "compare",
+    "try repeating",
+    "idle power",
+    "warm-up",
+    "restoring",
+    "window",
+]
+
+
+@frozen
+class Progress:
+    """What runs now, and how much is done.
+
+    ``variant`` is a label, "" where what runs is for all. ``window`` counts the windows of that
+    variant from 1, 0 where no window runs. ``left_s`` estimates the seconds of measuring that are
+    left at most: the budgets of variants that have not ended.
+    """
+
+    variant: str
+    stage: StageName
+    window: int
+    variants_done: int
+    variants: int
+    windows_done: int
+    left_s: float
+
 
 Ending: TypeAlias = Literal["interval", "budget"]
 """A part of :data:`eatss.measurement.measurement.HowEnded`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Task:
     """A variant to measure.
 
@@ -41,7 +72,7 @@ class Task:
     spent_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Job:
     """Variants measured by turns. ``card`` is the import path of what makes the card,
     ``package.module:name``. Of earlier workers: ``elapsed_s`` is how long ago the measurement
@@ -60,7 +91,7 @@ class Job:
     looks_around: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CardOpened:
     """The card works; ``meter`` is what results rest on, or ``no_meter`` says why there is none.
 
@@ -73,7 +104,7 @@ class CardOpened:
     missing_meters: tuple[Missing, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entered:
     """A stage begins, which takes ``limit_s`` at most; ``task`` is ``None`` if it is for all."""
 
@@ -83,7 +114,7 @@ class Entered:
     window: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Loaded:
     """A variant is on the card; ``resources`` is what its kernels take of it."""
 
@@ -91,7 +122,7 @@ class Loaded:
     resources: tuple[KernelResources, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prepared:
     """A variant is loaded and right.
 
@@ -108,7 +139,7 @@ class Prepared:
     data: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WarmedUp:
     """A variant's load ran for ``warm_up_s`` seconds before its first window."""
 
@@ -116,7 +147,7 @@ class WarmedUp:
     warm_up_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RestoringMeasured:
     """What restoring the inputs once takes, one value a window of nothing but restoring."""
 
@@ -124,7 +155,7 @@ class RestoringMeasured:
     energies_j: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WindowTaken:
     """A window is done; ``spent_s`` is the variant's time since the last such event."""
 
@@ -134,7 +165,7 @@ class WindowTaken:
     spent_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IdleRead:
     """Power of the idle card, or the reason why it is not known.
 
@@ -146,7 +177,7 @@ class IdleRead:
     warm: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Remarked:
     """A sentence that a reader of the result has to know; ``task`` is ``None`` if it is for all."""
 
@@ -154,7 +185,7 @@ class Remarked:
     note: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ended:
     """A variant needs no more windows."""
 
@@ -162,7 +193,7 @@ class Ended:
     ended: Ending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Failed:
     """A variant failed."""
 
@@ -171,21 +202,21 @@ class Failed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CardLost:
     """The card is of no use any more to this worker, which ends."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Broken:
     """eatss itself failed in the worker, which ends; ``error`` names the exception."""
 
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Done:
     """All variants ended or failed."""
 

@@ -1,8 +1,9 @@
-"""The kernels of a program, loaded from machine code and launched with CuPy."""
+"""A program loaded from machine code: kernels that CuPy launches, or its compiled launchers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ctypes
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 from eatss.measurement.card import LaunchError
 from eatss.measurement.launches import ResolvedLaunch
 from eatss.measurement.measurement import KernelResources
-from eatss.program import KernelCode, Program
+from eatss.program import Argument, KernelCode, Program
+from eatss.program.expression import Sizes
+from eatss.verify.data import as_parameter, dtype_of
 
 
 class Kernels:
@@ -86,3 +89,47 @@ def _loaded(module: Any, code: KernelCode) -> Any:
     if code.dynamic_shared:
         kernel.max_dynamic_shared_size_bytes = code.shared_bytes
     return kernel
+
+
+class HostCode:
+    """A shared library with the launchers of a program, on the current card."""
+
+    def __init__(self, program: Program, path: Path) -> None:
+        """Load what :func:`eatss.measurement.compile.compile_host_code` made.
+
+        Raises:
+            LaunchError: it does not load.
+        """
+        self._program = program
+        try:
+            self._library = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise LaunchError(f"the host code of {program.name} does not load: {error}") from None
+
+    def run(self, bound: Sequence[Mapping[str, Any]], sizes: Sizes, stream: int) -> None:
+        """Enqueue one run: every entry in order.
+
+        Args:
+            bound: arrays and scalars of each entry by name.
+            sizes: values of the program's parameters.
+            stream: address of the stream.
+
+        Raises:
+            LaunchError: a launcher refuses.
+        """
+        for entry, values in zip(self._program.entries, bound, strict=True):
+            passed = [_passed(argument, values, sizes) for argument in entry.arguments]
+            code = int(getattr(self._library, entry.launcher)(*passed, ctypes.c_void_p(stream)))
+            if code < 0:
+                message = entry.assumptions[-code - 1].message
+                raise LaunchError(f"the launcher refuses these sizes: {message}")
+            if code:
+                raise LaunchError(f"{entry.launcher} returned CUDA error {code}", lost=True)
+
+
+def _passed(argument: Argument, values: Mapping[str, Any], sizes: Sizes) -> Any:
+    if argument.role in ("array", "cell"):
+        return ctypes.c_void_p(values[argument.name].data.ptr)
+    if argument.role == "parameter":
+        return as_parameter(dtype_of(argument).type(sizes[argument.name]))
+    return as_parameter(values[argument.name])

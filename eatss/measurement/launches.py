@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 from eatss.program import Entry, HostIf, HostLoop, HostStep, KernelCode, Launch, Program, evaluate
+from eatss.program.expression import SizePairs, Sizes
 from eatss.verify.element_types import limits_of
 
 MOST_LAUNCHES = 200_000
 """A run of more launches is not captured: that takes seconds, and graphs gigabytes of memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResolvedLaunch:
     """A launch with every number known.
 
@@ -28,10 +31,10 @@ class ResolvedLaunch:
     block: tuple[int, int, int]
     shared_bytes: int
     arguments: tuple[str, ...]
-    integers: tuple[tuple[str, int], ...]
+    integers: SizePairs
 
 
-def refusal(program: Program, sizes: Mapping[str, int]) -> str:
+def refusal(program: Program, sizes: Sizes) -> str:
     """Say which assumption of an entry the sizes break, "" if none."""
     for entry in program.entries:
         for argument in entry.arguments:
@@ -46,7 +49,7 @@ def refusal(program: Program, sizes: Mapping[str, int]) -> str:
     return ""
 
 
-def launches(program: Program, sizes: Mapping[str, int]) -> Iterator[ResolvedLaunch]:
+def launches(program: Program, sizes: Sizes) -> Iterator[ResolvedLaunch]:
     """Yield the launches of one run: all entries in order, the values of all parameters given.
 
     A grid with an extent that is not positive launches nothing.
@@ -57,7 +60,7 @@ def launches(program: Program, sizes: Mapping[str, int]) -> Iterator[ResolvedLau
 
 
 def entry_launches(
-    entry: Entry, number: int, kernels: Mapping[str, KernelCode], sizes: Mapping[str, int]
+    entry: Entry, number: int, kernels: Mapping[str, KernelCode], sizes: Sizes
 ) -> Iterator[ResolvedLaunch]:
     """Yield the launches of one entry, the ``number``-th of its program."""
     return _HostInterpreter(number, kernels, dict(sizes)).steps(entry.body)
@@ -111,3 +114,32 @@ class _HostInterpreter:
                 (name, self.values[name]) for name in kernel.arguments if name in self.values
             ),
         )
+
+
+def complete_sizes(program: Program, given: Sizes) -> dict[str, int]:
+    """Return values of all parameters, the defaults where none is given.
+
+    Raises:
+        InputError: ``EATSS-E072`` there is no such size, ``EATSS-E073`` one has no value.
+    """
+    names = [parameter.name for parameter in program.parameters]
+    for name in given:
+        if name not in names:
+            raise input_error(
+                "EATSS-E072",
+                f"'{program.name}' has no size '{name}'",
+                hint=f"its sizes are {', '.join(names)}"
+                if names
+                else "all its sizes are fixed; generate it without -D for them",
+            )
+    values: dict[str, int] = {}
+    for parameter in program.parameters:
+        value = given.get(parameter.name, parameter.default)
+        if value is None:
+            raise input_error(
+                "EATSS-E073",
+                f"size '{parameter.name}' of '{program.name}' has no value",
+                hint=f"give it, like --size {parameter.name}=1000",
+            )
+        values[parameter.name] = value
+    return values

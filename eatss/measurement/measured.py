@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import Diagnostic
+from eatss.frozen import frozen
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program.stack import stack_warnings
 
 if TYPE_CHECKING:
     from eatss.measurement.card import Card
-    from eatss.measurement.comparison import Comparison
-    from eatss.measurement.progress import Progress
+    from eatss.measurement.job import Progress
+    from eatss.measurement.measurement import Comparison
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Measured:
     """Measurements of variants; ``interrupted`` says that Ctrl-C kept them from being all."""
 

@@ -1,13 +1,47 @@
-"""``Measurement``: what a run of a generated program took, how sure that is, or why it failed."""
+"""The nouns of measuring: ``Measurement``, ``Comparison``, their parts, as JSON and rows."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import field
 from typing import Literal, TypeAlias
 
-from eatss.measurement.estimate import Estimate
-from eatss.shown import Tabular, figure
+from eatss.codec import Document
+from eatss.frozen import frozen
+from eatss.program.expression import SizePairs
+from eatss.shown import Tabular, figure, in_lines
+
+
+@frozen
+class Estimate:
+    """A mean and its confidence interval, both in the unit of what was measured.
+
+    ``count`` is the number of windows behind it. With one window there is no interval:
+    ``low`` and ``high`` are ``None``.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    count: int
+
+    @property
+    def relative(self) -> float | None:
+        """Half the interval over the mean; ``None`` where there is no interval or no mean."""
+        if self.low is None or self.high is None or self.mean == 0:
+            return None
+        return (self.high - self.low) / 2 / abs(self.mean)
+
+
+@frozen
+class Ratio:
+    """A ratio of two means and its confidence interval, ``None`` where it has none."""
+
+    value: float
+    low: float | None
+    high: float | None
+
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
@@ -27,7 +61,7 @@ Objective: TypeAlias = Literal["time", "energy"]
 HowEnded: TypeAlias = Literal["interval", "budget", "interrupted", "failed", "cut short"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceInfo:
     """The card and the software that ran on it. ``None`` is what could not be read.
 
@@ -44,7 +78,7 @@ class DeviceInfo:
     power_scope: Literal["", "GPU", "module"] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CardState:
     """Clocks in MHz, temperature in degrees Celsius and why the clocks are held back.
 
@@ -57,7 +91,7 @@ class CardState:
     throttle: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoadState:
     """What :class:`CardState` was while a load ran, from ``samples`` looks at it.
 
@@ -75,7 +109,7 @@ class LoadState:
     throttle: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reading:
     """What one meter says of one window.
 
@@ -91,7 +125,7 @@ class Reading:
     updates: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Window:
     """One uninterrupted stretch of repeated runs.
 
@@ -113,7 +147,7 @@ class Window:
     during: LoadState | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Method:
     """How it was measured.
 
@@ -146,7 +180,7 @@ class Method:
     data: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OperationCount:
     """Floating-point operations of one kind: ``add`` (and subtract), ``multiply``, ``divide``,
     ``square root`` or ``function``.
@@ -156,7 +190,7 @@ class OperationCount:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Counter:
     """A hardware counter summed over the kernels of one run, with its unit as the tool names it."""
 
@@ -165,7 +199,7 @@ class Counter:
     unit: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelCounters:
     """Hardware counters of one kernel, summed over its ``launches`` in one run."""
 
@@ -174,7 +208,7 @@ class KernelCounters:
     counters: tuple[Counter, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelResources:
     """What a kernel takes of the card, as the driver says.
 
@@ -191,7 +225,7 @@ class KernelResources:
     occupancy: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Missing:
     """A field of the measurement that has no value, and why."""
 
@@ -199,7 +233,7 @@ class Missing:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Provenance:
     """Where a measurement comes from, so that it can be repeated.
 
@@ -216,7 +250,7 @@ class Provenance:
     host: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Measurement(Tabular):
     """What one variant of a program took on one card.
 
@@ -256,14 +290,14 @@ class Measurement(Tabular):
     """
 
     shown_by = "eatss.report.measurement:measurement_parts"
-    rows_by = "eatss.measurement.rows:measurement_rows"
+    rows_by = "eatss.measurement.measurement:measurement_rows"
 
     program: str
     variant: str
     status: Status
     reason: str
-    sizes: tuple[tuple[str, int], ...]
-    tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    sizes: SizePairs
+    tile_sizes: tuple[tuple[str, SizePairs], ...]
     dtype: str
     time_s: float | None
     energy_j: float | None
@@ -315,3 +349,156 @@ def _spread(estimate: Estimate | None) -> str:
     """Return half the interval as a percentage, ``" ±0.12%"``; "" where there is none."""
     relative = None if estimate is None else estimate.relative
     return "" if relative is None else f" ±{100 * relative:.2g}%"
+
+
+@frozen
+class ComparisonRow:
+    """A variant beside the baseline. A ratio is ``None`` where either was not measured.
+
+    Attributes:
+        measurement: Of the variant.
+        speedup: The baseline's time over the variant's; above 1 is better.
+        energy_ratio: The variant's energy over the baseline's; below 1 is better.
+        ppw_ratio: The variant's PPW over the baseline's; above 1 is better.
+    """
+
+    measurement: Measurement
+    speedup: Ratio | None
+    energy_ratio: Ratio | None
+    ppw_ratio: Ratio | None
+
+    def __repr__(self) -> str:
+        found = self.measurement
+        return (
+            f"<ComparisonRow {found.variant}: {found.status}, {figure(found.time_s, 'ms', 1e3)}, "
+            f"{figure(found.energy_j, 'J')}; speed-up {_ratio(self.speedup)}, "
+            f"energy ratio {_ratio(self.energy_ratio)}>"
+        )
+
+
+@frozen
+class Comparison(Tabular):
+    """Variants measured in turns, in one run.
+
+    Attributes:
+        program: Name of the program.
+        baseline: The variant that others are set beside, the label of one of the rows.
+        rows: A row a variant, with its measurement and its ratios to the baseline.
+        notes: Where variants were not measured alike: on another card, by another meter, with
+            another kind of data.
+        schema_version: Of the JSON form.
+    """
+
+    shown_by = "eatss.report.comparison:comparison_parts"
+    rows_by = "eatss.measurement.measurement:comparison_rows"
+
+    program: str
+    baseline: str
+    rows: tuple[ComparisonRow, ...]
+    notes: tuple[str, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    def __repr__(self) -> str:
+        head = f"Comparison {self.program}: baseline {self.baseline}"
+        return in_lines(head, [repr(row)[len("<ComparisonRow ") : -1] for row in self.rows])
+
+    def row(self, variant: str) -> ComparisonRow:
+        """Return the row of a variant; ``KeyError`` if there is none."""
+        for row in self.rows:
+            if row.measurement.variant == variant:
+                return row
+        raise KeyError(variant)
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    return "-" if ratio is None else f"{ratio.value:.4g}"
+
+
+MEASUREMENT = Document(
+    title="measurement",
+    kind=Measurement,
+    other_version="EATSS-E070",
+    damaged="EATSS-E071",
+    hint="measure again with this version of eatss, or read it with the one that wrote it",
+)
+measurement_to_dict, measurement_from_dict = MEASUREMENT.to_dict, MEASUREMENT.from_dict
+
+COMPARISON = Document(
+    title="comparison",
+    kind=Comparison,
+    other_version="EATSS-E070",
+    damaged="EATSS-E071",
+    hint=MEASUREMENT.hint,
+)
+comparison_to_dict, comparison_from_dict = COMPARISON.to_dict, COMPARISON.from_dict
+
+
+@frozen
+class Measurements:
+    """What ``eatss measure --format json`` prints: a measurement for each program."""
+
+    measurements: tuple[Measurement, ...]
+
+
+Cell: TypeAlias = str | int | float | None
+
+
+def measurement_rows(found: Measurement) -> list[dict[str, Cell]]:
+    """Return the one row of a measurement; what was not measured is ``None``."""
+    return [_measurement(found)]
+
+
+def comparison_rows(comparison: Comparison) -> list[dict[str, Cell]]:
+    """Return a row a variant, with its ratios to the baseline."""
+    return [_row(comparison, row) for row in comparison.rows]
+
+
+def _row(comparison: Comparison, row: ComparisonRow) -> dict[str, Cell]:
+    return {
+        **_measurement(row.measurement),
+        "baseline": comparison.baseline,
+        **_ratio_cells("speedup", row.speedup),
+        **_ratio_cells("energy_ratio", row.energy_ratio),
+        **_ratio_cells("ppw_ratio", row.ppw_ratio),
+    }
+
+
+def _measurement(found: Measurement) -> dict[str, Cell]:
+    device = found.device
+    return {
+        **_fields(found, "program", "variant", "status", "reason", "dtype"),
+        "sizes": _pairs(found.sizes),
+        "tile_sizes": " ".join(f"{kernel}:{_pairs(sizes)}" for kernel, sizes in found.tile_sizes),
+        **_estimate_cells("time_s", found.time_s, found.time_estimate),
+        **_estimate_cells("energy_j", found.energy_j, found.energy_estimate),
+        **_fields(found, "net_energy_j", "power_w", "idle_power_w", "flops", "least_bytes"),
+        **_fields(found, "gflops", "gflops_per_joule"),
+        "windows": len(found.windows),
+        **_fields(found.method, "ended", "meter", "compiler", "launched_by", "restoring", "data"),
+        "device": None if device is None else device.name,
+        "device_uuid": None if device is None else device.uuid,
+        "driver": None if device is None else device.driver,
+        "toolkit": None if device is None else device.toolkit,
+        **_fields(found.provenance, "eatss_version", "revision", "source_hash", "text_hash"),
+        **_fields(found.provenance, "option_hash", "created"),
+        "missing": "; ".join(f"{missing.what}: {missing.reason}" for missing in found.missing),
+    }
+
+
+def _fields(noun: object, *names: str) -> dict[str, Cell]:
+    return {name: getattr(noun, name) for name in names}
+
+
+def _estimate_cells(name: str, value: float | None, estimate: Estimate | None) -> dict[str, Cell]:
+    low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
+def _ratio_cells(name: str, ratio: Ratio | None) -> dict[str, Cell]:
+    if ratio is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {name: ratio.value, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
+
+
+def _pairs(pairs: Sequence[tuple[str, int]]) -> str:
+    return ",".join(f"{name}={value}" for name, value in pairs)

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from eatss.frozen import frozen
 
 _ELF_ALIGNMENT = 8
 _RELEASE = re.compile(r"Cuda compilation tools, release [\d.]+, V([\d.]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     """A text to compile: the name it has in messages, options, and the file for the cubin."""
 

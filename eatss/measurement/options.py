@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from eatss.frozen import frozen
+from eatss.program.expression import Sizes
 
 CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeasureOptions:
     """How to measure.
 
@@ -42,7 +44,7 @@ class MeasureOptions:
         nvcc: Path of an nvcc, by default that of this machine.
     """
 
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Sizes = field(default_factory=dict)
     seed: int = 0
     meter: str = "auto"
     compiler: CompilerChoice = "auto"
@@ -63,7 +65,7 @@ class MeasureOptions:
     counters: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Variant:
     """A generated program to measure: the folder it is in and the label it has in tables.
 

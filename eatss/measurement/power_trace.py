@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eatss.frozen import frozen
 from eatss.measurement.meters.meter import Sample, Trace
 
 STEP_S = 0.1
@@ -18,7 +19,7 @@ LATE_SHARE = 0.1
 """And over so long that its ends may be late by at most this share."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PowerSample:
     """What was drawn at a time, in seconds since the work began; before it, negative.
 

@@ -12,6 +12,7 @@ from os import cpu_count
 from pathlib import Path
 from typing import Literal
 
+from eatss.frozen import frozen
 from eatss.measurement.card import (
     Card,
     CompileError,
@@ -28,17 +29,18 @@ from eatss.measurement.job import (
     Prepared,
     Remarked,
     RestoringMeasured,
+    StageName,
     Task,
     WarmedUp,
 )
+from eatss.measurement.launches import complete_sizes
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import Trace
 from eatss.measurement.meters.reading import steady
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.progress import StageName
-from eatss.measurement.sizes import complete_sizes
 from eatss.measurement.windows import Pace, least_window_s, restore, restoring_energy_j
 from eatss.program import Program, load_program
+from eatss.program.expression import SizePairs
 
 COMPILE_LIMIT_S = 900.0
 """The slowest compiler of the largest text takes minutes."""
@@ -103,7 +105,7 @@ class Trial:
         return self.restoring == "inside windows"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoadedVariant:
     """A variant that is loaded, and not looked at."""
 
@@ -112,7 +114,7 @@ class LoadedVariant:
     directory: Path
     workload: Workload
 
-    sizes: tuple[tuple[str, int], ...]
+    sizes: SizePairs
 
     @property
     def same_results(self) -> tuple[str, ...]:

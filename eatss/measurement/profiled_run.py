@@ -1,34 +1,37 @@
-"""``python -m eatss.measurement.profiled_run DIR``: one run of a program, to be profiled."""
+"""``python -m eatss.measurement.profiled_run DIR OPTIONS``: one run of a program, to be profiled.
+
+``OPTIONS`` are those of measuring, as JSON.
+"""
 
 from __future__ import annotations
 
-import argparse
 import importlib
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from eatss.codec import decode
 from eatss.diagnostics import EatssError
+from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.card import CompileError, LaunchError, open_card
+from eatss.measurement.options import MeasureOptions
 from eatss.program import load_program
-
-_CARD = "eatss.measurement.cupy_card:CupyCard"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Load a program, run it once while the profiler looks; 0 if it ran, else 1 with a sentence."""
-    options = _parser().parse_args(arguments)
-    sizes = dict(_size(text) for text in options.size)
+    folder, text, *cards = sys.argv[1:] if arguments is None else arguments
+    directory, options = Path(folder), decode(MeasureOptions, json.loads(text))
+    path = cards[0] if cards else CUPY_CARD
     try:
-        card = open_card(
-            options.card, device=options.device, compiler=options.compiler, nvcc=options.nvcc
-        )
-        program = load_program(options.directory)
-        workload = card.load(program, options.directory, sizes, options.seed)
+        card = open_card(path, device=options.device, compiler=options.compiler, nvcc=options.nvcc)
+        program = load_program(directory)
+        workload = card.load(program, directory, options.sizes, options.seed)
         workload.reset()
         card.wait()
-        with _watched(options.card == _CARD):
+        with _watched(path == CUPY_CARD):
             workload.run(1)
             card.wait()
     except (EatssError, CompileError, LaunchError) as error:
@@ -46,29 +49,6 @@ def _watched(on_a_card: bool) -> Iterator[None]:
     profiler = importlib.import_module("cupyx.profiler")  # not there without a card
     with profiler.profile():
         yield
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m eatss.measurement.profiled_run", description=__doc__
-    )
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--size", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", type=_device, default=0)
-    parser.add_argument("--compiler", choices=("auto", "nvrtc", "nvcc"), default="auto")
-    parser.add_argument("--nvcc", metavar="PATH")
-    parser.add_argument("--card", default=_CARD, help=argparse.SUPPRESS)
-    return parser
-
-
-def _device(text: str) -> int | str:
-    return int(text) if text.isdigit() else text
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, _, value = text.partition("=")
-    return name, int(value)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from eatss.measurement.job import (
     IdleRead,
     Loaded,
     Prepared,
+    Progress,
     Remarked,
     RestoringMeasured,
     Task,
@@ -30,8 +30,8 @@ from eatss.measurement.measurement import (
     Window,
 )
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.measurement.progress import Progress
 from eatss.program import Program
+from eatss.program.expression import Sizes
 
 FOR_AN_INTERVAL = 2
 """Windows."""
@@ -43,7 +43,7 @@ class Record:
 
     variant: Variant
     program: Program | None
-    sizes: Mapping[str, int]
+    sizes: Sizes
     resources: tuple[KernelResources, ...] | None = None
     prepared: Prepared | None = None
     warm_up_s: float | None = None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from eatss.codec import JsonForm
 from eatss.diagnostics import InputError, input_error
-from eatss.measurement.comparison import Comparison, ComparisonRow
-from eatss.measurement.estimate import Ratio
+from eatss.frozen import frozen
 from eatss.measurement.labels import SELECTED
+from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
 
 Quantity: TypeAlias = Literal["time", "energy", "ppw", "speedup"]
 
@@ -39,7 +38,7 @@ _NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _FORM = re.compile(rf"\s*([A-Za-z-]+)\s*(<=|>=|<|>)\s*({_NUMBER})\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Requirement:
     """A bound on a ratio of a variant to the baseline."""
 
@@ -51,7 +50,7 @@ class Requirement:
         return f"{self.quantity}{self.relation}{self.bound:g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """Whether a variant meets a requirement; the mean decides, ``message`` names the interval.
 
@@ -72,7 +71,7 @@ class Verdict:
         return str(self.requirement)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JudgedComparison(Comparison):
     """Variants measured in turns, in one run, and whether they meet what was required.
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import chain, islice, repeat
 from typing import Any, Literal
 
-from eatss.measurement.cuda_errors import is_out_of_memory
+from eatss.measurement.cupy_module import is_out_of_memory
 from eatss.measurement.launches import MOST_LAUNCHES
 
 GRAPH_LAUNCHES = 20_000

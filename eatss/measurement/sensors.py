@@ -1,26 +1,113 @@
-"""What the energy sensors of this machine do: the lines of ``eatss doctor`` on measuring."""
+"""What the energy sensors of this machine do, also under a load: lines of ``eatss doctor``."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 from eatss.containers import in_container
 from eatss.diagnostics import InputError
+from eatss.frozen import frozen
+from eatss.gpu.cuda_order import cuda_uuid
 from eatss.machine.environment import Check
 from eatss.measurement.cupy_module import cuda_card, import_cupy
 from eatss.measurement.measurement import Reading
+from eatss.measurement.meters.background import CounterMeter, PowerMeter
 from eatss.measurement.meters.choose import choose_meters
-from eatss.measurement.meters.counter import CounterMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Trace
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice
-from eatss.measurement.meters.power import PowerMeter
 from eatss.measurement.meters.reading import POWER_SETTLE_S, read, update_period_s
-from eatss.measurement.steady_load import steady_load
+
+_ELEMENTS = 1 << 22
+_IN_FLIGHT = 4
+_CHAINS = """
+    float a = x, b = x + 0.1f, c = x + 0.2f, d = x + 0.3f;
+    for (int step = 0; step < 4096; ++step) {
+        a = fmaf(a, 0.999f, x);
+        b = fmaf(b, 0.998f, x);
+        c = fmaf(c, 0.997f, x);
+        d = fmaf(d, 0.996f, x);
+    }
+    y = a + b + c + d;
+"""
+
+
+def steady_load(uuid: str | None, *, cupy: Any = None) -> Callable[[float], None]:
+    """Return a function that keeps a card busy for some seconds and waits for the end.
+
+    Args:
+        uuid: the card's UUID as NVML tells it; CUDA may count the cards otherwise.
+        cupy: what stands in for the module ``cupy``.
+
+    Raises:
+        MeterError: CuPy does not work here or does not see the card.
+    """
+    module = cupy if cupy is not None else _cupy_for_load()
+    try:
+        index = _cuda_index(module, uuid)
+        with module.cuda.Device(index):
+            values = module.random.default_rng(0).random(_ELEMENTS, dtype=module.float32)
+            kernel = module.ElementwiseKernel(
+                "float32 x", "float32 y", _CHAINS, "eatss_steady_load"
+            )
+            out = module.empty_like(values)
+            kernel(values, out)
+            module.cuda.runtime.deviceSynchronize()
+    except MeterError:
+        raise
+    except Exception as error:  # CuPy and CUDA have errors of their own
+        raise _broken(error) from error
+
+    def run(seconds: float) -> None:
+        end_s = time.perf_counter() + seconds
+        try:
+            with module.cuda.Device(index):
+                while time.perf_counter() < end_s:
+                    for _ in range(_IN_FLIGHT):
+                        kernel(values, out)
+                    module.cuda.runtime.deviceSynchronize()
+        except Exception as error:  # likewise
+            raise _broken(error) from error
+
+    return run
+
+
+def _cuda_index(cupy: Any, uuid: str | None) -> int:
+    runtime = cupy.cuda.runtime
+    if uuid is None:
+        return 0
+    for index in range(runtime.getDeviceCount()):
+        if cuda_uuid(runtime.getDeviceProperties(index)) == uuid:
+            return index
+    raise MeterError(
+        f"CUDA does not see the card {uuid}", "look at CUDA_VISIBLE_DEVICES, which may hide it"
+    )
+
+
+def _cupy_for_load() -> Any:
+    try:
+        return importlib.import_module("cupy")
+    except ModuleNotFoundError as error:
+        if error.name != "cupy":
+            raise _broken(error) from error
+        raise MeterError(
+            "no load can be made: CuPy is not installed", "pip install 'eatss[gpu]'"
+        ) from None
+    except Exception as error:  # a broken installation raises anything
+        raise _broken(error) from error
+
+
+def _broken(error: Exception) -> MeterError:
+    detail = " ".join(str(error).split())[:200]
+    return MeterError(
+        f"no load can be made: {type(error).__name__}: {detail}",
+        "look at the line of CuPy in `eatss doctor`",
+    )
+
 
 IDLE_S = 1.5
 LOAD_S = 3.0
@@ -31,7 +118,7 @@ _ENERGY = "measuring energy"
 _TRUST = "trusting energy"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SensorTrial:
     """How sensors are tried: how long, and with what load and clock."""
 
@@ -60,7 +147,7 @@ def examine_sensors(
         find: what turns the number into a UUID; asks CUDA if not given.
     """
     trial = trial or SensorTrial()
-    named, numbering = _named(device, find or cuda_uuid)
+    named, numbering = _named(device, find or _told_by_cupy)
     if named is None:
         return numbering
     device = named
@@ -224,7 +311,7 @@ def _reading_of(
     return reading
 
 
-def cuda_uuid(device: int | str) -> str | None:
+def _told_by_cupy(device: int | str) -> str | None:
     """Return the UUID of a card that CUDA sees, by its number or UUID; ``None`` if not told.
 
     Raises:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eatss.diagnostics import InputError, input_error
+from eatss.frozen import frozen
 from eatss.measurement.labels import SELECTED, check_labels
 
 _NUMBER = re.compile(r"\d{1,18}")
 _NAMED = re.compile(r"(?:(k\w*)\s*:\s*)?([A-Za-z_]\w*)\s*=\s*(\d{1,18})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TileChoice:
     """One choice of tile sizes; with neither ``positions`` nor ``names`` the selected ones.
 

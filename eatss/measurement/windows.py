@@ -20,13 +20,13 @@ joules; the mean of these over its windows is subtracted. Time needs no such sub
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from eatss.frozen import frozen
 from eatss.measurement.card import Card, MeteredCard, SteadyLoad, Workload
 from eatss.measurement.measurement import CardState, LoadState, Reading, Window
-from eatss.measurement.metering import Metering, Span
+from eatss.measurement.metering import Metering, Span, load_state
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.state_sampling import load_state
 
 SETTLE_S = 0.5
 LONGEST_SETTLE_S = 10.0
@@ -47,7 +47,7 @@ LOOK_S = 0.2
 """Time between looks at clocks while a load runs; each takes the driver a millisecond."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pace:
     """How long a run takes by the meters' clock, and how long settling and windows are to last."""
 
@@ -71,7 +71,7 @@ class Pace:
         return (self.runs + self.settling_runs) * self.run_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RawWindow:
     """A window before energies are those of a run.
 

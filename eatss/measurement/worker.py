@@ -5,38 +5,36 @@ Reads a job as JSON from standard input; writes one JSON object a line, its even
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
-from types import FrameType
-from typing import NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from eatss.diagnostics import EatssError
 from eatss.measurement.card import LaunchError, open_card
 from eatss.measurement.job import Broken, CardLost, Emit, Job
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.trials import run_trials
-from eatss.supervisor import Refused, connect
+from eatss.supervisor import Refused, connect, end_at_sigterm
 
 
 def main() -> None:
-    """Run the job on standard input.
-
-    SIGTERM ends it as an exception does, so that what it started is ended too.
-    """
-    signal.signal(signal.SIGTERM, _end)
+    """Run the job on standard input."""
+    end_at_sigterm()
     job, emit = connect(Job, printed_to=2)
-    try:
+    with faults_told(emit):
         _run(job, emit)
+
+
+@contextmanager
+def faults_told(emit: Emit) -> Iterator[None]:
+    """Tell of what fails in the block, which is a fault of eatss, and end the process then."""
+    try:
+        yield
     except Exception as error:
         traceback.print_exc()
         emit(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
         sys.exit(1)
-
-
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + number)
 
 
 def _run(job: Job, emit: Emit) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
@@ -12,7 +12,11 @@ from typing import Any, Literal
 from eatss.measurement.arguments import (
     Array,
     ArrayKey,
+    CardMemory,
+    DataChoice,
+    Group,
     Health,
+    Kept,
     health,
     key_of,
     memory_of,
@@ -20,22 +24,21 @@ from eatss.measurement.arguments import (
     temporaries_of,
 )
 from eatss.measurement.card import Difference, LaunchError
-from eatss.measurement.card_memory import CardMemory, DataChoice, Group, Kept
 from eatss.measurement.compile import Compiled, CompileTarget
 from eatss.measurement.correctness import compare_with_original
-from eatss.measurement.cuda_errors import is_out_of_memory, translated
+from eatss.measurement.cupy_module import is_out_of_memory, translated
 from eatss.measurement.differences import (
     change_last_bits,
     difference,
     magnified,
     rounding_growth,
 )
-from eatss.measurement.host_code import HostCode
-from eatss.measurement.kernels import Kernels
+from eatss.measurement.kernels import HostCode, Kernels
 from eatss.measurement.launches import launches, refusal
 from eatss.measurement.measurement import KernelResources
 from eatss.measurement.runner import Runner
 from eatss.program import Entry, Program
+from eatss.program.expression import Sizes
 from eatss.verify.data import FLAVOURS, Flavour
 
 _MOST_FAINT = 0.5
@@ -53,7 +56,7 @@ class CupyWorkload:
         memory: CardMemory,
         program: Program,
         directory: Path,
-        sizes: Mapping[str, int],
+        sizes: Sizes,
         seed: int,
         compiled: Compiled,
         target: CompileTarget,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
 from eatss.diagnostics import EatssError
+from eatss.frozen import frozen
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.program_schedule_file import load_schedules
@@ -16,7 +17,7 @@ from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import Scop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SymbolicRegion:
     """One region, scheduled over its macro sizes and over their numbers.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from typing import TypeAlias
@@ -23,6 +23,7 @@ import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.diagnostics import Diagnostic, InternalError
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.isl_names import (
     Length,
     affine_form,
@@ -44,7 +45,7 @@ _Place: TypeAlias = tuple[str, int]
 """A pair: the name of its statement or array, and the position of its first half."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Pairs:
     """Pairs of loops and of dimensions that may become one each, with the lengths of the halves.
 

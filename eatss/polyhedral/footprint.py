@@ -16,6 +16,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 from math import gcd, prod
 
+from eatss.frozen import frozen
 from eatss.polyhedral.kernel import Loop, Reference
 from eatss.polyhedral.linear_algebra import column_rank, solve_columns
 from eatss.polynomial import Polynomial
@@ -23,7 +24,7 @@ from eatss.polynomial import Polynomial
 _MAX_CELLS = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Footprint:
     """Elements a tile touches; ``exact`` is false where ``elements`` is an upper bound."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import islpy as isl
 
+from eatss.frozen import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class Loop:
     """A loop of a kernel.
 
@@ -26,7 +26,7 @@ class Loop:
         return f"{self.name} ({kind}, {trips} trips)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subscript:
     """One subscript of a reference as an affine form of the kernel's loops.
 
@@ -49,7 +49,7 @@ class Subscript:
         return tuple(name for name, _ in self.coefficients)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reference:
     """A distinct array reference of a kernel.
 
@@ -73,7 +73,7 @@ class Reference:
         return frozenset(name for subscript in self.subscripts for name in subscript.loops)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reduction:
     """An update ``target = target operator value`` carried by ``loops``.
 
@@ -88,7 +88,7 @@ class Reduction:
     loops: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kernel:
     """One GPU kernel: a tile band below host loops, inner loops below the band.
 

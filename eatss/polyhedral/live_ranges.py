@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.frozen import frozen
 from eatss.isl_names import equal_leading_dims, maps_of
 from eatss.polyhedral.accesses import Place, dependent_accesses
 from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.scops import Array, Scop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LiveRange:
     """Accesses of a scalar that values join.
 

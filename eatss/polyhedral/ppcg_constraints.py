@@ -14,6 +14,7 @@ from itertools import groupby
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import (
     constant_value,
     maps_of,
@@ -31,7 +32,7 @@ from eatss.scops import Access, Array, Scop, SourceSpan, Statement
 _NODE = isl.schedule_node_type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgDependences:
     """What PPCG derives from the accesses; ``live`` are the instances that are not dead code.
 
@@ -47,7 +48,7 @@ class PpcgDependences:
     array_order: isl.UnionMap
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Grouping:
     """Statements scheduled as one.
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import renaming
 from eatss.scops import Call, Scop, Statement, preorder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgRegion:
     """A region under PPCG's names.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import node_kind, set_names
 from eatss.polyhedral.tree import has_tilable_band, is_tilable
 
@@ -17,7 +17,7 @@ class UnknownNodeError(ValueError):
     """A tree has a node that no schedule of statements has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Carrier:
     """How a tree is carried over.
 

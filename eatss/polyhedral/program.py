@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.polyhedral.kernel import Kernel
 from eatss.scops import Scop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Dependences:
     """Memory-based and value-based dependences between statement instances.
 
@@ -41,7 +40,7 @@ class Dependences:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StatementGraph:
     """The statement graph (networkx) in plain tuples.
 
@@ -55,7 +54,7 @@ class StatementGraph:
     fusable: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class General:
     """A scop with parameters for its sizes, and its dependences whatever they are."""
 
@@ -63,7 +62,7 @@ class General:
     dependences: Dependences
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduledScop:
     """A scop with its dependences, its new schedule tree and its kernels.
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import (
     AffineForm,
     affine_form,
@@ -56,7 +57,7 @@ _Flow: TypeAlias = Mapping[Place, isl.UnionMap]
 """For each access the instances that its values are from, as maps to those that read them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Source:
     """The one statement that a read gets its values from, and which instance of it.
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.polyhedral.expansion import expanded_arrays, with_expanded_scalars
 from eatss.scops import Access, Read, Scop, Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SumInPlace:
     """A scalar that a sum adds up in, and the reference that can take its place.
 

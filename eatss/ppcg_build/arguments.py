@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from eatss.diagnostics import InputError, input_error
+from eatss.frozen import frozen
 from eatss.shipped import source_path
 
 _SEPARATE = ("-D", "-I", "-o", "-S")
@@ -26,7 +26,7 @@ _OURS = {
 _NEVER = ("--save-schedule", "--load-schedule")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgArguments:
     """What stands after ``--``.
 

@@ -7,9 +7,9 @@ CUDA runtime's answers. They are read as tokens, one form after the other; any o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from eatss.frozen import frozen
 from eatss.ppcg_build.integers import integer
 from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program import (
@@ -33,7 +33,7 @@ _DEVICE = "dev_"
 Extents: TypeAlias = tuple[IntExpr, IntExpr, IntExpr]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceMemory:
     """Memory that the host code allocates for a variable of the source.
 
@@ -45,7 +45,7 @@ class DeviceMemory:
     extents: tuple[IntExpr, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Launched:
     """How a kernel is launched: threads in x, y, z, and what is passed, as in the host code.
 
@@ -57,7 +57,7 @@ class Launched:
     arguments: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HostRegion:
     """What the host does for one region: ``steps`` in order, with the launches as they are."""
 

@@ -9,9 +9,9 @@ which knows no statements in expressions, the least and the largest of two have 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from eatss.frozen import frozen
 from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program.tokens import Token, closing, tokens
 from eatss.scops import ElementType
@@ -33,7 +33,7 @@ _BYTES = {kind.value: kind.size_bytes for kind in ElementType}
 _OTHER_SPELLINGS = {"char": ElementType.INT8.value}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SharedArray:
     """A shared array of a kernel: its declaration, and where it begins, in bytes."""
 
@@ -51,7 +51,7 @@ class SharedArray:
         return size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelText:
     """A kernel of a file: names of its parameters in order, and its shared arrays."""
 
@@ -65,7 +65,7 @@ class KernelText:
         return max((array.place + array.bytes for array in self.shared), default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelFile:
     """The kernels of a file in their order, and its text for a card and a CPU."""
 

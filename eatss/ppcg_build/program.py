@@ -7,12 +7,13 @@ without the copies between host and card.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.cuda.file_text import entry_texts, operators_of_host
 from eatss.cuda.preamble import preamble
 from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.kernel.uses import Needs
 from eatss.lower.arrays import DeviceArray, device_arrays
@@ -42,7 +43,7 @@ from eatss.scops import Scop
 from eatss.work.least_work import work_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgCode:
     """What PPCG generated, read: its host code, its kernels, and tile sizes by kernel number."""
 

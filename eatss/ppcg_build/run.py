@@ -8,10 +8,10 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, EatssError, ExitCode, input_error
+from eatss.frozen import frozen
 from eatss.guard import guarded
 from eatss.supervisor import signal_group
 
@@ -27,7 +27,7 @@ class PpcgError(EatssError):
     exit_code = ExitCode.NO_SOLUTION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Generated:
     """What a run of PPCG wrote: host file, kernel file and its header; and what it said."""
 

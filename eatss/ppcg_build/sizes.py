@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import maps_of, points_of
 from eatss.ppcg_build.run import ppcg_error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UsedSizes:
     """Tile and block sizes by the number of a kernel; a block's last is along x."""
 

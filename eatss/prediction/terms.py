@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eatss.gpu.voltage import voltage_share
+from eatss.gpu.scaled import voltage_share
 from eatss.prediction.card import SCHEDULERS, Card
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand

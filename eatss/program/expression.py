@@ -128,6 +128,12 @@ def _expression(one: _Operators | int) -> IntExpr:
     return one
 
 
+Sizes: TypeAlias = Mapping[str, int]
+"""What names stand for, such as the parameters of a program."""
+
+SizePairs: TypeAlias = tuple[tuple[str, int], ...]
+"""The same as data that can be hashed, in their order."""
+
 _PRECEDENCE = {
     Operator.OR: 1,
     Operator.AND: 2,
@@ -231,7 +237,7 @@ FUNCTIONS: dict[Operator, Callable[[Sequence[int]], int]] = {
 }
 
 
-def evaluate(expression: IntExpr, values: Mapping[str, int]) -> int:
+def evaluate(expression: IntExpr, values: Sizes) -> int:
     """Return the value of an expression; ``KeyError`` for a name without a value."""
     if isinstance(expression, Constant):
         return expression.value

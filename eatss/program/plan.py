@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
 from eatss.codec import JsonForm
 from eatss.expected_run import ExpectedRun
+from eatss.frozen import frozen
 from eatss.program.expression import Apply, Constant, IntExpr, Name
 from eatss.shown import Shown, in_lines, pairs_text
 from eatss.trees import Parts
@@ -20,7 +21,7 @@ SCHEMA_VERSION = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Parameter:
     """A size the program is generic over.
 
@@ -42,7 +43,7 @@ class Parameter:
         return self.defined_as or self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Argument:
     """An argument of an entry, in order.
 
@@ -69,7 +70,7 @@ class Argument:
     structure: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Temporary:
     """Device memory the entry allocates for itself: an array local to the region.
 
@@ -82,7 +83,7 @@ class Temporary:
     zeroed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RoundedSums:
     """Sums of products that an instruction rounds more than C does.
 
@@ -106,7 +107,7 @@ class RoundedSums:
         return f"a sum of n products by {self.instruction} is within {each} sum |a||b|"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelCode:
     """A ``__global__`` function of the text.
 
@@ -151,7 +152,7 @@ class KernelCode:
         return not (self.reassociates or self.inexact_instructions or self.regroups)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Launch:
     """A launch of a kernel; none where an extent of ``grid`` (x, y, z) is not positive."""
 
@@ -161,7 +162,7 @@ class Launch:
     grid: tuple[IntExpr, IntExpr, IntExpr]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HostLoop:
     """A loop on the host: ``counter`` from ``lower`` to ``upper``, both included."""
 
@@ -174,7 +175,7 @@ class HostLoop:
     body: tuple[HostStep, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HostIf:
     """Steps taken where ``condition`` is not 0."""
 
@@ -198,7 +199,7 @@ def every_step(
             yield from every_step(step.body, inner)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Assumption:
     """What must hold of the parameters; the entry refuses to run otherwise, with ``message``."""
 
@@ -206,7 +207,7 @@ class Assumption:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OperationCount:
     """How many operations of a kind on floating-point values a region runs.
 
@@ -219,7 +220,7 @@ class OperationCount:
     count: IntExpr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """What a region has to do at least, exactly, as expressions of the program's parameters.
 
@@ -236,7 +237,7 @@ class Work:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """A region of the original: the host function ``launcher`` runs it on device pointers.
 
@@ -264,7 +265,7 @@ INTEGERS: Parts[IntExpr] = Parts(
 """Integer expressions of a noun of the plan, and of the steps and counts in it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Original:
     """The C the program was made from; ``file`` stands beside the text.
 
@@ -276,7 +277,7 @@ class Original:
     include_dirs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Program(Shown):
     """CUDA text with its launch plan.
 
@@ -353,7 +354,7 @@ class Program(Shown):
         raise KeyError(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InterfaceEntry:
     """A region as its callers see it: the C function around it and the arguments, in order."""
 
@@ -361,7 +362,7 @@ class InterfaceEntry:
     arguments: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Interface:
     """The sizes of a program, and the arguments of its regions in source order."""
 

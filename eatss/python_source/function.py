@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from eatss.frozen import frozen
 from eatss.python_source.c_names import is_declared
 from eatss.python_source.c_text import CLine, Piece, joined, listed
 from eatss.python_source.codes import Code
@@ -27,7 +27,7 @@ from eatss.scops import ElementType
 _MOST_ROUNDS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CFunction:
     """A function in C, line by line, and its arguments."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
+from eatss.frozen import frozen
 from eatss.python_source.annotations import ELEMENTS, PARAM
 from eatss.python_source.c_text import Piece, joined
 from eatss.python_source.codes import Code
@@ -17,7 +17,7 @@ _TYPES = ", ".join(ELEMENTS)
 _ANNOTATE = 'write n: eatss.Param, x: eatss.f64 or A: eatss.f64["n", "n"]'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Parameter:
     """An argument with its declaration in C."""
 

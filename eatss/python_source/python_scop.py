@@ -7,12 +7,12 @@ import inspect
 import os
 import tokenize
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NoReturn
 
 from eatss.diagnostics import Diagnostic, InputError, SourceSpan, input_error
+from eatss.frozen import frozen
 from eatss.python_source.c_text import CLine, python_span
 from eatss.python_source.codes import Code
 from eatss.python_source.function import c_function
@@ -25,7 +25,7 @@ class CalledError(InputError, TypeError):
     """A ``PythonScop`` was called; its loops are parsed and never run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PythonScop:
     """Affine loops written in Python, and the C with the same loops.
 

@@ -6,12 +6,13 @@ import ast
 from dataclasses import dataclass, field
 from typing import Literal
 
+from eatss.frozen import frozen
 from eatss.python_source.names import Resolve
 from eatss.python_source.number_types import NumberType, Weak
 from eatss.scops import ElementType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Argument:
     """A parameter of the function.
 
@@ -25,7 +26,7 @@ class Argument:
     extents: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Local:
     """What a name that the function assigns holds: a number, or an array of ``n_dims``.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from eatss.diagnostics import Diagnostic, InputError, SourceSpan
+from eatss.frozen import frozen
 from eatss.python_source.codes import Code
 
 Node = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PythonText:
     """A file of Python, or what stands for one where a cell or a console has no file."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eatss.diagnostics import SourceSpan
+from eatss.frozen import frozen
 from eatss.python_source.c_text import Piece, joined
 from eatss.python_source.number_types import (
     Candidate,
@@ -43,7 +44,7 @@ class TypeClashError(Exception):
         self.hint = to_one_type(*types)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Value:
     """An expression: its C text, its type in Python, and its number where it is a literal.
 
@@ -69,7 +70,7 @@ class Value:
         return replace(self, piece=self.piece.at(span))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operation:
     """``left operator right`` in C; the result may need a cast to be what Python gives.
 

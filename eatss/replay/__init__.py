@@ -3,7 +3,7 @@
 In: a ``Sweep``, names of strategies, seeds, a budget. Out: a ``Replay``. Next: ``eatss/report/``.
 """
 
-from eatss.replay.nouns import Mark, Objective, RegretAt, Replay, Run, Step, Summary
+from eatss.replay.recorded import Mark, Objective, RegretAt, Replay, Run, Step, Summary
 from eatss.replay.replay import replayed
 
 __all__ = [

@@ -7,8 +7,18 @@ from math import ceil, inf
 
 from eatss.diagnostics import input_error
 from eatss.point import variant_key
-from eatss.replay.nouns import UNITS, Mark, Objective, RegretAt, Replay, Run, Step, Summary
-from eatss.replay.recorded import Recorded, recorded
+from eatss.replay.recorded import (
+    UNITS,
+    Mark,
+    Objective,
+    Recorded,
+    RegretAt,
+    Replay,
+    Run,
+    Step,
+    Summary,
+    recorded,
+)
 from eatss.store.nouns import Sweep
 from eatss.strategies.budget import Budget
 from eatss.strategies.choose import make

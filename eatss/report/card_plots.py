@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,8 @@ from eatss.characterize.energy_roofline import EnergyRoofline
 from eatss.characterize.power_limited_roofline import PowerLimitedRoofline
 from eatss.characterize.result import Record, Result
 from eatss.characterize.roofline_points import RooflinePoint
-from eatss.gpu.calibration import Calibration, Coefficient
-from eatss.report.figures import figure as shown
+from eatss.frozen import frozen
+from eatss.gpu.profile import Calibration, Coefficient
 from eatss.report.plot_file import (
     BLACK,
     BLUE,
@@ -36,6 +35,7 @@ from eatss.report.plot_file import (
     VERMILION,
     new_figure,
 )
+from eatss.report.render import figure as shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Value: TypeAlias = Callable[[Result], float | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Roofs:
     """A machine with what was measured on it: points of the intensity group, and programs.
 
@@ -91,20 +91,15 @@ def time_roofline(row: Roofs, *, axes: Axes | None = None) -> Axes:
 
     [Choi and Vuduc, Fig. 2a and the upper half of Figs. 4 and 5]
     """
-    machine, axes = row.machine, axes or _axes()
-    x = _intensities(row)
-    axes.plot(x, machine.speed_flops_s(x) / 1e9, color=BLUE, label="roofline (time)")
-    if _capped(machine):
-        capped = 1.0 / machine.capped_time_s(1.0, x) / 1e9
-        axes.plot(x, capped, color=BLUE, linestyle="--", label=_limit(machine))
-        if row.lowered is not None:
-            _lowered(axes, machine, x, 1.0 / row.lowered.time_s(1.0, x) / 1e9)
+    machine, x, axes = row.machine, _intensities(row), axes or _axes()
+    _lines(
+        axes, row, x, BLUE, "roofline (time)", machine.speed_flops_s(x) / 1e9,
+        lambda: 1.0 / machine.capped_time_s(1.0, x) / 1e9,
+        lambda held: 1.0 / held.time_s(1.0, x) / 1e9,
+    )  # fmt: skip
     _points(axes, row, lambda one: one.flops / one.time_s / 1e9)
     _programs(axes, row, lambda one: one.speed_ceiling_flops_s, lambda one: one.speed_flops_s)
-    _balances(axes, machine)
-    axes.set_yscale("log")
-    _finish(axes, x, "speed in GFLOP/s", f"{row.title}: time")
-    return axes
+    return _finished(axes, row, x, "speed in GFLOP/s", "time")
 
 
 def arch_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
@@ -112,22 +107,17 @@ def arch_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
 
     [Choi and Vuduc, Fig. 2b and the lower half of Figs. 4 and 5]
     """
-    machine, axes = row.machine, axes or _axes()
-    x = _intensities(row)
-    axes.plot(x, machine.efficiency_flops_j(x) / 1e9, color=VERMILION, label="arch line (energy)")
-    if _capped(machine):
-        capped = 1.0 / machine.capped_energy_j(1.0, x) / 1e9
-        axes.plot(x, capped, color=VERMILION, linestyle="--", label=_limit(machine))
-        if row.lowered is not None:
-            _lowered(axes, machine, x, 1.0 / row.lowered.energy_j(1.0, x) / 1e9)
+    machine, x, axes = row.machine, _intensities(row), axes or _axes()
+    _lines(
+        axes, row, x, VERMILION, "arch line (energy)", machine.efficiency_flops_j(x) / 1e9,
+        lambda: 1.0 / machine.capped_energy_j(1.0, x) / 1e9,
+        lambda held: 1.0 / held.energy_j(1.0, x) / 1e9,
+    )  # fmt: skip
     _points(axes, row, lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None)
     _programs(
         axes, row, lambda one: one.efficiency_ceiling_flops_j, lambda one: one.efficiency_flops_j
     )
-    _balances(axes, machine)
-    axes.set_yscale("log")
-    _finish(axes, x, "efficiency in GFLOP/J", f"{row.title}: energy")
-    return axes
+    return _finished(axes, row, x, "efficiency in GFLOP/J", "energy")
 
 
 def power_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
@@ -135,37 +125,42 @@ def power_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
 
     [Choi and Vuduc, Figs. 2b, 6 and 7]
     """
-    machine, axes = row.machine, axes or _axes()
-    x = _intensities(row)
-    axes.plot(x, machine.power_w(x), color=GREEN, label="power line")
-    if _capped(machine):
-        capped = machine.capped_power_w(x)
-        axes.plot(x, capped, color=GREEN, linestyle="--", label=_limit(machine))
+    machine, x, axes = row.machine, _intensities(row), axes or _axes()
+    whole = machine.power_w(x)
+    _lines(axes, row, x, GREEN, "power line", whole, lambda: machine.capped_power_w(x))
     _points(axes, row, lambda one: one.power_w)
     if machine.constant_w > 0:
         constant = f"constant power, {machine.constant_w:.0f} W"
         axes.axhline(machine.constant_w, color=GREY, linewidth=1, label=constant)
-    _balances(axes, machine)
-    axes.set_ylim(bottom=0)
-    _finish(axes, x, "power in W", f"{row.title}: power")
-    return axes
+    return _finished(axes, row, x, "power in W", "power")
 
 
 def _axes() -> Axes:
     return new_figure().subplots()
 
 
-def _capped(machine: EnergyRoofline) -> bool:
-    return machine.power_limit_w is not None and machine.power_limit_w < machine.power_bounds_w[1]
-
-
-def _lowered(axes: Axes, machine: EnergyRoofline, x: _Floats, y: _Floats) -> None:
-    label = f"held to {machine.power_limit_w:.0f} W by lower clocks"
-    axes.plot(x, y, color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1, label=label)
-
-
-def _limit(machine: EnergyRoofline) -> str:
-    return f"held to {machine.power_limit_w:.0f} W at full clock"
+def _lines(
+    axes: Axes,
+    row: Roofs,
+    x: _Floats,
+    colour: str,
+    name: str,
+    whole: _Floats,
+    capped: Callable[[], _Floats],
+    lowered: Callable[[PowerLimitedRoofline], _Floats] | None = None,
+) -> None:
+    """Draw a machine's line, and where its power limit is reached what holds it there."""
+    limit_w = row.machine.power_limit_w
+    axes.plot(x, whole, color=colour, label=name)
+    if limit_w is None or limit_w >= row.machine.power_bounds_w[1]:
+        return
+    held = f"held to {limit_w:.0f} W"
+    axes.plot(x, capped(), color=colour, linestyle="--", label=f"{held} at full clock")
+    if row.lowered is not None and lowered is not None:
+        axes.plot(
+            x, lowered(row.lowered), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
+            label=f"{held} by lower clocks",
+        )  # fmt: skip
 
 
 def _intensities(row: Roofs) -> _Floats:
@@ -216,28 +211,30 @@ def _marks(count: int) -> str:
     return ("sD^vP*" * (count // 6 + 1))[:count]
 
 
-def _balances(axes: Axes, machine: EnergyRoofline) -> None:
-    lines = (
+def _finished(axes: Axes, row: Roofs, x: _Floats, y_label: str, what: str) -> Axes:
+    machine = row.machine
+    for name, at, colour, style in (
         ("time balance", machine.time_balance, BLUE, ":"),
         ("energy balance", machine.energy_balance, ORANGE, ":"),
         ("half efficiency", machine.half_efficiency_intensity, PURPLE, "-."),
-    )
-    for name, at, colour, style in lines:
+    ):
         label = f"{name}, {at:.3g} flop/byte"
         axes.axvline(at, color=colour, linestyle=style, linewidth=1.2, label=label)
-
-
-def _finish(axes: Axes, x: _Floats, y_label: str, title: str) -> None:
+    if what == "power":
+        axes.set_ylim(bottom=0)
+    else:
+        axes.set_yscale("log")
     axes.set_xscale("log", base=2)
     axes.set_xlim(x[0], x[-1])
     _plain(axes, "x")
     axes.set_xlabel("intensity in flop/byte")
     axes.set_ylabel(y_label)
-    if axes.get_yscale() == "log":
+    if what != "power":
         _plain(axes, "y")
-    axes.set_title(title)
+    axes.set_title(f"{row.title}: {what}")
     _grid(axes)
     _legend(axes, 2)
+    return axes
 
 
 def _plain(axes: Axes, which: str) -> None:
@@ -251,9 +248,17 @@ def _plain(axes: Axes, which: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _grid(axes: Axes) -> None:
-    axes.grid(which="major", linewidth=0.4, alpha=0.6)
+def _grid(axes: Axes, axis: Literal["both", "x"] = "both") -> None:
+    axes.grid(axis=axis, linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
+
+
+def _value_at(axes: Axes, value: float, x: float, y: float) -> None:
+    """Write a value to the right of a point."""
+    axes.annotate(
+        f"{value:.3g}", (x, y), xytext=(4, 0), textcoords="offset points", va="center",
+        fontsize="small",
+    )  # fmt: skip
 
 
 def _legend(axes: Axes, columns: int) -> None:
@@ -352,14 +357,10 @@ def _price_bars(axes: Axes, rows: Sequence[_Price], colour: str) -> Axes:
     axes.set_xscale("log")
     axes.set_xlim(0.5 * min(values), 2.5 * max(values))
     for place, (_, one) in enumerate(rows):
-        axes.annotate(
-            f"{one.value:.3g}", (one.high, place), xytext=(4, 0), textcoords="offset points",
-            va="center", fontsize="small",
-        )  # fmt: skip
+        _value_at(axes, one.value, one.high, place)
     _rows(axes, [name for name, _ in rows])
     _plain(axes, "x")
-    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
+    _grid(axes, "x")
     return axes
 
 
@@ -406,15 +407,11 @@ def byte_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes
             begin, place, xerr=[[(own.value - own.low) * by], [(own.high - own.value) * by]],
             color=BLACK, elinewidth=1, capsize=2,
         )  # fmt: skip
-        axes.annotate(
-            f"{begin:.3g}", (begin + (own.high - own.value) * by, place), xytext=(4, 0),
-            textcoords="offset points", va="center", fontsize="small",
-        )  # fmt: skip
+        _value_at(axes, begin, begin + (own.high - own.value) * by, place)
         most = max(most, begin)
     axes.set_xlim(0, 1.2 * most)
     _rows(axes, [name for name, _ in known])
-    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
+    _grid(axes, "x")
     axes.set_xlabel("energy of a byte in pJ")
     axes.set_title("bytes, on their way to registers")
     _legend(axes, 2)
@@ -438,36 +435,32 @@ def energy_figure(calibration: Calibration, capability: int, title: str) -> Figu
 
 def coalescing_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
     """Draw reads of 4 bytes of which so many lie side by side [MIPP, Fig. 6]."""
-    axes = _curve(axes or _axes(), results, "side", "coalescing of reads of 4 bytes")
-    axes.set_xlabel("neighbouring words that a warp reads side by side")
-    return axes
+    about = "coalescing of reads of 4 bytes", "neighbouring words that a warp reads side by side"
+    return _curve(axes or _axes(), results, "side", *about)
 
 
 def access_size_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
     """Draw copies by accesses of 1 to 16 bytes a thread [MIPP, Fig. 7]."""
-    axes = _curve(axes or _axes(), results, "bytes", "size of an access, copying")
-    axes.set_xlabel("access of a thread in bytes")
-    return axes
+    about = "size of an access, copying", "access of a thread in bytes"
+    return _curve(axes or _axes(), results, "bytes", *about)
 
 
 def bank_conflict_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
     """Draw stores to shared memory over conflicts of banks [MIPP, Fig. 8]."""
-    title = "bank conflicts, stores to shared memory"
-    axes = _curve(axes or _axes(), results, "conflicts", title, logarithmic=False)
-    axes.set_xlabel("bank conflicts of an access of a warp")
-    return axes
+    about = "bank conflicts, stores to shared memory", "bank conflicts of an access of a warp"
+    return _curve(axes or _axes(), results, "conflicts", *about, logarithmic=False)
 
 
 def stride_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
     """Draw reads of a byte over the bytes between neighbouring threads [MIPP, section III]."""
-    axes = _curve(axes or _axes(), results, "stride_bytes", "stride of reads of 1 byte")
+    about = "stride of reads of 1 byte", "bytes between neighbouring threads"
+    axes = _curve(axes or _axes(), results, "stride_bytes", *about)
     from matplotlib.ticker import FixedLocator, FuncFormatter  # noqa: PLC0415 - optional
 
     axes.xaxis.set_major_locator(FixedLocator([4.0**k for k in range(10)]))
     axes.xaxis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{value:g}" if value < 1024 else f"{value / 1024:g} Ki")
     )
-    axes.set_xlabel("bytes between neighbouring threads")
     return axes
 
 
@@ -476,6 +469,7 @@ def _curve(
     results: Sequence[Result],
     parameter: str,
     title: str,
+    x_label: str,
     *,
     logarithmic: bool = True,
 ) -> Axes:
@@ -487,16 +481,8 @@ def _curve(
     for name, unit, colour, mark, value in lines:
         at_best = value(best)
         points = [(x, y) for x, one in found if (y := value(one)) is not None]
-        if not points or not at_best:
-            continue
-        axes.plot(
-            [x for x, _ in points],
-            [y / at_best for _, y in points],
-            color=colour,
-            marker=mark,
-            markersize=4,
-            label=f"{name}, 1 = {shown(at_best)} {unit}",
-        )
+        if points and at_best:
+            _ratios(axes, points, at_best, f"{name}, 1 = {shown(at_best)} {unit}", colour, mark)
     if logarithmic:
         axes.set_xscale("log", base=2)
         axes.set_xticks([x for x, _ in found])
@@ -507,11 +493,25 @@ def _curve(
     axes.set_ylim(0.8 * min(drawn), 1.25 * max(drawn))
     _plain(axes, "y")
     axes.axhline(1.0, color=BLACK, linewidth=0.6)
+    axes.set_xlabel(x_label)
     axes.set_ylabel("ratio to the fastest")
     axes.set_title(title)
     _grid(axes)
     _legend(axes, 2)
     return axes
+
+
+def _ratios(
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    whole: float,
+    label: str,
+    colour: str,
+    mark: str,
+    size: float = 4,
+) -> None:
+    xs, ys = zip(*((x, y / whole) for x, y in points), strict=True)
+    axes.plot(xs, ys, color=colour, marker=mark, markersize=size, label=label)
 
 
 def _along(results: Sequence[Result], parameter: str) -> list[tuple[float, Result]]:
@@ -577,17 +577,10 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
         ("power", "W", VERMILION, "^", _power_w),
     ):
         points = [(x, y) for x, one in found if (y := value(one)) is not None]
-        if not points:
-            continue
-        most = max(y for _, y in points)
-        axes.plot(
-            [x for x, _ in points],
-            [y / most for _, y in points],
-            color=colour,
-            marker=mark,
-            markersize=3.5,
-            label=f"{name}, 1 = {shown(most)} {unit}",
-        )
+        if points:
+            most = max(y for _, y in points)
+            label = f"{name}, 1 = {shown(most)} {unit}"
+            _ratios(axes, points, most, label, colour, mark, size=3.5)
     axes.set_xlabel("threads of a block")
     axes.set_ylabel("share of the most")
     axes.set_xticks(range(0, 1025, 128))

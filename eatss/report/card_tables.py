@@ -5,25 +5,27 @@ Columns are those of MIPP, Tables I to IV.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
+from eatss.characterize.arithmetic import peak_per_cycle
 from eatss.characterize.fit import EnergyFit, Residual
-from eatss.characterize.peak_throughput import peak_per_cycle
 from eatss.characterize.result import Record, Result
-from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
-from eatss.report.figures import NONE, figure
-from eatss.report.render import indented_table
+from eatss.frozen import frozen
+from eatss.gpu.document import calibration_to_document
+from eatss.gpu.profile import COEFFICIENTS, Calibration, Coefficient
+from eatss.report.render import NONE, figure, indented_table, render
 
 LARGEST = 10
 """Residuals that are listed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArithmeticRow:
     """An instruction in the columns of MIPP, Tables I and II.
 
@@ -45,7 +47,7 @@ class ArithmeticRow:
     mips_w: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryRow:
     """Accesses to a memory in the columns of MIPP, Tables III and IV.
 
@@ -277,3 +279,46 @@ def _factor(unit: str) -> tuple[float, str]:
 
 def _percent(share: float | None) -> str:
     return NONE if share is None else f"{100 * share:.2f} %"
+
+
+def render_characterisation(
+    record: Record, fit: EnergyFit, calibration: Calibration, output: str
+) -> str:
+    """Return the tables of a record and of the calibration it is part of, or the latter as JSON."""
+    if output == "json":
+        return json.dumps(calibration_to_document(calibration), indent=2) + "\n"
+    parts: list[RenderableType] = [_head(record)]
+    clock_mhz = calibration.value("clock_mhz") or fit.top_clock_mhz
+    for table in (
+        arithmetic_table(record, fit),
+        memory_table(record, fit),
+        latency_table(record, clock_mhz),
+        coefficients_table(calibration),
+    ):
+        parts += ["", table]
+    return render(*parts, "", *fit_table(fit))
+
+
+def render_results(record: Record, results: Sequence[Result]) -> str:
+    """Return a line for each result, for records that are no whole characterisation."""
+    numbers = ("µs", "W", "GB/s", "GFLOP/s", "MHz", "cycles")
+    table = indented_table("benchmark", *numbers, numbers=numbers)
+    for one in results:
+        table.add_row(
+            one.name,
+            figure(one.time_s * 1e6),
+            figure(one.power_w),
+            figure(one.useful_bytes / one.time_s / 1e9 if one.useful_bytes else None),
+            figure(one.flops / one.time_s / 1e9 if one.flops else None),
+            figure(one.sm_clock_mhz),
+            figure(one.cycles),
+        )
+    return render(_head(record), "", table)
+
+
+def _head(record: Record) -> Text:
+    subject = record.subject
+    head = Text(subject.name, style="bold cyan")
+    software = f"driver {subject.driver}, {subject.toolkit}, {subject.created[:10]}"
+    head.append(f"  {software}; energy by {subject.meter}", style="default")
+    return head

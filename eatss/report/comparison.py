@@ -10,15 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.codec import json_text
-from eatss.measurement.comparison import Comparison, ComparisonRow
-from eatss.measurement.measurement import Measurement
+from eatss.measurement.measurement import Comparison, ComparisonRow, Measurement
 from eatss.measurement.requirement import JudgedComparison, Verdict
-from eatss.report.counters import counters_table
-from eatss.report.csv_text import comparison_csv
-from eatss.report.figures import NONE, figure, ratio_text, scaled, spread
-from eatss.report.measurement import status_text
-from eatss.report.measurement_notes import shared_notes, subject
-from eatss.report.render import render
+from eatss.report.measurement import (
+    comparison_csv,
+    counters_table,
+    shared_notes,
+    status_text,
+    subject,
+)
+from eatss.report.render import NONE, figure, ratio_text, render, scaled, spread
 
 _LOWER: dict[str, Callable[[Measurement], float | None]] = {
     "ms": lambda found: found.time_s,

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.measurement.comparison import Comparison, ComparisonRow
-from eatss.measurement.estimate import Ratio
+from eatss.frozen import frozen
+from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
 from eatss.report.plot_file import GREY, LINES, YELLOW, check_plot_file, new_figure, save_figure
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _MEAN = "geo. mean"
 _FAILED = "failed or not measured"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Panel:
     title: str
     ratio: Callable[[ComparisonRow], Ratio | None]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from eatss.codec import encode
 from eatss.diagnostics import Diagnostic, Piece, Severity, pieces
+from eatss.frozen import frozen
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Findings:
     """What ``--diagnostics json`` prints on standard error."""
 

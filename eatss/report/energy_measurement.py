@@ -1,15 +1,20 @@
-"""What ``energy_meter`` found, as a table: sources, then named windows, then what is not known."""
+"""What ``energy_meter`` and ``eatss meter`` found, as tables: sources, windows, what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from io import StringIO
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from eatss.codec import json_text
+from eatss.foreign.meter import CardEnergy, Drawn, ProgramEnergy
 from eatss.measurement.energy.measurement import EnergyMeasurement, WindowEnergy
-from eatss.report.figures import MODULE_NOTE, NONE, figure
-from eatss.report.render import indented_table
+from eatss.report.render import MODULE_NOTE, NONE, figure, indented_table, render
 
 _NUMBERS = ("times", "s", "J", "± J", "W")
 
@@ -19,7 +24,7 @@ def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
     table = indented_table("", *_NUMBERS, "meter", numbers=_NUMBERS)
     for one in found.sources:
         table.add_row(
-            _name(one.name, "" if one.device is None else one.device.name),
+            _named_source(one.name, "" if one.device is None else one.device.name),
             "1",
             figure(found.time_s),
             figure(one.energy_j),
@@ -62,5 +67,123 @@ def _drawn(window: WindowEnergy) -> Iterator[tuple[str, float | None, float | No
             yield f"{name}, {share.source}", share.energy_j, share.uncertainty_j
 
 
-def _name(source: str, card: str) -> str:
+def _named_source(source: str, card: str) -> str:
     return f"{source}, {card}" if card else source
+
+
+_ENOUGH_S = 2.0
+"""Of recorded time: twenty updates of a counter that moves every 100 ms."""
+
+_VAGUE = 0.05
+
+
+def render_program_energy(found: ProgramEnergy, output: str) -> str:
+    """Return it as ``table`` or ``json``."""
+    if output == "json":
+        return json_text(found)
+    runs = f"{found.runs} runs, {found.time_s / found.runs:.4g} s each" if found.runs > 1 else ""
+    head = Text(shlex.join(found.command), style="bold")
+    head.append(f"  {found.time_s:.4g} s", style="not bold")
+    head.append(f" ({runs})" if runs else "")
+    head.append(f"  exit code {found.exit_code}" if found.exit_code else "", style="red")
+    table = indented_table("", "energy", "mean", "peak", "idle before", "updates")
+    named = _named(found)
+    for name, one in named:
+        table.add_row(
+            name,
+            _energy(one, found.runs),
+            _watts(one.power_w),
+            _watts(one.peak_power_w),
+            _watts(one.idle_power_w),
+            str(one.updates),
+        )
+    if len(named) > 1:
+        table.add_row("sum", *_sum([one for _, one in named], found), "", "", "")
+    notes = dict.fromkeys(
+        f"{name}: {note}" if len(named) > 1 else note for name, one in named for note in _notes(one)
+    )
+    longer = _longer(found) if any(_vague(one) for _, one in named) else []
+    return render(head, table, *(Text(f"  {note}") for note in (*notes, *longer)))
+
+
+def _named(found: ProgramEnergy) -> list[tuple[str, Drawn]]:
+    """Return cards and CPU packages with their names."""
+    several = len(found.cards) > 1
+    return [
+        *((_name(card, several=several), card) for card in found.cards),
+        *((cpu.name, cpu) for cpu in found.cpus),
+    ]
+
+
+def _sum(parts: Sequence[Drawn], found: ProgramEnergy) -> tuple[str, str]:
+    """Return the energy and the mean power of all together; unknown where one of them is."""
+    energies = [one.energy_j for one in parts if one.energy_j is not None]
+    if len(energies) < len(parts):
+        return "unknown", "unknown"
+    energy_j, off_j = sum(energies), sum(one.uncertainty_j or 0.0 for one in parts)
+    return _joules(energy_j, off_j, found.runs), _watts(energy_j / found.time_s)
+
+
+def power_csv(found: ProgramEnergy) -> str:
+    """Return power over time as CSV: card or CPU, seconds since the program began, watts."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["device", "time_s", "power_w"])
+    named = [(card.device.uuid or card.device.name, card.trace) for card in found.cards]
+    for name, trace in (*named, *((cpu.name, cpu.trace) for cpu in found.cpus)):
+        writer.writerows([name, f"{s.time_s:.4f}", f"{s.power_w:.3f}"] for s in trace)
+    return text.getvalue()
+
+
+def _name(card: CardEnergy, *, several: bool) -> str:
+    """Return the name of a card; of several, with the start of its UUID."""
+    uuid = card.device.uuid or ""
+    return f"{card.device.name} {uuid[:12]}".strip() if several else card.device.name
+
+
+def _energy(card: Drawn, runs: int) -> str:
+    if card.energy_j is None or card.uncertainty_j is None:
+        return "unknown"
+    return _joules(card.energy_j, card.uncertainty_j, runs)
+
+
+def _joules(energy_j: float, off_j: float, runs: int) -> str:
+    total = f"{energy_j:.4g} ± {off_j:.2g} J"
+    return f"{total}, {energy_j / runs:.4g} J a run" if runs > 1 else total
+
+
+def _watts(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g} W"
+
+
+def _vague(card: Drawn) -> bool:
+    """Return whether a longer run would tell more: a sensor answers, and tells little."""
+    if card.energy_j is None or card.uncertainty_j is None:
+        return card.peak_power_w is not None
+    return card.uncertainty_j > _VAGUE * card.energy_j
+
+
+def _notes(card: Drawn) -> list[str]:
+    notes = [card.contradiction] if card.contradiction else []
+    if isinstance(card, CardEnergy) and card.device.power_scope == "module":
+        notes.append(MODULE_NOTE)
+    return notes + _of_energy(card)
+
+
+def _of_energy(card: Drawn) -> list[str]:
+    if card.energy_j is None or card.uncertainty_j is None:
+        reasons = [one.reason for one in card.missing if one.what.startswith("energy")]
+        return list(dict.fromkeys(f"no energy: {reason}" for reason in reasons))
+    if not _vague(card):
+        return []
+    share = card.uncertainty_j / card.energy_j
+    return [f"energy is known to ± {share:.0%} only: {card.meter} moved {card.updates} times"]
+
+
+def _longer(found: ProgramEnergy) -> list[str]:
+    """Return what helps against too short a run, unless the program failed."""
+    if found.exit_code:
+        return []
+    each_s = max(found.time_s / found.runs, 1e-3)
+    repeat = max(2 * found.runs, math.ceil(_ENOUGH_S / each_s))
+    return [f"run it for longer, as with --repeat {repeat}"]

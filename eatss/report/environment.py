@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from rich.console import RenderableType
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.codec import json_text
+from eatss.frozen import frozen
 from eatss.machine.environment import Check
 from eatss.machine.requirements import LIGHT
 from eatss.missing_packages import GENERATING
@@ -27,7 +27,7 @@ _MEASURING = frozenset({"Python", "numpy", "typer", "rich", "NVIDIA driver", "ca
 _METER = "energy meter"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Examination:
     """What ``eatss doctor`` found, a check for each part."""
 

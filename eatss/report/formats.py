@@ -15,11 +15,11 @@ An installed package offers one by an entry point of the group ``eatss.formats``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.codec import json_text
 from eatss.extensions import Registry
+from eatss.frozen import frozen
 from eatss.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from eatss.model.selection import Selection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Selected:
     """A selection with the program and the card that it is for; ``explain`` asks for reasons.
 

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.foreign.program_energy import ProgramEnergy
+from eatss.foreign.meter import ProgramEnergy
 from eatss.measurement.energy.measurement import EnergyMeasurement
 from eatss.measurement.power_trace import PowerTrace
 from eatss.report.plot_file import (

@@ -1,17 +1,20 @@
-"""What ``eatss profiles`` prints."""
+"""What ``eatss profiles`` prints, and a card in a few lines."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.gpu import GpuProfile, profile_provider, profile_to_document
-from eatss.gpu.profile import FIGURES_IN_WORDS
-from eatss.report.render import page_width, render, uncut
-from eatss.text import BYTES_OF_UNIT
+from eatss.gpu.document import profile_to_document
+from eatss.gpu.load import profile_provider
+from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
+from eatss.report.render import NONE, indented_table, render, uncut
+from eatss.streams import page_width
+from eatss.text import BYTES_OF_UNIT, bytes_text
 
 _BY_NEED = (
     "name", "also", "SMs", "GB/s", "FP64 TF", "FP32 TF", "W", "L2 MiB", "card", "L1+shared KiB",
@@ -135,3 +138,29 @@ def _amount(value: float | None, unit: str) -> str:
 
 def _tera(gflops: float | None) -> str:
     return "?" if gflops is None else f"{gflops / 1000:.3g}"
+
+
+_SHOWN = (
+    "sm_count", "l1_shared_bytes", "l2_bytes", "memory_bytes", "bandwidth_gb_s",
+    "peak_fp64_gflops", "peak_fp32_gflops", "tdp_w",
+)  # fmt: skip
+"""The most important figures."""
+
+
+def profile_parts(profile: GpuProfile) -> list[RenderableType]:
+    """Return the most important figures of a card; ``eatss profiles NAME`` has all of them."""
+    major, minor = profile.compute_capability
+    head = Text(profile.title, style="bold")
+    head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")
+    table = indented_table("", "", numbers=("",))
+    for name in _SHOWN:
+        title, unit = FIGURES_IN_WORDS[name]
+        table.add_row(title.partition(" (")[0], _with_unit(getattr(profile, name), unit))
+    table.add_row("coefficients measured", "yes" if profile.calibrated else "no")
+    return [head, table]
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    if value is None:
+        return NONE
+    return bytes_text(int(value)) if unit in BYTES_OF_UNIT else f"{value:g} {unit}".strip()

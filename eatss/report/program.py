@@ -1,9 +1,9 @@
-"""What ``eatss codegen`` prints."""
+"""What ``eatss codegen`` prints, and a callable in a few lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -13,20 +13,22 @@ from rich.text import Text
 
 from eatss.codec import JsonForm, json_text
 from eatss.diagnostics import Diagnostic
+from eatss.frozen import frozen
 from eatss.program import (
     KernelCode,
     Launch,
     Program,
     every_step,
 )
-from eatss.report.render import render
+from eatss.report.render import indented_table, render
 from eatss.text import bytes_text
 
 if TYPE_CHECKING:
+    from eatss.calls.callable import JitFunction
     from eatss.verify.ptxas import KernelResources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PrintedPlan(Program):
     """A launch plan, what a run is expected to take, and what was said of the source.
 
@@ -138,3 +140,13 @@ def _table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
         justify: JustifyMethod = "right" if column in numbers else "left"
         table.add_column(column, justify=justify, header_style="dim", overflow="fold")
     return table
+
+
+def jit_parts(function: JitFunction) -> list[RenderableType]:
+    """Return what a callable takes, and how much it has made so far."""
+    made = function.info()
+    table = indented_table("programs", "sizes ready", "graphs", numbers=("programs", "sizes ready"))
+    table.add_row(str(made.programs), str(made.plans), str(made.graphs))
+    head = Text(repr(function)[1:-1], style="bold")
+    expected = [f"expected: {one}" for one in made.expected]
+    return [head, table, *expected]

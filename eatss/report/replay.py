@@ -7,9 +7,8 @@ from rich.text import Text
 
 from eatss.codec import json_text
 from eatss.evaluation.population import size_words
-from eatss.replay.nouns import Mark, Replay, Summary
-from eatss.report.figures import NONE, figure
-from eatss.report.render import indented_table, render
+from eatss.replay.recorded import Mark, Replay, Summary
+from eatss.report.render import NONE, figure, indented_table, render
 
 _ROLES = {"default": "the default", "paper": "the paper's choice", "ours": "that of eatss"}
 

@@ -13,11 +13,10 @@ from rich.text import Text
 
 from eatss.codec import json_text
 from eatss.point import Values
-from eatss.report.figures import NONE, figure, scaled, seconds
 from eatss.report.measurement import measurement_parts
-from eatss.report.render import indented_table, render
+from eatss.report.render import NONE, figure, indented_table, render, scaled, seconds
+from eatss.store.conditions import Order, cost, ranked
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep
-from eatss.store.ranking import Order, cost, ranked
 from eatss.store.summary import Best, Summaries, Summary
 
 _KEY = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
@@ -21,14 +21,14 @@ from eatss.characterize.roofline_points import (
     power_limited_roofline_of,
     roofline_of,
 )
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.report.card_plots import Roofs
 from eatss.report.expectation import uncalibrated
-from eatss.report.figures import NONE, figure
-from eatss.report.render import indented_table, render
+from eatss.report.render import NONE, figure, indented_table, render
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeasuredPoint:
     """A point of the intensity sweep beside what the model says, the power limit heeded.
 
@@ -47,7 +47,7 @@ class MeasuredPoint:
     capped: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CardRoofline:
     """Everything that ``eatss roofline`` shows of a card."""
 

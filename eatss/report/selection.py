@@ -1,8 +1,10 @@
-"""What ``eatss select`` prints."""
+"""What ``eatss select`` prints, and what a build with PPCG has made."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -12,6 +14,7 @@ from eatss.expected_run import ExpectedRun, sizes_text, why_unknown
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
+from eatss.report.diagnostics import diagnostics_text
 from eatss.report.expectation import (
     amounts_text,
     blocks_words,
@@ -24,6 +27,9 @@ from eatss.report.expectation import (
 from eatss.report.render import indented_table, render
 from eatss.targets import TARGETS
 from eatss.text import bytes_text
+
+if TYPE_CHECKING:
+    from eatss.building import PpcgBuild
 
 _LIMITS = {
     "shared_per_sm": "shared memory of an SM",
@@ -329,3 +335,17 @@ def _explanation(kernel: KernelSelection) -> list[RenderableType]:
 
 def _amount(amount: int, unit: str) -> str:
     return bytes_text(amount) if unit == "bytes" else f"{amount} {unit}"
+
+
+def build_parts(build: PpcgBuild) -> list[RenderableType]:
+    """Return the files of a build, its sizes, how PPCG was run, and warnings."""
+    files = ", ".join(str(file) for file in build.files) or "nothing written"
+    parts: list[RenderableType] = [Text(files, style="bold")]
+    if build.program is not None:
+        parts.append(Text(f"to verify and measure: {build.program}"))
+    parts += [Text(shlex.join(command), style="dim") for command in build.commands]
+    if build.warnings:
+        parts += ["", diagnostics_text(build.warnings)]
+    if build.selection is not None:
+        parts += ["", *selection_parts(build.selection)]
+    return parts

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from eatss.frozen import frozen
 from eatss.kernel.instruction import Coordinate, Distribution
 from eatss.plan.split import widening
 from eatss.program.linear import Linear
@@ -13,7 +14,7 @@ from eatss.schedule.names import NameTable
 from eatss.targets import AXES, Axis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MappedLoop:
     """A parallel loop whose tiles go to blocks and whose points go to threads.
 
@@ -69,7 +70,7 @@ class MappedLoop:
         return self.distribution.stride(self.point) or 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SerialTile:
     """A band loop that is cut into tiles of ``tile`` iterations inside a block.
 
@@ -83,7 +84,7 @@ class SerialTile:
     shared: Axis | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WarpLoop:
     """A mapped loop along which ``lanes`` threads that follow each other are of one warp.
 
@@ -101,7 +102,7 @@ class WarpLoop:
         return self.loop.threads // self.lanes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mapping:
     """The layout of a piece.
 

@@ -8,18 +8,18 @@ dependence at a point runs backwards, so parts one after another compute the sam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.frozen import frozen
 from eatss.isl_names import output_affs, parameters_as_dims, without_parameters
 from eatss.polyhedral import Dependences
 from eatss.schedule.pieces import Piece
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """Statements in source order and the serial band loops that run around them."""
 

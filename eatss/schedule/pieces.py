@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import bound_domain, function_on, without_parameters
 from eatss.polyhedral import Kernel, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
@@ -15,7 +15,7 @@ from eatss.schedule.names import NameTable
 from eatss.scops import Scop, Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoopMember:
     """A loop of a piece: its C name, and the schedule function it is."""
 
@@ -24,7 +24,7 @@ class LoopMember:
     member: Member
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Piece:
     """A subtree of the schedule that is launched as one kernel, or as one after another.
 

@@ -7,10 +7,11 @@ it, so it becomes a kernel of its own between what comes before and what comes a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import bound_domain, function_on, node_kind, set_names
 from eatss.polyhedral.tree import KernelTree, members
 from eatss.schedule.pieces import LoopMember, Piece
@@ -20,7 +21,7 @@ from eatss.scops.combiners import Combiner, combiner_of
 _NODE = isl.schedule_node_type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """Statements of a piece that are launched together; ``sum_loop`` is a loop to split."""
 

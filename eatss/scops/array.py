@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from eatss.frozen import frozen
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -63,7 +64,7 @@ _SIZE_BYTES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Array:
     """An array or, with no dimensions, a scalar.
 

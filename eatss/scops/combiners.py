@@ -9,8 +9,8 @@ Each has a neutral value: what a part begins with that may turn out to have no t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from eatss.frozen import frozen
 from eatss.scops.array import ElementType
 
 INTEGERS = (ElementType.INT32, ElementType.UINT32, ElementType.UINT64, ElementType.INT64)
@@ -34,7 +34,7 @@ _GREATEST = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Combiner:
     """An associative, commutative operator on values of some types.
 

@@ -8,9 +8,10 @@ access relations cannot disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from eatss.frozen import frozen
 from eatss.scops.array import ElementType
 from eatss.trees import Parts
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import islpy as isl
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Literal:
     """A constant, kept in its C spelling (macros expanded) with its type."""
 
@@ -26,14 +27,14 @@ class Literal:
     element_type: ElementType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Read:
     """A read of ``Statement.accesses[access]``."""
 
     access: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AffineValue:
     """An affine integer expression of counters and parameters used as a value (``i + 1``).
 
@@ -44,7 +45,7 @@ class AffineValue:
     element_type: ElementType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unary:
     """``operator operand``; operator one of ``+ - ! ~``."""
 
@@ -52,7 +53,7 @@ class Unary:
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Binary:
     """``left operator right`` with a C binary operator that has no side effect."""
 
@@ -61,7 +62,7 @@ class Binary:
     right: Expression
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Select:
     """``condition ? if_true : if_false``; both arms count as read."""
 
@@ -70,7 +71,7 @@ class Select:
     if_false: Expression
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cast:
     """A conversion to ``element_type``, written or implied by C."""
 
@@ -78,7 +79,7 @@ class Cast:
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Call:
     """A call of a pure function (``sqrt``, ``fmax``, …)."""
 

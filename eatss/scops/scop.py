@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.diagnostics import SourceSpan
+from eatss.frozen import frozen
 from eatss.scops.array import Array, ElementType
 from eatss.scops.expression import Expression
 
@@ -19,7 +19,7 @@ ParameterOrigin: TypeAlias = Literal["parameter", "member", "global", "static", 
 """As :data:`~eatss.scops.array.Origin`; ``macro`` is a size that ``-D`` may set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FunctionParameter:
     """A parameter of the function a region stands in.
 
@@ -36,7 +36,7 @@ class FunctionParameter:
     element_type: ElementType | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ParameterDeclaration:
     """An integer parameter of a region: its name there, its name in C, type and origin."""
 
@@ -53,7 +53,7 @@ class AccessKind(Enum):
     WRITE = "write"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Access:
     """One reference of a statement, in one direction.
 
@@ -74,7 +74,7 @@ class Access:
         return self.kind is AccessKind.WRITE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Statement:
     """An assignment inside the region, run once for each point of its domain.
 
@@ -116,7 +116,7 @@ class Statement:
         return self.accesses[1:]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SizeProduct:
     """A parameter that is a product of others and of numbers: ``NA_NB = NA * NB``.
 
@@ -133,7 +133,7 @@ class SizeProduct:
         return prod(known) if len(known) == len(values) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SizeCondition:
     """Sizes for which a region is what was read, and what is the case for others."""
 
@@ -141,7 +141,7 @@ class SizeCondition:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scop:
     """One ``#pragma scop`` region: all that later passes know of the C program.
 

@@ -11,7 +11,7 @@ import numpy as np
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.findings import finding
 from eatss.point import Point, Value
-from eatss.space.counting import Progress, counted, emptiness
+from eatss.space.counting import Progress, counted, drawn_ranks, emptiness, every_block, points_at
 from eatss.space.decision_names import is_decision
 from eatss.space.dimensions import Integers
 from eatss.space.evaluation import constant_of, evaluate, evaluate_one, truth
@@ -20,7 +20,6 @@ from eatss.space.findings import expression_finding, origin_of, placed
 from eatss.space.levels import Block, Levels, Test, root
 from eatss.space.nouns import Space, SpaceCount
 from eatss.space.parsed import ParsedSpace, parsed_space
-from eatss.space.ranks import drawn_ranks, every_block, points_at
 
 _FEW = 100_000
 
@@ -31,7 +30,7 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
     Args:
         space: the space.
         constants: values that it may name besides its own: ``card.sm_count`` and other figures of
-            a card (:func:`eatss.space.card_constants.card_constants`), parameters of a program.
+            a card (:func:`eatss.space.nouns.card_constants`), parameters of a program.
 
     Raises:
         InputError: ``EATSS-S0xx``, all findings, each with its place.

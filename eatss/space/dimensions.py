@@ -6,17 +6,97 @@ positions in the list.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import isqrt
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from eatss.frozen import frozen
 from eatss.point import Value
 from eatss.space.evaluation import Column, evaluate
 from eatss.space.expressions import LARGEST, Expression, ExpressionFault
-from eatss.space.generators import GeneratorFault, generated
+
+MOST_VALUES = 1_000_000
+
+_LARGEST_DIVIDED = 1 << 40
+
+_LARGEST_PRIME = 10_000_000
+
+
+class GeneratorFault(Exception):  # noqa: N818 - it becomes an error with a place in a file
+    """Why arguments give no values."""
+
+
+@frozen
+class Generator:
+    """A generator: how its arguments are called, and the values that it yields, each once."""
+
+    arguments: tuple[str, ...]
+    values: Callable[..., tuple[int, ...]]
+
+
+def _powers(base: int, first: int, last: int) -> tuple[int, ...]:
+    """Return the powers of ``base`` from ``first`` to ``last``."""
+    if base < 2:
+        raise GeneratorFault(f"powers of {base}: a base is 2 or more")
+    found, power = [], 1
+    while power <= last:
+        if power >= first:
+            found.append(power)
+        power *= base
+    return tuple(found)
+
+
+def _divisors(number: int) -> tuple[int, ...]:
+    if not 1 <= number <= _LARGEST_DIVIDED:
+        raise GeneratorFault(f"divisors of {number}: a number from 1 to 2^40 has some")
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return tuple(sorted({*small, *(number // n for n in small)}))
+
+
+def _multiples(number: int, last: int) -> tuple[int, ...]:
+    """Return ``number``, twice ``number`` and so on up to ``last``."""
+    if number < 1:
+        raise GeneratorFault(f"multiples of {number}: a number from 1 on has some")
+    if last // number > MOST_VALUES:
+        raise GeneratorFault(f"multiples of {number} up to {last} are over {MOST_VALUES} values")
+    return tuple(range(number, last + 1, number))
+
+
+def _primes(first: int, last: int) -> tuple[int, ...]:
+    """Return the prime numbers from ``first`` to ``last``."""
+    if last > _LARGEST_PRIME:
+        raise GeneratorFault(f"primes up to {last}: at most {_LARGEST_PRIME} is looked at")
+    if last < 2:
+        return ()
+    prime = np.ones(last + 1, dtype=np.bool_)
+    prime[:2] = False
+    for n in range(2, isqrt(last) + 1):
+        if prime[n]:
+            prime[n * n :: n] = False
+    return tuple(n for n in np.flatnonzero(prime).tolist() if n >= first)
+
+
+GENERATORS: dict[str, Generator] = {
+    "powers": Generator(arguments=("base", "first", "last"), values=_powers),
+    "divisors": Generator(arguments=("number",), values=_divisors),
+    "multiples": Generator(arguments=("number", "last"), values=_multiples),
+    "primes": Generator(arguments=("first", "last"), values=_primes),
+}
+
+
+@lru_cache(maxsize=4096)
+def generated(name: str, arguments: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the values of a generator, in order.
+
+    Raises:
+        GeneratorFault: the arguments give none, or too many.
+    """
+    return GENERATORS[name].values(*arguments)
+
 
 Integers = npt.NDArray[np.int64]
 
@@ -38,7 +118,7 @@ class Below(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RangeBelow:
     """Numbers in steps."""
 
@@ -56,7 +136,7 @@ class RangeBelow:
         return np.asarray((rest == 0) & (offset >= 0) & (offset < self.sizes))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableBelow:
     """Values that stand one after the other in a table: from ``first`` on, for each row."""
 
@@ -107,7 +187,7 @@ class Dimension(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListedDimension:
     """An iterator over listed values."""
 
@@ -141,7 +221,7 @@ class ListedDimension:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _WholeNumbers:
     """What iterators over computed numbers have in common."""
 
@@ -160,7 +240,7 @@ class _WholeNumbers:
         return value if type(value) is int and abs(value) <= LARGEST else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RangeDimension(_WholeNumbers):
     """An iterator from a start to a stop, which is included, in steps."""
 
@@ -186,7 +266,7 @@ class RangeDimension(_WholeNumbers):
         return RangeBelow(start=start, step=step, sizes=sizes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GeneratedDimension(_WholeNumbers):
     """An iterator over the values of a generator."""
 

@@ -5,19 +5,17 @@ All findings about a document come at once, each with its place in the file.
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.diagnostics import Diagnostic, InputError, did_you_mean, input_error
 from eatss.files import read_regular
-from eatss.gpu.findings import Origin, finding
+from eatss.gpu.findings import Origin, finding, place_at
 from eatss.gpu.load import LONG_KEY, MAX_KEY_PARTS, SYNTAX_PLACE
-from eatss.gpu.toml_place import place_at
 from eatss.point import Value
-from eatss.space.generators import GENERATORS
+from eatss.space.dimensions import GENERATORS
 from eatss.space.nouns import Filter, Generated, Iterator, Listed, Range, Space
 from eatss.space.parsed import parsed_space
 
@@ -129,7 +127,12 @@ class _Document:
             self.document = {}
         for key in self.document:
             if key not in _KEYS:
-                self.wrong("EATSS-S004", f"unknown key {key}", (str(key),), _meant(key, _KEYS))
+                self.wrong(
+                    "EATSS-S004",
+                    f"unknown key {key}",
+                    (str(key),),
+                    did_you_mean(str(key), _KEYS, "known here"),
+                )
 
     def wrong(
         self, code: str, message: str, path: tuple[str, ...], hint: str | None = None
@@ -205,7 +208,7 @@ class _Document:
             if isinstance(value[key], Mapping) and not {*value} & {*_RANGE}:
                 hint = f"a name with a dot stands between quotes: {_dotted(path, value)}"
             else:
-                hint = _meant(key, known)
+                hint = did_you_mean(str(key), known, "known here")
             self.wrong("EATSS-S004", f"unknown key {name}.{key}", (*path, str(key)), hint)
         missing = [key for key in ("start", "stop") if key not in value]
         if strange or missing:
@@ -232,11 +235,6 @@ class _Document:
         texts = [self.expression(one, (*path, key)) for one in arguments]
         found = tuple(text for text in texts if text is not None)
         return Generated(generator=key, arguments=found) if len(found) == len(texts) else None
-
-
-def _meant(key: object, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(str(key), known, n=1)
-    return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
 
 
 def _dotted(path: tuple[str, ...], value: Mapping[str, Any]) -> str:

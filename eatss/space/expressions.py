@@ -13,7 +13,10 @@ import keyword
 import re
 import warnings
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from eatss.diagnostics import did_you_mean
+from eatss.frozen import frozen
 
 FUNCTIONS = {
     "min": (2, None),
@@ -67,7 +70,7 @@ class ExpressionFault(Exception):  # noqa: N818 - it becomes an error with a pla
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Expression:
     """A parsed expression.
 
@@ -95,8 +98,7 @@ class Expression:
         """Return that a name has no value."""
         node = next(node for node in ast.walk(self.tree) if dotted(node) == name)
         assert isinstance(node, ast.expr)
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(known))}"
+        hint = did_you_mean(name, sorted(known), "known")
         if not known:
             hint = "a text stands between quotes"
         return self.fault("EATSS-S009", f"nothing is called {name}", node, hint=hint)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import get_args
 
-from eatss.diagnostics import InputError
+from eatss.diagnostics import InputError, did_you_mean
 from eatss.model.options import ModelName, VolumeName
 from eatss.point import Value
 from eatss.space.bound import BoundSpace
@@ -83,12 +82,11 @@ def _mapped(parsed: ParsedSpace, constants: Mapping[str, Value]) -> Iterator[Exp
 def _fault(
     name: str, value: str, known: Sequence[str], path: tuple[str, ...], text: str = ""
 ) -> ExpressionFault:
-    close = get_close_matches(value.strip("'"), known, n=1)
     return ExpressionFault(
         "EATSS-S023",
         f"{name} is {value}, which it cannot be",
         end=len(text),
-        hint=f"did you mean {close[0]}?" if close else f"choose one of: {', '.join(known)}",
+        hint=did_you_mean(value.strip("'"), known, "choose one of"),
         text=text,
         path=path,
     )

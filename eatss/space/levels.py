@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from eatss.frozen import frozen
 from eatss.space.dimensions import Below, Dimension, Integers
 from eatss.space.evaluation import Column, evaluate, truth
 from eatss.space.expressions import Expression
@@ -23,7 +24,7 @@ CHUNK = 1 << 17
 """Rows that are looked at together: columns of them stay in the cache of a processor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Block:
     """Prefixes, a row each: columns by name, and how many points each row stands for."""
 
@@ -43,7 +44,7 @@ class Block:
         return Block(rows=self.rows, columns=columns, weights=self.weights)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Test:
     """A filter, and the step after which all that it names is known: -1 before the first."""
 

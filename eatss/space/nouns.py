@@ -6,12 +6,14 @@ iterators and on constants of the card; a filter is a named condition that a poi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from eatss.frozen import frozen
+from eatss.gpu.profile import FIGURES, GpuProfile
 from eatss.point import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Range:
     """From ``start`` to ``stop``, which is included, in steps of ``step``: expressions."""
 
@@ -20,14 +22,14 @@ class Range:
     step: str = "1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listed:
     """The values themselves."""
 
     values: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Generated:
     """What a generator yields: ``powers(2, 1, 1024)``, ``divisors(N)``; its arguments are
     expressions.
@@ -37,7 +39,7 @@ class Generated:
     arguments: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Iterator:
     """A dimension of the space."""
 
@@ -45,7 +47,7 @@ class Iterator:
     over: Range | Listed | Generated
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Filter:
     """A condition that a point must meet; ``name`` says in words what it removes."""
 
@@ -53,7 +55,7 @@ class Filter:
     condition: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Space:
     """A search space.
 
@@ -78,7 +80,7 @@ class Space:
     text: str = field(default="", compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FilterCount:
     """How many points a filter removed: those that came to it and did not meet it."""
 
@@ -87,7 +89,7 @@ class FilterCount:
     removed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpaceCount:
     """How large a space is.
 
@@ -102,3 +104,22 @@ class SpaceCount:
     filters: tuple[FilterCount, ...]
     seconds: float
     schema_version: int = 1
+
+
+ALSO_CALLED = {"max_threads_per_block": "threads_per_block", "warp_size": "threads_per_warp"}
+"""Other names of figures, those of CUDA."""
+
+
+def card_constants(profile: GpuProfile) -> dict[str, Value]:
+    """Return the figures of a card by name: ``card.sm_count``.
+
+    Besides them ``card.compute_capability`` (90 for 9.0), ``card.name``, and some figures by the
+    names of CUDA. A figure that no source gives is left out.
+    """
+    major, minor = profile.compute_capability
+    figures = {name: getattr(profile, name) for name in FIGURES}
+    figures |= {other: figures[name] for other, name in ALSO_CALLED.items()}
+    known: dict[str, Value] = {
+        f"card.{name}": value for name, value in figures.items() if value is not None
+    }
+    return {**known, "card.compute_capability": 10 * major + minor, "card.name": profile.name}

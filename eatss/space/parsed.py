@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eatss.diagnostics import Diagnostic, InputError
+from eatss.frozen import frozen
 from eatss.gpu.findings import finding
 from eatss.point import Value
 from eatss.space.dimensions import (
+    GENERATORS,
     Dimension,
     GeneratedDimension,
     ListedDimension,
@@ -24,11 +26,10 @@ from eatss.space.expressions import (
     parse_expression,
 )
 from eatss.space.findings import expression_finding, origin_of
-from eatss.space.generators import GENERATORS
 from eatss.space.nouns import Generated, Iterator, Listed, Range, Space
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ParsedSpace:
     """What a space says, parsed; ``constants`` in an order in which they can be worked out."""
 

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from eatss.space.dimensions import Integers
+
 Weights = npt.NDArray[Any]
+Columns = Mapping[str, Integers]
 """Whole numbers: ``int64``, or ``object`` where they are larger."""
 
 _SAFE = float(1 << 62)
@@ -34,7 +37,7 @@ def total(weights: Weights) -> int:
     return sum(weights.tolist())
 
 
-def summed(weights: Weights, group: npt.NDArray[np.int64], groups: int) -> Weights:
+def summed(weights: Weights, group: Integers, groups: int) -> Weights:
     """Return the sum of the weights of each group; ``group`` says which each is in."""
     if weights.dtype == object or float(weights.sum(dtype=np.float64)) >= _SAFE:
         found = np.zeros(groups, dtype=object)
@@ -45,9 +48,7 @@ def summed(weights: Weights, group: npt.NDArray[np.int64], groups: int) -> Weigh
     return sums
 
 
-def distinct(
-    columns: Mapping[str, npt.NDArray[np.int64]], rows: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def distinct(columns: Columns, rows: int) -> tuple[Integers, Integers]:
     """Return a row of each kind, in order of first appearance of the sorted values, and each row's
     kind.
     """  # noqa: D205
@@ -63,16 +64,14 @@ def distinct(
     return firsts.astype(np.int64), kinds.reshape(-1).astype(np.int64)
 
 
-def grouped(
-    columns: Mapping[str, npt.NDArray[np.int64]], weights: Weights
-) -> tuple[dict[str, npt.NDArray[np.int64]], Weights]:
+def grouped(columns: Columns, weights: Weights) -> tuple[dict[str, Integers], Weights]:
     """Return each distinct row once, with the sum of its weights."""
     firsts, kinds = distinct(columns, len(weights))
     sums = summed(weights, kinds, len(firsts))
     return {name: column[firsts] for name, column in columns.items()}, sums
 
 
-def tuples(columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> list[tuple[int, ...]]:
+def tuples(columns: Columns, rows: int) -> list[tuple[int, ...]]:
     """Return the rows of columns."""
     if not columns:
         return [()] * rows
@@ -88,7 +87,7 @@ def added(first: Weights, second: Weights) -> Weights:
     return np.asarray(first.astype(object) + second.astype(object))
 
 
-def _keys(columns: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.int64] | None:
+def _keys(columns: Columns) -> Integers | None:
     """Return one number for each row that tells it from others, ``None`` if 64 bits are too few."""
     spans = [(int(c.min()), int(c.max()) - int(c.min()) + 1) for c in columns.values()]
     kinds = 1

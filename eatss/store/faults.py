@@ -1,19 +1,22 @@
-"""What goes wrong with the file of a store, in the user's terms."""
+"""What goes wrong with the file of a store, in the user's terms; none is written over."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from eatss.diagnostics import InputError, input_error
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 _MAY_NOT = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+
 _KEPT = "all rows of before are kept; make room and go on with the same command"
 
 
@@ -112,3 +115,34 @@ def _why_not(path: Path) -> str | None:
     if not os.access(path.parent, os.W_OK):
         return f"nothing can be written to the folder '{shown(path.parent)}'"
     return None
+
+
+_BEGINNING = b"SQLite format 3\0"
+
+
+def check_no_store(output: Path, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Refuse to write to a file that is read, or that is a database of SQLite.
+
+    Raises:
+        InputError: ``EATSS-D035``.
+    """
+    place = os.path.realpath(output)
+    what = ""
+    if place in {os.path.realpath(one) for one in inputs}:
+        what = "is what is read"
+    elif _is_database(Path(place)):
+        what = "is a store, or another database of SQLite"
+    if what:
+        raise input_error(
+            "EATSS-D035",
+            f"'{shown(output)}' {what}, and would be lost",
+            hint="name another file with -o",
+        )
+
+
+def _is_database(path: Path) -> bool:
+    with suppress(OSError, ValueError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(len(_BEGINNING)) == _BEGINNING
+    return False

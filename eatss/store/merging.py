@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from eatss.frozen import frozen
 from eatss.store.identity import check_space, differences, differing
 from eatss.store.nouns import Row, Sweep
 from eatss.store.stored_rows import stored_row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Part:
     """The rows that a sweep adds; ``start_s`` is the ``at_s`` of the last one known before."""
 

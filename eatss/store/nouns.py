@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.codec import BY_NAME
+from eatss.frozen import frozen
 from eatss.measurement.measurement import Measurement, Status
 from eatss.point import Values
 from eatss.shown import Tabular, figure
@@ -30,7 +31,7 @@ Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
 Metrics = Annotated[tuple[tuple[str, float], ...], BY_NAME]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Identity:
     """What all rows of a store have in common; rows of anything else are refused.
 
@@ -61,7 +62,7 @@ class Identity:
     options: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CardSeen:
     """One card that rows were measured on, told from others of its kind by ``uuid``."""
 
@@ -74,7 +75,7 @@ class CardSeen:
     idle_power_w: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """One variant, measured once or refused.
 
@@ -214,7 +215,7 @@ def with_counters(rows: Sequence[Row]) -> tuple[Row, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sweep(Tabular):
     """All of a store.
 

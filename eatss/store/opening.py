@@ -18,8 +18,14 @@ from tempfile import TemporaryDirectory
 from eatss.diagnostics import InputError, input_error
 from eatss.store.faults import damaged, faults_told, no_store, shown, unusable
 from eatss.store.nouns import Identity
-from eatss.store.stored_rows import stored_identity
-from eatss.store.tables import VERSION, create_tables, is_empty, migrate, version_of
+from eatss.store.stored_rows import (
+    VERSION,
+    create_tables,
+    is_empty,
+    migrate,
+    stored_identity,
+    version_of,
+)
 
 _WAITS_S = 10.0
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "9p", "afs", "fuse.sshfs")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from eatss.diagnostics import input_error
+from eatss.frozen import frozen
+from eatss.store.conditions import Order, ranked
 from eatss.store.nouns import Row, Sizes, latest_of
-from eatss.store.ranking import Order, ranked
 
 _UNITS_S = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _Group: TypeAlias = tuple[str, str | None, Sizes]
 _AGE = re.compile(r"(\d{1,9})([mhdw])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unwanted:
     """What is not wanted any more.
 
@@ -34,7 +34,7 @@ class Unwanted:
     older_than: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pruned:
     """Places of rows to remove, each once: under the first of the reasons that it has."""
 

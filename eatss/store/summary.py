@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Annotated
 
 from eatss.codec import BY_NAME
+from eatss.frozen import frozen
 from eatss.measurement.measurement import Status
 from eatss.point import Values
+from eatss.store.conditions import best
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep
-from eatss.store.ranking import best
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Best:
     """The best variant in one respect."""
 
@@ -27,7 +27,7 @@ class Best:
     gflops_per_joule: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Summary:
     """What is in a store.
 
@@ -62,7 +62,7 @@ class Summary:
     last: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Summaries:
     """What ``eatss results ls --format json`` prints: a summary for each store."""
 

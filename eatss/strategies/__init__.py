@@ -5,10 +5,18 @@ which tries strategies on what was recorded.
 """
 
 from eatss.strategies.budget import Budget
-from eatss.strategies.choose import STRATEGIES, MakeStrategy, make
+from eatss.strategies.choose import STRATEGIES, make
 from eatss.strategies.guarded import Guarded
-from eatss.strategies.listed import ListedSpace
-from eatss.strategies.strategy import WAIT, Asked, SearchSpace, Strategy, StrategyJob, Wait
+from eatss.strategies.in_order import ListedSpace
+from eatss.strategies.strategy import (
+    WAIT,
+    Asked,
+    MakeStrategy,
+    SearchSpace,
+    Strategy,
+    StrategyJob,
+    Wait,
+)
 
 __all__ = [
     "STRATEGIES",

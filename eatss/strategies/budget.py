@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import isfinite
 from typing import TypeVar
 
 from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 from eatss.text import duration_s
 
 _VARIANTS = re.compile(r"(\d+)\s*(?:variants?)?")
@@ -17,7 +17,7 @@ T = TypeVar("T")
 _HINT = "write a number of variants, a time, an energy, or several: 300, 30m, 20kJ, 300,30m"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Budget:
     """What may be spent; ``None`` is without limit.
 

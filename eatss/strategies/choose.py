@@ -5,9 +5,8 @@ A strategy of one's own is a function of a :class:`StrategyJob` in ``STRATEGIES`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.extensions import Registry
@@ -15,10 +14,7 @@ from eatss.point import Point
 from eatss.strategies.guarded import Guarded
 from eatss.strategies.in_order import at_random, by_model, exhaustive
 from eatss.strategies.local import LocalSearch
-from eatss.strategies.strategy import Strategy, StrategyJob
-
-MakeStrategy: TypeAlias = Callable[[StrategyJob], Strategy]
-"""Returns a strategy for a space; it may read ``job.choice``, what stands behind a colon."""
+from eatss.strategies.strategy import MakeStrategy, Strategy, StrategyJob
 
 
 def make(name: str, job: StrategyJob, known: Iterable[tuple[Point, float]] = ()) -> Guarded:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import inf
 
 from eatss.point import Point, Value, variant_key
+from eatss.strategies.in_order import Unseen
 from eatss.strategies.strategy import WAIT, Asked, StrategyJob, Wait
-from eatss.strategies.unseen import Unseen
 
 
 class LocalSearch:

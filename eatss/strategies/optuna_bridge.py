@@ -12,9 +12,8 @@ from typing import Any
 
 from eatss.diagnostics import input_error
 from eatss.point import Point, variant_key
-from eatss.strategies.extras import needed
 from eatss.strategies.known_points import KnownPoints
-from eatss.strategies.strategy import Asked, Strategy, StrategyJob
+from eatss.strategies.strategy import Asked, Strategy, StrategyJob, needed
 
 INSTALL = "eatss[optuna]"
 SAMPLERS = {

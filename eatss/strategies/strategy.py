@@ -9,11 +9,14 @@ Several points may be asked for before the first is told, and they are told in a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from importlib import import_module
+from types import ModuleType
 from typing import Final, Protocol, TypeAlias
 
+from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 from eatss.point import Point, Value
 
 
@@ -77,7 +80,7 @@ class Strategy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StrategyJob:
     """What a strategy is made for.
 
@@ -94,3 +97,23 @@ class StrategyJob:
     ranked: tuple[dict[str, Value], ...] | None = None
     start: tuple[dict[str, Value], ...] = ()
     choice: str = ""
+
+
+MakeStrategy: TypeAlias = Callable[[StrategyJob], Strategy]
+"""Returns a strategy for a space; it may read ``job.choice``, what stands behind a colon."""
+
+
+def needed(module: str, strategy: str, install: str) -> ModuleType:
+    """Return a module of a package that may not be installed; ``install`` is what pip is to.
+
+    Raises:
+        InputError: ``EATSS-T002``, it is not installed, or does not load.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise input_error(
+            "EATSS-T002",
+            f"the strategy '{strategy}' needs a package that does not load: {error}",
+            hint=f"pip install '{install}'",
+        ) from None

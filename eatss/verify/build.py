@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.program import Program
+from eatss.program.expression import Sizes
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import DEFAULT_COMPILERS, Compilers
 from eatss.verify.result import Device
@@ -116,21 +117,21 @@ class Builder:
         self._vanished: tuple[str, ...] | None = None
         self.compile_time_s = 0.0
 
-    def generated(self, sizes: Mapping[str, int]) -> Path:
+    def generated(self, sizes: Sizes) -> Path:
         """Return the library of the generated text; ``CompileError`` if it does not compile."""
         if self._device == "gpu":
             return self._once("gpu", self._values(sizes), self._gpu)
         return self._either("cpu", sizes, self._cpu)
 
-    def original(self, sizes: Mapping[str, int]) -> Path:
+    def original(self, sizes: Sizes) -> Path:
         """Return the library of the original; ``CompileError`` if it does not compile."""
         return self._either("original", sizes, self._original)
 
-    def numbers(self, sizes: Mapping[str, int]) -> Path:
+    def numbers(self, sizes: Sizes) -> Path:
         """Return the original over numbers with error bounds; ``CompileError`` if it is not C++."""
         return self._either("numbers", sizes, self._numbers)
 
-    def load(self, path: Path, sizes: Mapping[str, int]) -> ctypes.CDLL:
+    def load(self, path: Path, sizes: Sizes) -> ctypes.CDLL:
         """Load a library and give the macro sizes that it has as variables their values."""
         library = ctypes.CDLL(str(path))
         for name in self._macros:
@@ -154,10 +155,10 @@ class Builder:
 
     # -----------------------------------------------------------------------------------------
 
-    def _values(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    def _values(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple(sizes[name] for name in self._macros)
 
-    def _either(self, kind: str, sizes: Mapping[str, int], build: _Build) -> Path:
+    def _either(self, kind: str, sizes: Sizes, build: _Build) -> Path:
         """Return the library for all sizes, or where there is none the one for these."""
         if self._macros:
             try:

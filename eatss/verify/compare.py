@@ -1,19 +1,41 @@
-"""Compares what the generated program left in its arguments with what the original left."""
+"""Compares what the generated program left in its arguments with what the original left.
+
+How far rounding may take every element, from the operations the original does.
+
+The original runs a second time over numbers that carry, with their value, the sum of the
+magnitudes of what was added up and a bound on the error (``shim/eatss_number.hpp``). The bound
+holds for any order of the additions of a sum; the original and the generated program may each
+err by it, so they may differ by twice as much.
+
+A program whose instructions round factors of products, or sums, more than C does says so in its
+plan (``RoundedSums``). Its own bound is then that of a run in which each product that is added to
+something is off by as much, and each addition counts as so many roundings. It does not depend on
+which statements the instructions compute: it holds for all of the program.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from eatss.verify.data import Buffer
+from eatss.frozen import frozen
+from eatss.program import Program
+from eatss.program.expression import Sizes
+from eatss.verify.data import Buffer, dtype_of
 from eatss.verify.result import Difference
 
+Array: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Truths: TypeAlias = npt.NDArray[np.bool_]
+Bounds: TypeAlias = Sequence[Floats | None]
+"""How far each element of each argument may be from an exact result."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class Comparison:
     """Two sets of arguments compared; fields as in ``SizeResult``."""
 
@@ -28,7 +50,7 @@ class Comparison:
 def compare(
     expected: Sequence[Buffer],
     actual: Sequence[Buffer],
-    bounds: Sequence[npt.NDArray[np.float64] | None],
+    bounds: Bounds,
     *,
     alike: bool = False,
 ) -> Comparison:
@@ -49,7 +71,7 @@ def compare(
             continue
         left, right = np.atleast_1d(before.array), np.atleast_1d(after.array)
         compared += left.size
-        not_finite += _not_finite(left)
+        not_finite += count_not_finite(left)
         wrong = _bits_differ(left, right)
         if alike and left.dtype.kind == "f":
             wrong &= np.isfinite(left) | np.isfinite(right)
@@ -84,32 +106,31 @@ def bits_equal(expected: Sequence[Buffer], actual: Sequence[Buffer]) -> bool:
     )
 
 
-def _bits_differ(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _bits_differ(left: Array, right: Array) -> Truths:
     if left.dtype.kind != "f":
         return np.asarray(left != right)
     same_bits = left.view(f"u{left.itemsize}") == right.view(f"u{left.itemsize}")
     return np.asarray(~(same_bits | (np.isnan(left) & np.isnan(right))))
 
 
-def _error(
-    left: npt.NDArray[Any], right: npt.NDArray[Any], differ: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float64]:
+def _error(left: Array, right: Array, differ: Truths) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(left.astype(np.float64) - right.astype(np.float64))
     return np.where(differ, error, 0.0)
 
 
 def _within(
-    left: npt.NDArray[Any],
-    right: npt.NDArray[Any],
-    error: npt.NDArray[np.float64],
-    bound: npt.NDArray[np.float64],
-) -> npt.NDArray[np.bool_]:
+    left: Array,
+    right: Array,
+    error: Floats,
+    bound: Floats,
+) -> Truths:
     finite = np.isfinite(left) & np.isfinite(right)
     return np.asarray((finite & (error <= bound)) | (left == right) | np.isinf(bound))
 
 
-def _not_finite(values: npt.NDArray[Any]) -> int:
+def count_not_finite(values: Array) -> int:
+    """Return how many values are infinite or no number; integers never are."""
     if values.dtype.kind != "f":
         return 0
     return int(values.size - np.count_nonzero(np.isfinite(values)))
@@ -117,9 +138,9 @@ def _not_finite(values: npt.NDArray[Any]) -> int:
 
 def _first(
     buffer: Buffer,
-    left: npt.NDArray[Any],
-    right: npt.NDArray[Any],
-    wrong: npt.NDArray[np.bool_],
+    left: Array,
+    right: Array,
+    wrong: Truths,
 ) -> Difference:
     at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     return Difference(
@@ -128,3 +149,189 @@ def _first(
         expected=str(left[at].item()),
         actual=str(right[at].item()),
     )
+
+
+_PERTURBED = 3
+_SAFETY = 8.0
+
+_UNIT = {"_Float16": 2.0**-11, "float": 2.0**-24, "double": 2.0**-53}
+
+
+Roundings: TypeAlias = Mapping[str, tuple[float, float, float]]
+"""By type, how the generated program rounds sums of products: how far a product may be off, as a
+share of it, the roundings of a sum for each product, and how far a subnormal factor may be off."""
+
+EXACT_FACTORS = (0.0, 1.0, 0.0)
+"""The same of C."""
+
+
+def roundings_of(program: Program) -> Roundings:
+    """Return how a program rounds sums of products, where it does so more than C."""
+    found: dict[str, tuple[float, float, float]] = {}
+    for kernel in program.kernels:
+        for one in kernel.rounded_sums:
+            own = (one.product_error, one.sum_roundings, one.least)
+            before = found.get(one.element_type, EXACT_FACTORS)
+            found[one.element_type] = (
+                max(own[0], before[0]), max(own[1], before[1]), max(own[2], before[2])
+            )  # fmt: skip
+    return found
+
+
+Call: TypeAlias = Callable[["ctypes.Array[ctypes.c_void_p]"], object]
+"""Runs the original over numbers, on pointers to its arguments."""
+
+
+def rounding_as(library: ctypes.CDLL, call: Call, roundings: Roundings) -> Call:
+    """Return a call of a library of numbers that round as a generated program does."""
+
+    def rounded(pointers: ctypes.Array[ctypes.c_void_p]) -> object:
+        figures = {
+            kind: (ctypes.c_double * len(EXACT_FACTORS)).in_dll(library, f"eatss_rounds_{kind}")
+            for kind in roundings
+        }
+        for kind, own in figures.items():
+            own[:] = list(roundings[kind])
+        try:
+            return call(pointers)
+        finally:
+            for own in figures.values():
+                own[:] = list(EXACT_FACTORS)
+
+    return rounded
+
+
+def bounds_by_running(buffers: Sequence[Buffer], call: Call, rounded: Call | None = None) -> Bounds:
+    """Run the original over numbers with bounds.
+
+    Args:
+        buffers: the arguments before the run.
+        call: runs it.
+        rounded: runs it where the generated program rounds more than C does, see
+            :func:`rounding_as`.
+
+    Returns:
+        For each argument the error allowed to each element, the original's and that of the
+        generated program; ``None`` for integers and for what is not written.
+    """
+    own = _bounds(buffers, call)
+    theirs = own if rounded is None else _bounds(buffers, rounded)
+    return tuple(
+        None if one is None or other is None else one + other
+        for one, other in zip(own, theirs, strict=True)
+    )
+
+
+def _bounds(buffers: Sequence[Buffer], call: Call) -> list[Floats | None]:
+    """Return how far each element may be from an exact result."""
+    shadows = [_numbers(buffer) for buffer in buffers]
+    pointers = (ctypes.c_void_p * len(shadows))(*(shadow.ctypes.data for shadow in shadows))
+    call(pointers)
+    return [_bound_of(buffer, shadow) for buffer, shadow in zip(buffers, shadows, strict=True)]
+
+
+def bounds_by_length(
+    expected: Sequence[Buffer], sizes: Sizes, roundings: Roundings | None = None
+) -> Bounds:
+    """Bound the error of programs that do not compile as C++.
+
+    For sums of at most n products of numbers up to X in size an error is at most
+    2 n u · n X², with n the sum of all sizes, longer than any one sum is where each size
+    bounds one loop of it. Where the generated program rounds products and sums more, its error is
+    that of its roundings, and of its products. Both are allowed. It says nothing of quotients by
+    small numbers.
+    """
+    length = max(2, sum(max(0, value) for value in sizes.values()))
+    largest = 1.0
+    for buffer in expected:
+        values = buffer.array
+        if values.dtype.kind == "f" and values.size:
+            finite = np.abs(values[np.isfinite(values)])
+            largest = max(largest, float(finite.max(initial=0.0)))
+    found: list[Floats | None] = []
+    for buffer in expected:
+        unit = _UNIT.get(buffer.argument.element_type)
+        if unit is None or not buffer.argument.writes:
+            found.append(None)
+        else:
+            product, sums, _ = (roundings or {}).get(buffer.argument.element_type, EXACT_FACTORS)
+            each = 2.0 * (1.0 + sums) * length * unit + product
+            found.append(np.full(buffer.shape, each * length * largest**2))
+    return tuple(found)
+
+
+def with_perturbed(
+    bounds: Bounds,
+    before: Sequence[Buffer],
+    expected: Sequence[Buffer],
+    sizes: Sizes,
+    run: Callable[[Sequence[Buffer]], object],
+    roundings: Roundings | None = None,
+) -> Bounds:
+    """Widen bounds by how far results move when the data are changed as much as rounding may.
+
+    Rounding in sums of n numbers is as good as a relative change of the data by at most n u
+    (backward error), with n the sum of all sizes, and a product that is off as a change of a factor
+    by as much. The original runs on data changed so, at random; ``_SAFETY`` times the furthest that
+    an element moves is added: where a quotient by a small number, or a matrix without full rank,
+    turns a little into much, much is allowed.
+
+    Args:
+        bounds: for each argument, as :func:`bounds_by_length` returns them.
+        before: the arguments before the run.
+        expected: the arguments as the original left them.
+        sizes: values of the parameters.
+        run: runs the original on arguments.
+        roundings: how the generated program rounds.
+    """
+    length = max(2, sum(max(0, value) for value in sizes.values()))
+    found = [None if bound is None else bound.copy() for bound in bounds]
+    for seed in range(_PERTURBED):
+        rng = np.random.default_rng(seed)
+        changed = [buffer.copy() for buffer in before]
+        for buffer in changed:
+            unit = _UNIT.get(buffer.argument.element_type)
+            if unit is not None:
+                signs = rng.choice(np.array([-1.0, 1.0]), buffer.shape)
+                product, sums, _ = (roundings or {}).get(
+                    buffer.argument.element_type, EXACT_FACTORS
+                )
+                change = (1.0 + sums) * length * unit + product
+                buffer.array[...] *= 1.0 + change * signs
+        run(changed)
+        for place, bound in enumerate(found):
+            if bound is not None:
+                with np.errstate(invalid="ignore"):
+                    moved = np.abs(changed[place].array - expected[place].array)
+                np.add(bound, _SAFETY * np.where(np.isnan(moved), np.inf, moved), out=bound)
+    return tuple(found)
+
+
+def _number_type(buffer: Buffer) -> np.dtype[np.void]:
+    return np.dtype(
+        {
+            "names": ["v", "size", "leaf", "adds", "product"],
+            "formats": [dtype_of(buffer.argument), "f8", "f8", "f8", "f8"],
+            "offsets": [0, 8, 16, 24, 32],
+            "itemsize": 40,
+        }
+    )
+
+
+def _numbers(buffer: Buffer) -> Array:
+    """Return the elements as the C++ side has them; integers are the same on both."""
+    if buffer.argument.element_type not in _UNIT:
+        return np.ascontiguousarray(buffer.array).copy()
+    shadow = np.zeros(buffer.shape, _number_type(buffer))
+    shadow["v"] = buffer.array
+    shadow["size"] = np.abs(buffer.array)
+    return shadow
+
+
+def _bound_of(buffer: Buffer, shadow: Array) -> Floats | None:
+    unit = _UNIT.get(buffer.argument.element_type)
+    if unit is None or not buffer.argument.writes:
+        return None
+    with np.errstate(invalid="ignore", over="ignore"):
+        bound = shadow["leaf"] + shadow["adds"] * unit * shadow["size"]
+    return np.asarray(np.where(np.isnan(bound), np.inf, bound), np.float64)

@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Literal, TypeAlias
 
 from eatss.program import Program
+from eatss.program.expression import Sizes
 from eatss.program.tokens import definition, tokens
 from eatss.verify.instrumentation import Branch
 
@@ -75,7 +76,7 @@ class _Tile:
     first: int
     step: int
 
-    def values(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    def values(self, sizes: Sizes) -> tuple[int, ...]:
         """Return the first ones and those that are near some size."""
         rounds = set(range(_FIRST))
         for size in sizes.values():
@@ -133,7 +134,7 @@ class Conditions:
         self,
         number: int,
         way: bool,
-        sizes: Mapping[str, int],
+        sizes: Sizes,
         shifted: frozenset[str],
         *,
         alone: bool = False,
@@ -157,7 +158,7 @@ class Conditions:
         self,
         groups: Sequence[Sequence[_Part]],
         number: int,
-        sizes: Mapping[str, int],
+        sizes: Sizes,
         shifted: frozenset[str],
     ) -> Reached:
         function = self._branches[number].function

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.program import Argument, Entry, evaluate
+from eatss.program.expression import Sizes
 from eatss.verify.element_types import numpy_name
 
 Flavour: TypeAlias = Literal["uniform", "dominant", "small", "offset", "signed", "infinite"]
@@ -77,7 +78,7 @@ def dtype_of(argument: Argument) -> np.dtype[Any]:
 
 def make_buffers(
     entry: Entry,
-    sizes: Mapping[str, int],
+    sizes: Sizes,
     flavour: Flavour,
     seed: int,
     shifted: Collection[int] = (),
@@ -108,9 +109,7 @@ def as_parameter(value: np.generic[Any]) -> ctypes._SimpleCData[Any]:
     return passed
 
 
-def blank_buffer(
-    argument: Argument, number: int, sizes: Mapping[str, int], shifted: bool = False
-) -> Buffer:
+def blank_buffer(argument: Argument, number: int, sizes: Sizes, shifted: bool = False) -> Buffer:
     """Return memory for an argument, all elements 0, between guard zones that no other has.
 
     Args:
@@ -132,7 +131,7 @@ def blank_buffer(
 def _buffer(
     argument: Argument,
     number: int,
-    sizes: Mapping[str, int],
+    sizes: Sizes,
     flavour: Flavour,
     rng: np.random.Generator,
     shifted: bool,

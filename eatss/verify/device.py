@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from eatss.program import Entry
-from eatss.verify.coverage import Counts
 from eatss.verify.data import Buffer, as_parameter
-from eatss.verify.result import Status
+from eatss.verify.result import Counts, Status
 
 _KINDS: dict[str, Status] = {
     "launch": "launch error",

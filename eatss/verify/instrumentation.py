@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from eatss.frozen import frozen
 from eatss.program import Program
 from eatss.program.expression import c_text
 from eatss.program.tokens import Function, Token, closing, definition, tokens
@@ -19,7 +20,7 @@ _PART = re.compile(r"[\w ()+*%<>=-]+")
 """A condition that computes with numbers alone: it may be asked for whatever the others say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Branch:
     """A condition of the text: of an ``if``, of a ``for`` before every round, or before a ``?``.
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from eatss.program import Entry
+from eatss.frozen import frozen
+from eatss.program import Entry, Program
+from eatss.program.expression import SizePairs
 from eatss.supervisor import Refused
-from eatss.verify.coverage import Counts, Further
-from eatss.verify.result import Device, SizeResult
+from eatss.verify.result import Counts, Device, Further, SizeResult
 
 Stage: TypeAlias = Literal["compile", "original", "generated", "bounds"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """A launch: an entry by number, sizes, and the code its launcher has to return.
 
@@ -28,7 +28,7 @@ class Run:
     """
 
     entry: int
-    sizes: tuple[tuple[str, int], ...]
+    sizes: SizePairs
     code: int = 0
     limit_s: float | None = None
     code_only: bool = False
@@ -49,7 +49,7 @@ class Run:
         return ", ".join(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compilers:
     """The commands or paths of GCC's C compiler, GCC's C++ compiler, and nvcc."""
 
@@ -61,7 +61,7 @@ class Compilers:
 DEFAULT_COMPILERS = Compilers()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Job:
     """Runs of the program in ``directory``; ``work`` is a folder for what is compiled.
 
@@ -86,7 +86,7 @@ class Job:
     compilers: Compilers = DEFAULT_COMPILERS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entered:
     """A stage of a run begins; ``number`` runs came before it."""
 
@@ -95,14 +95,14 @@ class Entered:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compared:
     """A run is done."""
 
     result: SizeResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Done:
     """All runs are done; ``counts`` is ``None`` on a card, where nothing counts.
 
@@ -119,3 +119,29 @@ class Done:
 Event: TypeAlias = Entered | Compared | Done | Refused
 
 EVENTS: tuple[type[Any], ...] = Event.__args__
+
+
+@frozen
+class Progress:
+    """What runs now.
+
+    ``launcher`` is the function that runs, at ``sizes``. ``done`` counts runs, ``total`` those
+    that are planned, of which some may be left out.
+    """
+
+    launcher: str
+    sizes: SizePairs
+    stage: Stage
+    done: int
+    total: int
+
+
+def progress_of(program: Program, job: Job, event: Entered) -> Progress:
+    """Return how far a job is when a stage begins."""
+    return Progress(
+        launcher=program.entries[event.run.entry].launcher,
+        sizes=event.run.sizes,
+        stage=event.stage,
+        done=event.number,
+        total=len(job.runs) + len(job.further),
+    )

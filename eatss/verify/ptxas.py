@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 
 from eatss.compilers import find_nvcc
 from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
+from eatss.frozen import frozen
 from eatss.program import KernelCode, Program, load_program
 from eatss.program.stack import stack_warnings
 from eatss.targets import CUDA
@@ -30,7 +30,7 @@ _SHARED_BYTES_PER_BLOCK = {
 _DEFAULT_SHARED_BYTES = 49152
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelResources:
     """What one kernel needs, as the compiler reports it.
 
@@ -110,9 +110,9 @@ def check_launchable(
     warnings: list[Diagnostic] = []
     for needed in resources:
         kernel = program.kernel(needed.kernel)
-        errors.extend(_register_findings(kernel, needed, registers_per_block))
-        errors.extend(_shared_findings(kernel, needed, shared_bytes_per_block))
-        errors.extend(_thread_findings(kernel, threads_per_block))
+        errors += _findings(
+            kernel, needed, registers_per_block, shared_bytes_per_block, threads_per_block
+        )
         warnings.extend(_spills(needed))
         warnings.extend(stack_warnings([(needed.kernel, needed.stack_bytes)]))
     if errors:
@@ -222,28 +222,31 @@ def plain_name(symbol: str) -> str:
 # -- limits ------------------------------------------------------------------------------
 
 
-def _register_findings(kernel: KernelCode, needed: KernelResources, limit: int) -> list[Diagnostic]:
-    threads = prod(kernel.block)
-    total = registers_of_block(needed.registers, threads)
-    if total <= limit:
-        return []
-    fitting = max(limit // registers_of_block(needed.registers, CUDA.lanes) * CUDA.lanes, 0)
-    return [
-        Diagnostic(
+def _findings(
+    kernel: KernelCode, needed: KernelResources, registers: int, shared_bytes: int, threads: int
+) -> Iterator[Diagnostic]:
+    """Yield which limits of a block a kernel exceeds."""
+    cannot = f"kernel '{kernel.name}' cannot be launched"
+    own = prod(kernel.block)
+    total = registers_of_block(needed.registers, own)
+    if total > registers:
+        fitting = max(registers // registers_of_block(needed.registers, CUDA.lanes) * CUDA.lanes, 0)
+        yield Diagnostic(
             code="EATSS-V042",
-            message=f"kernel '{kernel.name}' cannot be launched: {threads} threads of "
-            f"{needed.registers} registers take {total} registers, and a block may have {limit}",
+            message=f"{cannot}: {own} threads of {needed.registers} registers take {total} "
+            f"registers, and a block may have {registers}",
             hint=f"use a block of at most {fitting} threads{_tiles(kernel)}",
         )
-    ]
-
-
-def _shared_findings(kernel: KernelCode, needed: KernelResources, limit: int) -> list[Diagnostic]:
-    dynamic = kernel.shared_bytes if kernel.dynamic_shared else 0
-    total = needed.static_shared_bytes + dynamic
-    if total <= limit:
-        return []
-    return [_too_much_shared(kernel.name, total, limit, _tiles(kernel))]
+    shared = needed.static_shared_bytes + (kernel.shared_bytes if kernel.dynamic_shared else 0)
+    if shared > shared_bytes:
+        yield _too_much_shared(kernel.name, shared, shared_bytes, _tiles(kernel))
+    if own > threads:
+        shape = " × ".join(map(str, kernel.block))
+        yield Diagnostic(
+            code="EATSS-V044",
+            message=f"{cannot}: its block has {own} threads ({shape}) and may have {threads}",
+            hint="use a smaller block",
+        )
 
 
 def _too_much_shared(kernel: str, needed: int, limit: int, tiles: str = "") -> Diagnostic:
@@ -253,21 +256,6 @@ def _too_much_shared(kernel: str, needed: int, limit: int, tiles: str = "") -> D
         f"memory and may have {limit}",
         hint=f"use smaller tiles, or leave an array out of shared memory{tiles}",
     )
-
-
-def _thread_findings(kernel: KernelCode, limit: int) -> list[Diagnostic]:
-    threads = prod(kernel.block)
-    if threads <= limit:
-        return []
-    shape = " × ".join(str(extent) for extent in kernel.block)
-    return [
-        Diagnostic(
-            code="EATSS-V044",
-            message=f"kernel '{kernel.name}' cannot be launched: its block has {threads} threads "
-            f"({shape}) and may have {limit}",
-            hint="use a smaller block",
-        )
-    ]
 
 
 def _tiles(kernel: KernelCode) -> str:

@@ -1,16 +1,18 @@
-"""What a verification found."""
+"""What a verification found and what it has covered: tiles that ran, branches nobody took."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.codec import BY_NAME
 from eatss.diagnostics import EatssError, ExitCode
+from eatss.frozen import frozen
 from eatss.program import Program
 from eatss.shown import Shown
+from eatss.verify.instrumentation import Branch
 
 Device: TypeAlias = Literal["cpu", "gpu"]
 
@@ -42,7 +44,7 @@ OF_THE_WHOLE = frozenset(("nothing compared", "incomplete", "refused"))
 """What no run has, but a whole verification: its message stands beside."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Difference:
     """The first element, in row-major order, that is not what the original computes.
 
@@ -55,7 +57,7 @@ class Difference:
     actual: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SizeResult:
     """What happened at one choice of sizes.
 
@@ -89,7 +91,7 @@ class SizeResult:
         return self.status not in ("ok", "left out")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelCoverage:
     """How a kernel ran.
 
@@ -108,7 +110,7 @@ class KernelCoverage:
         return self.full_tiles + self.partial_tiles == 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Untaken:
     """A branch that no run took: where it stands, what never was, and whether code never ran."""
 
@@ -119,7 +121,7 @@ class Untaken:
     unrun: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Coverage:
     """What all runs together have covered.
 
@@ -140,7 +142,7 @@ class Coverage:
     untaken: tuple[Untaken, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verification(Shown):
     """A generated program compared with the C it was made from.
 
@@ -190,7 +192,7 @@ class Verification(Shown):
         return ExitCode.OK if self.ok else ExitCode.NO_SOLUTION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verifications:
     """What ``eatss verify --format json`` prints: a verification for each folder."""
 
@@ -235,3 +237,131 @@ def exit_code(found: Sequence[Verification], errors: Sequence[EatssError]) -> Ex
     codes = {error.exit_code for error in errors}
     codes |= {one.exit_code for one in found if one.status != "refused"}
     return next((code for code in _GRAVEST_FIRST if code in codes), ExitCode.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What libraries have counted since they were loaded.
+
+    For every branch of :func:`eatss.verify.instrumentation.instrumented_text`: how many threads
+    found it false and true, how many blocks. For every kernel that ran: blocks in which every
+    condition held in every thread, and others.
+    """
+
+    branches: tuple[tuple[int, int, int, int], ...]
+    blocks: tuple[tuple[str, int, int], ...]
+
+    def untaken(self, numbers: Sequence[int]) -> tuple[tuple[int, bool], ...]:
+        """Return the ways out of some branches that no thread took: numbers, and what holds."""
+        return tuple(
+            (number, bool(way))
+            for number in numbers
+            for way, threads in enumerate(self.branches[number][:2])
+            if threads == 0
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """Runs that are right and not told one by one."""
+
+    runs: int = 0
+    compared: int = 0
+    changed: int = 0
+    accepted: int = 0
+    refusals: int = 0
+
+    def plus(self, result: SizeResult) -> Further:
+        """Return the same with a run more."""
+        return Further(
+            self.runs + (result.compared > 0),
+            self.compared + result.compared,
+            self.changed + result.changed,
+            self.accepted + (result.compared == 0 and not result.refused),
+            self.refusals + result.refused,
+        )
+
+
+def coverage_of(
+    results: Sequence[SizeResult],
+    further: Further,
+    branches: Sequence[Branch],
+    kernels: Sequence[str],
+    counts: Counts | None,
+    reachable: Set[tuple[int, bool]] = frozenset(),
+) -> Coverage:
+    """Put together what runs, told one by one and not, have covered."""
+    compared = [result for result in results if result.compared]
+    return Coverage(
+        runs=len(compared) + further.runs,
+        elements=sum(result.compared for result in compared) + further.compared,
+        changed=sum(result.changed for result in compared) + further.changed,
+        refusals=sum(result.refused for result in results) + further.refusals,
+        accepted=further.accepted,
+        kernels=None if counts is None else _kernels(branches, kernels, counts),
+        branches=None if counts is None else sum(one.kind != "part" for one in branches),
+        untaken=() if counts is None else _untaken(branches, frozenset(kernels), counts, reachable),
+    )
+
+
+def sum_of(counts: Sequence[Counts]) -> Counts:
+    """Return what several libraries of one text have counted together."""
+    blocks: dict[str, tuple[int, int]] = {}
+    for each in counts:
+        for name, whole, partial in each.blocks:
+            before = blocks.get(name, (0, 0))
+            blocks[name] = before[0] + whole, before[1] + partial
+    columns = zip(*(each.branches for each in counts), strict=True)
+    branches = [[sum(ways) for ways in zip(*column, strict=True)] for column in columns]
+    return Counts(
+        tuple(
+            (false, true, false_blocks, true_blocks)
+            for false, true, false_blocks, true_blocks in branches
+        ),
+        tuple((name, *both) for name, both in blocks.items()),
+    )
+
+
+def _kernels(
+    branches: Sequence[Branch], kernels: Sequence[str], counts: Counts
+) -> tuple[KernelCoverage, ...]:
+    found: list[KernelCoverage] = []
+    blocks = {name: (whole, partial) for name, whole, partial in counts.blocks}
+    for kernel in kernels:
+        full, partial = blocks.get(kernel, (0, 0))
+        versions = [
+            taken
+            for branch, taken in zip(branches, counts.branches, strict=True)
+            if branch.function == kernel and branch.has_else
+        ]
+        if versions:
+            full, partial = sum(v[3] for v in versions), sum(v[2] for v in versions)
+        found.append(KernelCoverage(kernel=kernel, full_tiles=full, partial_tiles=partial))
+    return tuple(found)
+
+
+def _untaken(
+    branches: Sequence[Branch],
+    kernels: frozenset[str],
+    counts: Counts,
+    reachable: Set[tuple[int, bool]],
+) -> tuple[Untaken, ...]:
+    found: list[Untaken] = []
+    for number, branch in enumerate(branches):
+        false, true = counts.branches[number][:2]
+        if branch.kind == "part" or (false and true):
+            continue
+        never: Literal["true", "false", "reached"] = (
+            "reached" if not (false or true) else "false" if true else "true"
+        )
+        is_reachable = any((number, way) in reachable for way in branch.ways)
+        found.append(
+            Untaken(
+                function=branch.function,
+                line=branch.line,
+                condition=branch.condition,
+                never=never,
+                unrun=branch.function in kernels and is_reachable,
+            )
+        )
+    return tuple(found)

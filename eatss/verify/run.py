@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -14,8 +14,8 @@ from typing import Literal
 
 from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.program import Program, load_program, program_folder
+from eatss.program.expression import Sizes
 from eatss.supervisor import Outcome, Refused, Worker, supervise
-from eatss.verify.coverage import Further, coverage_of
 from eatss.verify.element_types import limits_of, numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import (
@@ -27,15 +27,18 @@ from eatss.verify.job import (
     Entered,
     Event,
     Job,
+    Progress,
     Run,
+    progress_of,
 )
-from eatss.verify.progress import Progress, progress_of
 from eatss.verify.result import (
     Coverage,
     Device,
+    Further,
     SizeResult,
     Status,
     Verification,
+    coverage_of,
     must_be_bit_equal,
 )
 from eatss.verify.sizes import (
@@ -44,7 +47,7 @@ from eatss.verify.sizes import (
     choose_sizes,
     edge_sizes,
     estimated_points,
-    fixed_parameters,
+    has_fixed_sizes,
     inner_sizes,
     longest_sizes,
     mixed_sizes,
@@ -69,7 +72,7 @@ def verify(
     directory: str | PathLike[str],
     *,
     device: Literal["cpu", "gpu", "auto"] = "auto",
-    sizes: Sequence[Mapping[str, int]] | None = None,
+    sizes: Sequence[Sizes] | None = None,
     seed: int = 0,
     timeout_s: float = 60.0,
     machine: Sequence[str] = (),
@@ -168,7 +171,7 @@ def _nothing_compared(coverage: Coverage, of_our_choice: bool) -> str:
 
 def _unrun(program: Program, coverage: Coverage) -> str:
     """Return which code of the kernels never ran, or nothing where all did, or no more can."""
-    if len(fixed_parameters(program)) == len(program.parameters):
+    if has_fixed_sizes(program):
         return ""
     unrun = [one for one in coverage.untaken if one.unrun and one.never != "reached"]
     if not unrun:
@@ -204,9 +207,9 @@ def _auto_device() -> Device:
     return "cpu"
 
 
-def _runs(program: Program, sizes: Sequence[Mapping[str, int]] | None) -> tuple[Run, ...]:
+def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
     if sizes is not None:
-        wanted: Sequence[Mapping[str, int]] = [_completed(program, given) for given in sizes]
+        wanted: Sequence[Sizes] = [_completed(program, given) for given in sizes]
     else:
         wanted = choose_sizes(program)
         if not wanted:
@@ -216,8 +219,7 @@ def _runs(program: Program, sizes: Sequence[Mapping[str, int]] | None) -> tuple[
                 "too long, or too much memory, to compare with",
                 hint=_smaller_hint(program),
             )
-    only = len(fixed_parameters(program)) == len(program.parameters)
-    limit_s = None if sizes is not None or only else _ORIGINAL_LIMIT_S
+    limit_s = None if sizes is not None or has_fixed_sizes(program) else _ORIGINAL_LIMIT_S
     needed = wanted if sizes is not None else _needed(program, wanted)
     runs = [
         replace(_run(program, number, given, limit_s), spare=given not in needed)
@@ -241,14 +243,14 @@ def _smaller_hint(program: Program) -> str:
     )
 
 
-def _needed(program: Program, wanted: Sequence[Mapping[str, int]]) -> Sequence[Mapping[str, int]]:
+def _needed(program: Program, wanted: Sequence[Sizes]) -> Sequence[Sizes]:
     """Return sizes that differ in how many tiles they need: of those alike, the first and last."""
-    alike: dict[int, list[Mapping[str, int]]] = {}
+    alike: dict[int, list[Sizes]] = {}
     for given in wanted:
         points = int(estimated_points(program, given, tiles_only=True))
         if points <= _MOST_POINTS:
             alike.setdefault(points.bit_length(), []).append(given)
-    found: list[Mapping[str, int]] = []
+    found: list[Sizes] = []
     for bits, group in alike.items():
         found += [*group[:2], *group[-2:]] if 2**bits <= _FEW_POINTS else group[:1]
     return found
@@ -258,7 +260,7 @@ def _further(program: Program) -> tuple[Run, ...]:
     """Return runs that need not be told one by one, and of which some may be left out."""
     entries = range(len(program.entries))
 
-    def runs(every: Sequence[Mapping[str, int]], like: Run = _SPARE) -> list[Run]:
+    def runs(every: Sequence[Sizes], like: Run = _SPARE) -> list[Run]:
         found = [_run(program, n, given) for given in every for n in entries]
         return [replace(like, entry=run.entry, sizes=run.sizes, code=run.code) for run in found]
 
@@ -310,16 +312,14 @@ def _full_in_several(program: Program) -> bool:
     return any(len(sizes) > 1 for sizes in several)
 
 
-def _run(
-    program: Program, number: int, given: Mapping[str, int], limit_s: float | None = None
-) -> Run:
+def _run(program: Program, number: int, given: Sizes, limit_s: float | None = None) -> Run:
     """Return a run; one that has to be refused where an assumption does not hold."""
     broken = broken_assumption(program.entries[number], given)
     code = 0 if broken is None else -broken - 1
     return Run(entry=number, sizes=tuple(given.items()), code=code, limit_s=limit_s)
 
 
-def _completed(program: Program, given: Mapping[str, int]) -> dict[str, int]:
+def _completed(program: Program, given: Sizes) -> dict[str, int]:
     """Return values of all parameters, defaults where none is given."""
     names = [parameter.name for parameter in program.parameters]
     for name in given:
@@ -343,7 +343,7 @@ def _completed(program: Program, given: Mapping[str, int]) -> dict[str, int]:
     return values
 
 
-def _check_ranges(program: Program, values: Mapping[str, int]) -> None:
+def _check_ranges(program: Program, values: Sizes) -> None:
     """Refuse values that the C type of a size does not have; a macro's is ``int`` here."""
     limits = {
         argument.name: limits_of(argument)

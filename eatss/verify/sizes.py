@@ -10,6 +10,7 @@ from itertools import islice, permutations, product
 from math import inf, prod
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
 
 from eatss.program import (
     Apply,
@@ -26,6 +27,7 @@ from eatss.program import (
     Program,
     evaluate,
 )
+from eatss.program.expression import SizePairs, Sizes
 from eatss.verify.element_types import limits_of
 
 WORK_LIMIT = 3e7
@@ -67,9 +69,12 @@ _MOVED = 8
 _MANY, _MOST_MANY = 64, 6e6
 _FEW = 0.05
 
+Probe: TypeAlias = tuple[Entry, int, Sizes]
+"""An entry, the code its launcher has to return, and sizes."""
+
 
 @lru_cache(maxsize=4)
-def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+def choose_sizes(program: Program) -> tuple[Sizes, ...]:
     """Choose sizes that between them hit every kind of tile, the smallest first.
 
     For every parameter that is 0 and 1 alone and together with the others, 2, 3, a size smaller
@@ -83,8 +88,8 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     are too large.
     """
     fixed, limits = fixed_parameters(program), _limits(program)
-    if len(fixed) == len(program.parameters):
-        return (fixed,) if _fits(program, fixed) else ()
+    if has_fixed_sizes(program):
+        return (fixed,) if _fits(program, fixed, estimated=True) else ()
     ladders = {
         p.name: (fixed[p.name],) if p.name in fixed else _ladder(p, k)
         for k, p in enumerate(program.parameters)
@@ -109,9 +114,9 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     if "eatss_is_aligned" in program.text:
         wanted.append(_whole_vectors(program))
     wanted += islice(_mixed(program, estimated=True), 1)
-    chosen = _allowed(program, [{**sizes, **fixed} for sizes in wanted])
+    chosen = _allowed(program, wanted, exchange=True, estimated=True)
     if not chosen:
-        chosen = _allowed(program, _searched(program, ladders))[:1]
+        chosen = _allowed(program, _searched(program, ladders), exchange=True, estimated=True)[:1]
     return tuple(sorted(chosen, key=lambda sizes: estimated_work(program, sizes)))
 
 
@@ -129,30 +134,32 @@ def fixed_parameters(program: Program) -> dict[str, int]:
     return fixed
 
 
-def boundary_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+def has_fixed_sizes(program: Program) -> bool:
+    """Tell whether assumptions fix all parameters."""
+    return len(fixed_parameters(program)) == len(program.parameters)
+
+
+def boundary_sizes(program: Program) -> tuple[Sizes, ...]:
     """Choose sizes from 1 to 4, in the same order every time: where conditions change."""
-    fixed = fixed_parameters(program)
-    names = [p.name for p in program.parameters if p.name not in fixed]
+    names = [p.name for p in _free(program)]
     random = Random(len(names))  # noqa: S311 - not for secrets
     every = [{name: random.randint(1, 4) for name in names} for _ in range(4 * _MOST_BOUNDARY)]
-    chosen = _allowed(program, [{**sizes, **fixed} for sizes in every], exchange=False)
+    chosen = _allowed(program, every, estimated=True)
     return tuple(chosen[:_MOST_BOUNDARY]) if names else ()
 
 
-def skewed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+def skewed_sizes(program: Program) -> tuple[Sizes, ...]:
     """Choose sizes one less than two tiles where that needs few threads, whatever work they are.
 
     There a skewed tile that starts inside is cut off by one.
     """
-    fixed = fixed_parameters(program)
-    value = 2 * _largest_tile(program) - 1
-    sizes = {**{parameter.name: value for parameter in program.parameters}, **fixed}
-    chosen = _allowed(program, [sizes] if sizes != fixed else [], exchange=False, estimated=False)
+    free, value = _free(program), 2 * _largest_tile(program) - 1
+    chosen = _allowed(program, [{p.name: value for p in free}] if free else [])
     few = _FEW * THREADS_LIMIT
     return tuple(sizes for sizes in chosen if estimated_threads(program, sizes) <= few)
 
 
-def sizes_around_tiles(program: Program, *, apart: bool) -> tuple[Mapping[str, int], ...]:
+def sizes_around_tiles(program: Program, *, apart: bool) -> tuple[Sizes, ...]:
     """Choose sizes one below a tile of each kernel, or at it where there is one size alone.
 
     Code for full tiles that runs too soon then reads beyond rows. All sizes are so at once, or
@@ -160,10 +167,8 @@ def sizes_around_tiles(program: Program, *, apart: bool) -> tuple[Mapping[str, i
     One less than the largest tile of a size is one less than a multiple of each tile that divides
     it. Once all sizes are whole tiles: rows begin where several elements can be moved at a time.
     """
-    free = _free(program)
-    fixed = fixed_parameters(program)
-    tiles = _tiles(program)
-    whole = {**{p.name: p.tile if p.tile > 1 else _UNTILED for p in free}, **fixed}
+    free, tiles = _free(program), _tiles(program)
+    whole = {p.name: p.tile if p.tile > 1 else _UNTILED for p in free}
     below = {p.name: p.tile - 1 for p in free if p.tile > 1}
     wanted = [{**whole, **below}] if below and not apart else []
     if apart:
@@ -175,14 +180,13 @@ def sizes_around_tiles(program: Program, *, apart: bool) -> tuple[Mapping[str, i
         ]
     if len(free) == 1:
         wanted += [{**whole, free[0].name: tile} for tile in tiles]
-    chosen = _allowed(program, wanted, exchange=False, estimated=False)
-    all_whole = [whole] if any(p.tile > 1 for p in free) else []
-    even = _allowed(program, all_whole, exchange=False, estimated=False)
+    chosen = _allowed(program, wanted)
+    even = _allowed(program, [whole] if any(p.tile > 1 for p in free) else [])
     found = (*even, *sorted(chosen, key=_magnitude)[: _MOST_AROUND - len(even)])
     return tuple(sorted({tuple(sizes.items()): sizes for sizes in found}.values(), key=_magnitude))
 
 
-def steady_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+def steady_sizes(program: Program) -> tuple[Sizes, ...]:
     """Choose sizes of which one is several tiles of some loop, and the others are small.
 
     A loop over tiles then comes to its steady state at little cost: what it loads ahead it uses.
@@ -191,10 +195,9 @@ def steady_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     once beside whole tiles: sums of one term, variances that are 0.
     """
     free = _free(program)
-    fixed = fixed_parameters(program)
     several = {p.name: max(p.tile, _UNTILED) for p in free}
     patterns = (
-        (3, {p.name: 3 + k % 3 for k, p in enumerate(free)}),
+        (3, _few(free)),
         (_UNTILED, dict.fromkeys(several, _UNTILED)),
         (_UNTILED, several),
         (_UNTILED, {name: 2 * tile for name, tile in several.items()}),
@@ -207,21 +210,18 @@ def steady_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     if free:  # whole tiles before and behind others, and a loop that is long where tiles are small
         p = min(reversed(free), key=lambda one: several[one.name])
         long = _SEVERAL[0] * several[p.name] + _UNTILED
-        wanted.append({**fixed, **patterns[3][1], p.name: long})
-        wanted += [{**fixed, **several, p.name: 1} for p in free if len(free) > 1]
+        wanted.append({**patterns[3][1], p.name: long})
+        wanted += [{**several, p.name: 1} for p in free if len(free) > 1]
     for times, (rest, others), p in product(_SEVERAL, patterns, free):
         taken = {other.tile for other in free if other is not p} - {p.tile}
         own = [t for t in _tiles(program) if t <= p.tile and t not in taken] or [_UNTILED // 2]
         wanted += [
-            {**fixed, **others, p.name: times * tile + rest}
-            for tile in dict.fromkeys((own[0], own[-1]))
+            {**others, p.name: times * tile + rest} for tile in dict.fromkeys((own[0], own[-1]))
         ]
-    return tuple(_allowed(program, wanted, exchange=False, estimated=False))
+    return tuple(_allowed(program, wanted))
 
 
-def sizes_above_tiles(
-    program: Program, known: Sequence[Mapping[str, int]]
-) -> tuple[Mapping[str, int], ...]:
+def sizes_above_tiles(program: Program, known: Sequence[Sizes]) -> tuple[Sizes, ...]:
     """Choose sizes one above a tile, the others small, for each size of which none is known.
 
     Once sizes without tiles are many: each element of a row is the largest of some row. Where
@@ -230,7 +230,7 @@ def sizes_above_tiles(
     N``), once it lacks one element.
     """
     fixed, free = fixed_parameters(program), _free(program)
-    few = {**{p.name: 3 + k % 3 for k, p in enumerate(free)}, **fixed}
+    few = {**_few(free), **fixed}
     wanted = [
         {**few, p.name: p.tile + 1}
         for p in free
@@ -249,10 +249,14 @@ def sizes_above_tiles(
             sizes = {**few, p.name: int(rows or streamed) * p.tile + 1}
             if streamed or _most_rows(program, sizes) > int(rows):
                 wanted.append(_emptied(program, sizes, p.name))
-    return tuple(_allowed(program, wanted, exchange=False, estimated=False))
+    return tuple(_allowed(program, wanted))
 
 
-def _most_rows(program: Program, sizes: Mapping[str, int]) -> int:
+def _few(free: Sequence[Parameter]) -> dict[str, int]:
+    return {p.name: 3 + k % 3 for k, p in enumerate(free)}
+
+
+def _most_rows(program: Program, sizes: Sizes) -> int:
     """Return the most rows of blocks that a launch has."""
     rows: list[int] = []
 
@@ -260,15 +264,14 @@ def _most_rows(program: Program, sizes: Mapping[str, int]) -> int:
         rows.append(evaluate(launch.grid[1], sizes) if blocks else 0)
         return 0.0
 
-    for entry in program.entries:
-        _of_steps(entry.body, sizes, note)
+    _of_launches(program, sizes, note)
     return max(rows, default=0)
 
 
 def _emptied(program: Program, sizes: dict[str, int], kept: str) -> dict[str, int]:
     """Return sizes of which all are 0 but one and those that launches need."""
 
-    def launched(some: Mapping[str, int]) -> list[frozenset[str]]:
+    def launched(some: Sizes) -> list[frozenset[str]]:
         return [launched_kernels(entry, some) for entry in program.entries]
 
     for name in sizes:
@@ -278,9 +281,7 @@ def _emptied(program: Program, sizes: dict[str, int], kept: str) -> dict[str, in
     return sizes
 
 
-def sizes_from(
-    program: Program, least: Mapping[str, int], *, affordable: bool = True
-) -> tuple[Mapping[str, int], ...]:
+def sizes_from(program: Program, least: Sizes, *, affordable: bool = True) -> tuple[Sizes, ...]:
     """Choose sizes of which some are at least so large, and the others small, or a tile.
 
     They are as large, a little larger, the next multiple of what is moved at a time, two, three and
@@ -289,8 +290,8 @@ def sizes_from(
     threads: once one less, and once by what is moved at a time. Those that are not ``affordable``
     may need any memory and any number of threads.
     """
-    fixed, free = fixed_parameters(program), _free(program)
-    few = {p.name: 3 + k % 3 for k, p in enumerate(free)}
+    free = _free(program)
+    few = _few(free)
     patterns = (
         few,
         dict.fromkeys(few, _UNTILED),
@@ -304,15 +305,17 @@ def sizes_from(
             for name, value in least.items()
             if value > others.get(name, 0)
         }
-        wanted.append({**others, **large, **fixed})
-    memory = _aimed_memory_bytes() if affordable else inf
-    return tuple(_allowed(program, wanted, exchange=False, estimated=False, memory=memory))
+        wanted.append({**others, **large})
+    return tuple(_allowed(program, wanted, memory=_aimed_memory_bytes() if affordable else inf))
 
 
-def fits(program: Program, sizes: Mapping[str, int]) -> bool:
+def fits(program: Program, sizes: Sizes) -> bool:
     """Tell whether every entry accepts sizes that conditions ask for, and a run has the memory."""
-    allowed = all(broken_assumption(entry, sizes) is None for entry in program.entries)
-    return allowed and _fits(program, sizes, estimated=False, memory=_aimed_memory_bytes())
+    return _accepted(program, sizes) and _fits(program, sizes, memory=_aimed_memory_bytes())
+
+
+def _accepted(program: Program, sizes: Sizes) -> bool:
+    return all(broken_assumption(entry, sizes) is None for entry in program.entries)
 
 
 @cache
@@ -348,19 +351,14 @@ def _tiles(program: Program) -> list[int]:
     return sorted({size for kernel in program.kernels for _, size in kernel.tile_sizes} - {1})
 
 
-def _cheapest_first(
-    program: Program, found: Sequence[Mapping[str, int]]
-) -> tuple[Mapping[str, int], ...]:
-    return tuple(sorted(found, key=lambda sizes: estimated_points(program, sizes)))
-
-
-def mixed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+def mixed_sizes(program: Program) -> tuple[Sizes, ...]:
     """Choose sizes of which some are above a tile and others small, those of the largest arrays.
 
     Their work is not estimated, only memory and threads are: whoever runs them has to stop the
     original where it takes too long.
     """
-    return _cheapest_first(program, tuple(islice(_mixed(program, estimated=False), _MOST_MIXED)))
+    found = islice(_mixed(program, estimated=False), _MOST_MIXED)
+    return tuple(sorted(found, key=lambda sizes: estimated_points(program, sizes)))
 
 
 def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
@@ -376,10 +374,10 @@ def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
         for k, p in free
     ]
     found = [
-        {**dict(zip((p.name for _, p in free), chosen, strict=True)), **fixed}
+        dict(zip((p.name for _, p in free), chosen, strict=True))
         for chosen in islice(product(*values), _MOST_SEARCHED)
     ]
-    fitting = _allowed(program, found, exchange=False, estimated=estimated)
+    fitting = _allowed(program, found, estimated=estimated)
     yield from sorted(
         fitting, key=lambda sizes: (-_least_array(program, sizes), sum(sizes.values()))
     )
@@ -389,7 +387,7 @@ def _largest_tile(program: Program) -> int:
     return max((size for kernel in program.kernels for _, size in kernel.tile_sizes), default=1)
 
 
-def _least_array(program: Program, sizes: Mapping[str, int]) -> int:
+def _least_array(program: Program, sizes: Sizes) -> int:
     """Return the smallest extent of the arrays that are written."""
     extents = [
         evaluate(extent, sizes)
@@ -405,20 +403,20 @@ def _allowed(
     program: Program,
     wanted: Sequence[dict[str, int]],
     *,
-    exchange: bool = True,
-    estimated: bool = True,
+    exchange: bool = False,
+    estimated: bool = False,
     memory: float = MEMORY_LIMIT_BYTES,
 ) -> list[dict[str, int]]:
     """Return sizes that every entry accepts and that fit, each once; near ones for others.
 
-    Where there is ``memory`` without end, all fit.
+    Those that assumptions fix are put in. Where there is ``memory`` without end, all fit.
     """
     chosen: dict[tuple[int, ...], dict[str, int]] = {}
-    limits = _limits(program)
-    for sizes in wanted:
+    limits, fixed = _limits(program), fixed_parameters(program)
+    for sizes in ({**one, **fixed} for one in wanted):
         ordered = {p.name: _nearest(sizes[p.name], *limits[p.name]) for p in program.parameters}
         near = _nearest_allowed(program, ordered) if exchange else ordered
-        if near is None or any(broken_assumption(e, near) is not None for e in program.entries):
+        if near is None or not _accepted(program, near):
             continue
         if memory == inf or _fits(program, near, estimated=estimated, memory=memory):
             chosen.setdefault(tuple(near.values()), near)
@@ -437,16 +435,16 @@ def _searched(program: Program, ladders: Mapping[str, tuple[int, ...]]) -> list[
 
 def _fits(
     program: Program,
-    sizes: Mapping[str, int],
+    sizes: Sizes,
     *,
-    estimated: bool = True,
+    estimated: bool = False,
     memory: float = MEMORY_LIMIT_BYTES,
 ) -> bool:
     """Tell whether a run at these sizes is within the limits.
 
     What arrays have at any sizes (``A[1024][1024]``) counts as those of fixed programs do.
     """
-    fixed = len(fixed_parameters(program)) == len(program.parameters)
+    fixed = has_fixed_sizes(program)
     work, memory = (FIXED_WORK_LIMIT, FIXED_MEMORY_LIMIT_BYTES) if fixed else (WORK_LIMIT, memory)
     always = sum(_elements(program, dict.fromkeys(sizes, 0)))
     elements = sum(_elements(program, sizes))
@@ -459,7 +457,7 @@ def _fits(
     return estimated_threads(program, sizes) <= THREADS_LIMIT
 
 
-def _elements(program: Program, sizes: Mapping[str, int]) -> list[int]:
+def _elements(program: Program, sizes: Sizes) -> list[int]:
     """Return how many elements each array of each entry has, its own ones included."""
     shapes: list[tuple[IntExpr, ...]] = []
     for entry in program.entries:
@@ -468,7 +466,7 @@ def _elements(program: Program, sizes: Mapping[str, int]) -> list[int]:
     return [prod(max(0, evaluate(extent, sizes)) for extent in shape) for shape in shapes]
 
 
-def _rows_exist(program: Program, sizes: Mapping[str, int]) -> bool:
+def _rows_exist(program: Program, sizes: Sizes) -> bool:
     """Tell whether no row of an array has a negative length, for which C has no meaning."""
     return all(
         evaluate(extent, sizes) >= 0
@@ -500,7 +498,7 @@ def _nearest(value: int, least: int, most: int) -> int:
     return abs(value) % 2 if most == 1 else min(max(value, least), most)
 
 
-def refused_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
+def refused_sizes(program: Program) -> tuple[Probe, ...]:
     """Find sizes at which entries have to refuse to run.
 
     Returns:
@@ -513,7 +511,7 @@ def refused_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]
     )
 
 
-def edge_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
+def edge_sizes(program: Program) -> tuple[Probe, ...]:
     """Find more sizes like :func:`refused_sizes`: along each size that alone can break it."""
     return tuple(
         (entry, code, sizes)
@@ -523,22 +521,22 @@ def edge_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], 
 
 
 @lru_cache(maxsize=1)
-def _all_edges(program: Program) -> list[tuple[Entry, int, list[Mapping[str, int]]]]:
+def _all_edges(program: Program) -> list[tuple[Entry, int, list[Sizes]]]:
     """Return, of each assumption, sizes that just break it, or some that do, the smallest first."""
     limits = _limits(program)
-    probes: list[Mapping[str, int]] = [
+    probes: list[Sizes] = [
         sizes
         for sizes in sorted(_probes(program), key=_magnitude)
         if all(value == _nearest(value, *limits[name]) for name, value in sizes.items())
     ]
-    found: list[tuple[Entry, int, list[Mapping[str, int]]]] = []
+    found: list[tuple[Entry, int, list[Sizes]]] = []
     for entry in program.entries:
         broken = [broken_assumption(entry, sizes) for sizes in probes]
         for number in range(len(entry.assumptions)):
             breaking = [
                 sizes for sizes, first in zip(probes, broken, strict=True) if first == number
             ]
-            edges: dict[tuple[str, int], Mapping[str, int]] = {}  # of each size each value once
+            edges: dict[tuple[str, int], Sizes] = {}  # of each size each value once
             for sizes in breaking:
                 for at, edge in _edges(entry, number, sizes):
                     edges.setdefault(at, edge)
@@ -548,12 +546,12 @@ def _all_edges(program: Program) -> list[tuple[Entry, int, list[Mapping[str, int
     return found
 
 
-def _magnitude(sizes: Mapping[str, int]) -> int:
+def _magnitude(sizes: Sizes) -> int:
     return sum(abs(value) for value in sizes.values())
 
 
 def _edges(
-    entry: Entry, number: int, breaking: Mapping[str, int]
+    entry: Entry, number: int, breaking: Sizes
 ) -> Iterator[tuple[tuple[str, int], dict[str, int]]]:
     """Yield sizes near ``breaking`` of which one is the first to break an assumption, and it."""
     for name, broken in breaking.items():
@@ -572,14 +570,14 @@ def _edges(
             break
 
 
-def inner_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
+def inner_sizes(program: Program) -> tuple[Probe, ...]:
     """Find sizes one below those of :func:`refused_sizes`, which have just to be accepted.
 
     Returns:
         Entry, the code it has to return there, and sizes. The code is 0 where all assumptions hold;
         other sizes are then as small as few launches take.
     """
-    found: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[Entry, int, Mapping[str, int]]] = {}
+    found: dict[tuple[str, SizePairs], Probe] = {}
     for entry, _, refused in (*refused_sizes(program), *edge_sizes(program)):
         for name, value in refused.items():
             if value <= _LARGE[0]:
@@ -601,7 +599,7 @@ def inner_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]],
     return tuple(found.values())
 
 
-def longest_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
+def longest_sizes(program: Program) -> tuple[Probe, ...]:
     """Find sizes of which one is as large as an entry accepts, and the others as small as it needs.
 
     A size that nothing limits but its type is left out.
@@ -609,7 +607,7 @@ def longest_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]
     Returns:
         Entry, 0 and sizes, at which it launches something.
     """
-    found: list[tuple[Entry, int, Mapping[str, int]]] = []
+    found: list[Probe] = []
     limits = _limits(program)
     for entry in program.entries:
         for name in limits:
@@ -627,7 +625,7 @@ def longest_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]
     return tuple(found)
 
 
-def _most_accepted(entry: Entry, sizes: Mapping[str, int], name: str, least: int, most: int) -> int:
+def _most_accepted(entry: Entry, sizes: Sizes, name: str, least: int, most: int) -> int:
     """Return the largest value of a size that an entry accepts."""
     while least < most:
         middle = (least + most + 1) // 2
@@ -638,12 +636,12 @@ def _most_accepted(entry: Entry, sizes: Mapping[str, int], name: str, least: int
     return least
 
 
-def _launches(entry: Entry, sizes: Mapping[str, int]) -> float:
+def _launches(entry: Entry, sizes: Sizes) -> float:
     """Return how many launches an entry has, and rounds of its loops."""
     return _of_steps(entry.body, sizes, lambda _, __: 1.0)
 
 
-def broken_assumption(entry: Entry, sizes: Mapping[str, int]) -> int | None:
+def broken_assumption(entry: Entry, sizes: Sizes) -> int | None:
     """Return the number of the first assumption that does not hold."""
     for number, assumption in enumerate(entry.assumptions):
         if not evaluate(assumption.condition, sizes):
@@ -651,15 +649,14 @@ def broken_assumption(entry: Entry, sizes: Mapping[str, int]) -> int | None:
     return None
 
 
-def estimated_work(program: Program, sizes: Mapping[str, int]) -> float:
+def estimated_work(program: Program, sizes: Sizes) -> float:
     """Estimate the statement instances of a run, roughly and rather too many.
 
     Host loops are counted, inside a kernel every tiled loop counts as long as the largest sizes
     are, and at least as many loops count as an array has dimensions. Data that have to be made,
     copied and compared count as well.
     """
-    data = _elements(program, sizes)
-    dims = max((len(a.shape) for entry in program.entries for a in entry.arguments), default=1)
+    dims = _dimensions(program)
     longest = sorted((max(1, value) for value in sizes.values()), reverse=True)
 
     def of_kernel(name: str) -> float:
@@ -669,28 +666,26 @@ def estimated_work(program: Program, sizes: Mapping[str, int]) -> float:
             return float(prod(size for _, size in kernel.tile_sizes))
         return float(prod(longest[k] if k < len(longest) else longest[0] for k in range(loops)))
 
-    return _WORK_PER_ELEMENT * sum(data) + sum(
-        _of_steps(
-            entry.body,
-            sizes,
-            lambda launch, blocks: (
-                of_kernel(launch.kernel) * (min(1, blocks) if longest else blocks)
-            ),
-        )
-        for entry in program.entries
-    )
+    def of_launch(launch: Launch, blocks: int) -> float:
+        return of_kernel(launch.kernel) * (min(1, blocks) if longest else blocks)
+
+    of_data = _WORK_PER_ELEMENT * sum(_elements(program, sizes))
+    return of_data + _of_launches(program, sizes, of_launch)
 
 
-def estimated_points(
-    program: Program, sizes: Mapping[str, int], *, tiles_only: bool = False
-) -> float:
+def _dimensions(program: Program) -> int:
+    """Return the most dimensions that an array has."""
+    return max((len(a.shape) for entry in program.entries for a in entry.arguments), default=1)
+
+
+def estimated_points(program: Program, sizes: Sizes, *, tiles_only: bool = False) -> float:
     """Estimate the points of a run's tiles, partial ones counted whole: its time in proportion.
 
     A loop is taken to run over the sizes that have its tile, or over the largest of all. Elements
     of arrays count as well, unless tiles are asked for only.
     """
     longest = max((1, *sizes.values()))
-    dims = max((len(a.shape) for entry in program.entries for a in entry.arguments), default=1)
+    dims = _dimensions(program)
 
     def of_launch(launch: Launch, blocks: int) -> float:
         kernel = program.kernel(launch.kernel)
@@ -703,23 +698,19 @@ def estimated_points(
         points = max(prod(tiles), prod(kernel.block))
         return points * max(blocks, whole) if blocks else 0.0
 
-    steps = (_of_steps(entry.body, sizes, of_launch) for entry in program.entries)
-    return sum(steps) + (0.0 if tiles_only else 1.0 + sum(_elements(program, sizes)))
-
-
-def estimated_threads(program: Program, sizes: Mapping[str, int]) -> float:
-    """Return how many threads all launches of a run have; a host loop's rounds are alike."""
-    return sum(
-        _of_steps(
-            entry.body,
-            sizes,
-            lambda launch, blocks: blocks * prod(program.kernel(launch.kernel).block),
-        )
-        for entry in program.entries
+    return _of_launches(program, sizes, of_launch) + (
+        0.0 if tiles_only else 1.0 + sum(_elements(program, sizes))
     )
 
 
-def launched_kernels(entry: Entry, sizes: Mapping[str, int]) -> frozenset[str]:
+def estimated_threads(program: Program, sizes: Sizes) -> float:
+    """Return how many threads all launches of a run have; a host loop's rounds are alike."""
+    return _of_launches(
+        program, sizes, lambda launch, blocks: blocks * prod(program.kernel(launch.kernel).block)
+    )
+
+
+def launched_kernels(entry: Entry, sizes: Sizes) -> frozenset[str]:
     """Return the kernels that an entry launches at some sizes; a host loop's rounds are alike."""
     names: set[str] = set()
 
@@ -731,9 +722,16 @@ def launched_kernels(entry: Entry, sizes: Mapping[str, int]) -> frozenset[str]:
     return frozenset(names)
 
 
+def _of_launches(
+    program: Program, sizes: Sizes, of_launch: Callable[[Launch, int], float]
+) -> float:
+    """Add up what :func:`_of_steps` says of all entries."""
+    return sum(_of_steps(entry.body, sizes, of_launch) for entry in program.entries)
+
+
 def _of_steps(
     steps: Sequence[HostStep],
-    values: Mapping[str, int],
+    values: Sizes,
     of_launch: Callable[[Launch, int], float],
 ) -> float:
     """Add up what ``of_launch`` says of each launch and its blocks; a round of a loop is 1 more."""
@@ -758,7 +756,7 @@ def _whole_vectors(program: Program) -> dict[str, int]:
     tiled = {p.name: -(-max(1, p.tile) // _UNTILED) * _UNTILED for p in program.parameters}
     for times in (4, 3, 2):
         sizes = {name: times * tile for name, tile in tiled.items()}
-        if _fits(program, sizes):
+        if _fits(program, sizes, estimated=True):
             return sizes
     return tiled
 
@@ -784,7 +782,7 @@ def _affordable(
     while True:
         sizes = {name: ladders[name][place] for name, place in places.items()}
         lower = [name for name, place in places.items() if place < len(ladders[name]) - 1]
-        if not lower or _fits(program, sizes):
+        if not lower or _fits(program, sizes, estimated=True):
             return sizes
         untiled = [p.name for p in program.parameters if p.name in lower and p.tile <= 1]
         first = max(untiled or lower, key=lambda name: sizes[name])
@@ -798,7 +796,7 @@ def _nearest_allowed(program: Program, sizes: dict[str, int]) -> dict[str, int] 
     equal = [(max(sizes.values()),) * len(names), (min(sizes.values()),) * len(names)]
     for values in (*orders, *equal):
         candidate = dict(zip(names, values, strict=True))
-        if all(broken_assumption(entry, candidate) is None for entry in program.entries):
+        if _accepted(program, candidate):
             return candidate
     return None
 

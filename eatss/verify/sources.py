@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
+from eatss.frozen import frozen
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text
 from eatss.program.tokens import Token, closing, tokens
@@ -85,7 +86,7 @@ _LINE_MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"([ \d]*)')
 """Of a preprocessor: the number of a line, its file, and flags."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CallShape:
     """How the original's function takes its arguments; what a plan does not say is found by trial.
 
@@ -97,7 +98,7 @@ class CallShape:
     extra: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CalledOriginal:
     """Text that includes the original, and a function for each entry that calls it."""
 

@@ -22,28 +22,31 @@ from pkgutil import resolve_name
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from eatss.diagnostics import EatssError, input_error
 from eatss.program import Entry, Program, load_program
+from eatss.program.expression import SizePairs
 from eatss.program.tokens import tokens
 from eatss.supervisor import Refused, connect
 from eatss.verify.build import Builder, CompileError
-from eatss.verify.compare import Comparison, bits_equal, compare
-from eatss.verify.conditions import Conditions, Reached
-from eatss.verify.coverage import Counts, Further, sum_of
-from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
-from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
-from eatss.verify.instrumentation import instrumented_text, least_sizes
-from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
-from eatss.verify.result import SizeResult, Status, must_be_bit_equal
-from eatss.verify.rounding_bounds import (
+from eatss.verify.compare import (
+    Bounds,
+    Comparison,
+    bits_equal,
     bounds_by_length,
     bounds_by_running,
+    compare,
+    count_not_finite,
     rounding_as,
     roundings_of,
     with_perturbed,
 )
+from eatss.verify.conditions import Conditions, Reached
+from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
+from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
+from eatss.verify.instrumentation import instrumented_text, least_sizes
+from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
+from eatss.verify.result import Counts, Further, SizeResult, Status, must_be_bit_equal, sum_of
 from eatss.verify.sizes import (
     estimated_points,
     fits,
@@ -100,7 +103,6 @@ MOST_VAGUE = 0.05
 """Share of elements that may be loose or not finite; with more, other data are tried too."""
 
 
-_Sizes: TypeAlias = tuple[tuple[str, int], ...]
 _Way: TypeAlias = tuple[int, bool]
 """The number of a branch, and what holds there."""
 
@@ -112,7 +114,7 @@ class _Reference:
     before: tuple[Buffer, ...]
     after: tuple[Buffer, ...]
     seconds: float
-    bounds: Sequence[npt.NDArray[np.float64] | None] | None = None
+    bounds: Bounds | None = None
 
 
 class _LeftOutError(Exception):
@@ -143,7 +145,7 @@ class _Worker:
         self._further = Further()
         self._number = 0
         self._failed = False
-        self._estimates: dict[tuple[tuple[str, int], ...], float] = {}
+        self._estimates: dict[SizePairs, float] = {}
         self._steps, self._spent, self._points = 0, 0.0, 0.0
         self._too_long: list[Run] = []
         self._known: tuple[int, tuple[_Way, ...]] = (-1, ())
@@ -336,7 +338,7 @@ class _Worker:
             for arrays in (shifts if asks else ((),))
         ]
 
-    def _larger(self, least: _Sizes) -> list[_Sizes]:
+    def _larger(self, least: SizePairs) -> list[SizePairs]:
         return [tuple(sizes.items()) for sizes in sizes_from(self._program, dict(least))]
 
     def _cheapest_first(self, run: Run) -> tuple[int, float, bool]:
@@ -445,7 +447,7 @@ class _Worker:
         shifted = frozenset(arguments[argument].name for argument in run.shifted)
         return self._conditions.reached(number, way, dict(run.sizes), shifted, alone=alone)
 
-    def _kernels_of(self, entry: int, sizes: _Sizes) -> frozenset[str]:
+    def _kernels_of(self, entry: int, sizes: SizePairs) -> frozenset[str]:
         return launched_kernels(self._program.entries[entry], dict(sizes))
 
     def _counted(self) -> Counts | None:
@@ -592,7 +594,7 @@ class _Worker:
                     hint="move the region into a function of its own",
                 )
             found = _Reference(before, after, time.perf_counter() - start)
-            broken = sum(_non_finite(buffer) for buffer in after)
+            broken = sum(count_not_finite(buffer.array) for buffer in after)
             if not broken:
                 yield found
             if least is None or broken < least[0]:
@@ -618,7 +620,7 @@ class _Worker:
         failed = _failure(entry, launched, actual, result)
         if failed is not None:
             return failed, None
-        bounds: Sequence[npt.NDArray[np.float64] | None] = [None] * len(before)
+        bounds: Bounds = [None] * len(before)
         if not self._bit_equal and not bits_equal(expected, actual):
             if reference.bounds is None:
                 reference.bounds = self._bounds(run, before, expected)
@@ -644,9 +646,7 @@ class _Worker:
         )
         return replace(result, status="wrong result", message=message), None
 
-    def _bounds(
-        self, run: Run, before: Sequence[Buffer], expected: Sequence[Buffer]
-    ) -> Sequence[npt.NDArray[np.float64] | None]:
+    def _bounds(self, run: Run, before: Sequence[Buffer], expected: Sequence[Buffer]) -> Bounds:
         sizes = dict(run.sizes)
         self._stage("compile", run)
         try:
@@ -763,11 +763,6 @@ def _shifts(program: Program) -> bool:
     """Tell whether the kernels or the launchers shift anything."""
     texts = (token.text for token in tokens(program.text))
     return any(text in _SHIFTS for text in takewhile("#ifdef EATSS_MAIN".__ne__, texts))
-
-
-def _non_finite(buffer: Buffer) -> int:
-    values = buffer.array
-    return 0 if values.dtype.kind != "f" else int(np.count_nonzero(~np.isfinite(values)))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from eatss.characterize.benchmark import Benchmark
 from eatss.characterize.fit import MEMORY, amounts_of
 from eatss.characterize.result import Occupancy, Record, Result
 from eatss.characterize.sass import MachineCode
-from eatss.gpu.voltage import voltage_share
+from eatss.gpu.scaled import voltage_share
 from eatss.measurement.card import LaunchError, MeteredCard
 from tests.measurement.scripted_card import ScriptedCard
 

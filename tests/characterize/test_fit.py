@@ -33,12 +33,12 @@ from eatss.characterize.power_limited_roofline import (
     roofline_from_coefficients,
 )
 from eatss.characterize.result import Record, Result, read_record
+from eatss.characterize.run import Chip, suite
 from eatss.characterize.session import run_bench
-from eatss.characterize.suite import Chip, suite
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
-from eatss.gpu.calibration import Calibration, Coefficient
-from eatss.gpu.voltage import voltage_share
+from eatss.gpu.profile import Calibration, Coefficient
+from eatss.gpu.scaled import voltage_share
 from tests.characterize.scripted_bench import ScriptedBench, Truth
 from tests.measurement.scripted_card import CardScript, ScriptedCard
 

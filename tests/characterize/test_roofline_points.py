@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eatss.characterize.arithmetic import CAPABILITIES, peak_per_cycle
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.peak_throughput import CAPABILITIES, peak_per_cycle
 from eatss.characterize.power_limited_roofline import WIDTHS, PowerLimitedRoofline, Width
 from eatss.characterize.result import read_record
 from eatss.characterize.roofline_points import (
@@ -24,7 +24,7 @@ from eatss.characterize.roofline_points import (
 )
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
-from eatss.measurement.measurement_json import measurement_to_dict
+from eatss.measurement.measurement import measurement_to_dict
 from tests.report.measurements import measured
 
 ROOT = Path(__file__).parents[2]

@@ -20,9 +20,8 @@ from eatss.characterize.result import (
     subject_line,
     write_record,
 )
-from eatss.characterize.run import IDLE, Step
+from eatss.characterize.run import IDLE, Chip, Step, suite
 from eatss.characterize.session import Characterised, chosen, run_bench
-from eatss.characterize.suite import Chip, suite
 from eatss.diagnostics import Diagnostic, InputError, Severity
 from eatss.gpu import load_profile
 from eatss.measurement.card import LaunchError

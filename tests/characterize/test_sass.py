@@ -11,6 +11,7 @@ import pytest
 
 from eatss.characterize import sass
 from eatss.characterize.benchmark import Benchmark, Buffer, Expected, Repeat, Work
+from eatss.characterize.run import Chip, suite
 from eatss.characterize.sass import (
     MachineCode,
     disassembled,
@@ -18,7 +19,6 @@ from eatss.characterize.sass import (
     machine_code,
     missing,
 )
-from eatss.characterize.suite import Chip, suite
 from eatss.gpu import load_profile
 
 TEXT = """\

@@ -29,10 +29,9 @@ from eatss.characterize.fit import GROUPS, PRICES, amounts_of
 from eatss.characterize.intensity_sweep import STEPS
 from eatss.characterize.latency import LAUNCHES
 from eatss.characterize.result import Result
-from eatss.characterize.run import MOST_REPEATS
+from eatss.characterize.run import MOST_REPEATS, Chip
+from eatss.characterize.run import suite as made
 from eatss.characterize.sm_clock import MOST_SMS
-from eatss.characterize.suite import Chip
-from eatss.characterize.suite import suite as made
 from eatss.gpu import list_profiles, load_profile
 
 KIB, GIB = 1 << 10, 1 << 30

@@ -16,7 +16,7 @@ import eatss
 from eatss.cache.store import Contents
 from eatss.codec import decode, encode
 from eatss.diagnostics import InputError
-from eatss.measurement.measurement_json import Measurements
+from eatss.measurement.measurement import Measurements
 from eatss.measurement.requirement import JudgedComparison
 from eatss.report.diagnostics import Findings
 from eatss.report.inspection import inspection

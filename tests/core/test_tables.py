@@ -13,7 +13,7 @@ import pytest
 
 import eatss
 from eatss.exchange.tidy import csv_bytes
-from eatss.report.csv_text import comparison_csv
+from eatss.report.measurement import comparison_csv
 from eatss.shown import Tabular
 from tests.core.test_shown import expected, metered, selected, selected_for_ppcg
 from tests.report.measurements import comparison

@@ -11,7 +11,7 @@ import pytest
 import eatss
 from eatss.diagnostics import InputError, input_error
 from eatss.explore.generation import Generation
-from eatss.gpu.device import DetectedGpu, Detection
+from eatss.gpu.detect import DetectedGpu, Detection
 from eatss.gpu.load import named_profile
 from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss as command
@@ -72,7 +72,7 @@ def test_without_a_card_that_is_told_with_what_to_write(
 @pytest.mark.parametrize(
     ("writes", "function"),
     [
-        (("--prepare", "variants"), "eatss.explore.preparing.prepare_sweep"),
+        (("--prepare", "variants"), "eatss.explore.sweeping.prepare_sweep"),
         (("-o", "mvt.db"), "eatss.explore.sweeping.sweep"),
     ],
     ids=["prepare", "sweep"],

@@ -11,7 +11,7 @@ import pytest
 import eatss as package
 from eatss.diagnostics import input_error
 from eatss.gpu import GpuProfile
-from eatss.measurement.measurement_json import comparison_from_dict
+from eatss.measurement.measurement import comparison_from_dict
 from eatss.measurement.tile_choice import parse_tile_choices
 from eatss.model import Selection
 from eatss.recipe.options import CodeRequest

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import eatss as package
-from eatss.measurement.measurement_json import measurement_from_dict
+from eatss.measurement.measurement import measurement_from_dict
 from eatss.measurement.options import MeasureOptions
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
 from tests.end_to_end.scripted_for_any import (

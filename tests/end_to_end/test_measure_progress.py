@@ -13,7 +13,7 @@ import pytest
 
 import eatss as package
 from eatss.cli.measure import doing, left, showing
-from eatss.measurement.progress import Progress
+from eatss.measurement.job import Progress
 from tests.end_to_end.measuring import KERNELS, REPOSITORY
 from tests.end_to_end.scripted_for_any import PATH
 

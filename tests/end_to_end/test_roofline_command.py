@@ -12,8 +12,8 @@ import pytest
 from eatss.characterize.power_limited_roofline import WIDTHS
 from eatss.characterize.roofline_points import roofline_of
 from eatss.gpu import load_profile
-from eatss.measurement.measurement_json import measurement_to_dict
-from eatss.report.figures import figure
+from eatss.measurement.measurement import measurement_to_dict
+from eatss.report.render import figure
 from tests.end_to_end.in_process import eatss
 from tests.report.measurements import measured
 

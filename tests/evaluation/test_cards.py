@@ -12,7 +12,7 @@ from scipy import stats
 
 from eatss.evaluation.cards import compare_cards, first_to_last, on_one_scale
 from eatss.evaluation.population import population
-from eatss.evaluation.progress import best_over_time
+from eatss.evaluation.standing import best_over_time
 from tests.synthetic_sweeps import CARDS, of_rows, row, sweep
 
 FACTOR = st.floats(0.5, 2.0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eatss.evaluation.sweep_evaluation import evaluate
-from eatss.report.sweeps.sentences import sentences
+from eatss.report.sweeps.summary_text import sentences
 from eatss.store.nouns import Stage, Sweep
 from tests.synthetic_sweeps import CARDS, of_rows, row
 

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.codec import encode
-from eatss.evaluation.failures import count_failures, count_statuses
-from eatss.evaluation.population import population
-from eatss.evaluation.prediction_check import check_prediction
-from eatss.evaluation.progress import best_over_time
+from eatss.evaluation.population import count_failures, count_statuses, population
+from eatss.evaluation.standing import best_over_time, check_prediction
 from eatss.evaluation.studies import heat_map, influences, size_study, split_study
 from eatss.evaluation.sweep_evaluation import evaluate, summed_up
 from tests.synthetic_sweeps import of_rows, programs, row, sweep

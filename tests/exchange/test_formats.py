@@ -15,8 +15,7 @@ from eatss.diagnostics import InputError
 from eatss.exchange.formats import ExportFormat, exported, format_of, imported
 from eatss.exchange.tidy import columns_of
 from eatss.store.nouns import Sweep
-from eatss.store.store import Store
-from eatss.store.sweep_json import SWEEP, read_sweep
+from eatss.store.store import SWEEP, Store, read_sweep
 from tests.report.measurements import measured
 from tests.store.sweeps import SPACE, card, identity, refused, row
 

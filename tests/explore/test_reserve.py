@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eatss.explore.campaign import Campaign, Plan
+from eatss.explore.campaign import Campaign, Plan, reserve
 from eatss.explore.lab import REFERENCE_EVERY, Done, Work
 from eatss.explore.nouns import Care, Made, Tried
 from eatss.explore.options import CAREFUL, FIRST, REFERENCE, SweepOptions
-from eatss.explore.reserve import reserve
 from eatss.explore.rows import contenders
 from eatss.store.nouns import CardSeen, Row, Stage, Sweep
 from eatss.store.store import Store

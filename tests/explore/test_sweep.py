@@ -19,13 +19,12 @@ from pathlib import Path
 import pytest
 
 from eatss.diagnostics import InputError, NoSolutionError
-from eatss.explore import preparing
+from eatss.explore import sweeping
 from eatss.explore.generation import Generation
 from eatss.explore.nouns import Made, SourceText, Wanted
 from eatss.explore.options import SweepOptions
 from eatss.explore.prepared import Prepared, PreparedVariant
-from eatss.explore.preparing import prepare_sweep
-from eatss.explore.sweeping import sweep
+from eatss.explore.sweeping import prepare_sweep, sweep
 from eatss.frontend.options import Reading
 from eatss.notices import EatssWarning
 from eatss.point import variant_key
@@ -298,7 +297,7 @@ def test_why_variants_could_not_be_prepared_is_told_once(
         source=SourceText(source="gemm.c"), target="cuda", generator="", gpu="h200", space="",
         names=(), varied=(), variants=(good, *rows),
     )  # fmt: skip
-    monkeypatch.setattr(preparing, "prepare_sweep", lambda *_, **__: prepared)
+    monkeypatch.setattr(sweeping, "prepare_sweep", lambda *_, **__: prepared)
     done = eatss("sweep", GEMM, "--gpu", "h200", "--prepare", tmp_path / "made")
     assert done.stdout == f"1 of 12 variants in {tmp_path / 'made'}\n"
     told = [line for line in done.stderr.splitlines() if "could not be made" in line]

@@ -23,7 +23,7 @@ from eatss.gpu import (
     profile_from_document,
     profile_to_document,
 )
-from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
+from eatss.gpu.profile import COEFFICIENTS, Calibration, Coefficient
 from eatss.gpu.scaled import FP32_PER_CYCLE, REFERENCE, calibration_of, scaled
 from eatss.gpu.write import DIGITS, profile_text, rounded
 

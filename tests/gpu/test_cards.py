@@ -12,7 +12,7 @@ import eatss
 from eatss.diagnostics import InputError
 from eatss.gpu import CARDS, list_profiles, load_profile, profile_directory, profile_provider
 from eatss.gpu.card_names import shipped_names
-from eatss.gpu.device import DetectedGpu
+from eatss.gpu.detect import DetectedGpu
 from eatss.gpu.match import match_profile
 from eatss.shipped import data_directory
 from tests import offered

@@ -23,10 +23,8 @@ from eatss.gpu.detect import (
     DetectedGpu,
     detect,
     detect_gpus,
-    match_profile,
-    profile_from_device,
 )
-from eatss.gpu.match import L1_SHARED_KIB
+from eatss.gpu.match import L1_SHARED_KIB, match_profile, profile_from_device
 
 UUID_BYTES = bytes(range(16))
 UUID = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"

@@ -17,7 +17,7 @@ from eatss.gpu import (
     profile_from_document,
     profile_to_document,
 )
-from eatss.gpu.checks import contradictions
+from eatss.gpu.document import contradictions
 
 PROFILES = list_profiles()
 KIB, MIB, GIB = 2**10, 2**20, 2**30

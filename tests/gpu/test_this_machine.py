@@ -10,7 +10,7 @@ import pytest
 
 from eatss.diagnostics import InputError, Severity
 from eatss.gpu import load_profile
-from eatss.gpu.device import DetectedGpu, Detection
+from eatss.gpu.detect import DetectedGpu, Detection
 from eatss.gpu.this_machine import card_of, in_order_of_cuda, is_auto
 
 H200 = DetectedGpu(

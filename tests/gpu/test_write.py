@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.gpu import FIGURES, GpuProfile, list_profiles, load_profile, profile_from_document
-from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
-from eatss.gpu.profile import FIGURES_IN_WORDS
+from eatss.gpu.profile import COEFFICIENTS, FIGURES_IN_WORDS, Calibration, Coefficient
 from eatss.gpu.write import profile_toml
 
 each_profile = pytest.mark.parametrize("profile", list_profiles(), ids=lambda one: one.name)

@@ -19,9 +19,8 @@ from eatss.cache import Cache
 from eatss.frontend.options import DtypeName
 from eatss.program import Program, load_program
 from eatss.verify.build import Builder
-from eatss.verify.compare import compare
+from eatss.verify.compare import bounds_by_running, compare
 from eatss.verify.data import FLAVOURS, Buffer, make_buffers
-from eatss.verify.rounding_bounds import bounds_by_running
 from tests.examples import with_long
 from tests.jit.fake_cupy import FakeArray
 from tests.jit.sources import KERNELS, SCALED, STEPS, random, steps_of

@@ -10,8 +10,7 @@ import pytest
 
 from eatss.diagnostics import InputError
 from eatss.measurement import MeasureOptions, Variant
-from eatss.measurement.comparable import check_comparable, check_measurable
-from eatss.measurement.compare_variants import compare
+from eatss.measurement.compare_variants import check_comparable, check_measurable, compare
 from eatss.program import save_program
 from eatss.report.comparison import comparison_table
 from eatss.report.measurement import render_measurements

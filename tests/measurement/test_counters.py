@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -9,10 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from eatss.codec import decode, encode
 from eatss.diagnostics import InputError
-from eatss.measurement.counters import find_ncu, ncu_command, with_counters
+from eatss.measurement.counters import (
+    METRICS,
+    OCCUPANCY,
+    NcuTableError,
+    find_ncu,
+    kernel_counters,
+    ncu_command,
+    with_counters,
+)
 from eatss.measurement.measurement import Measurement
-from eatss.measurement.ncu_csv import METRICS, OCCUPANCY, NcuTableError, kernel_counters
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.profiled_run import main
 from eatss.program import save_program
@@ -192,7 +201,9 @@ def test_clocks_are_left_alone_and_only_our_kernels_are_counted(folder: Path) ->
     assert "--kernel-name regex:^(a|b)$" in text
     assert "--launch-count 50" in text
     assert "lts__t_sectors_srcunit_tex_op_read.sum" in text
-    assert text.endswith(f"{folder} --seed 7 --device 1 --compiler nvcc --size=N=10")
+    assert f"eatss.measurement.profiled_run {folder} " in text
+    told = decode(MeasureOptions, json.loads(command[-1]))
+    assert told == MeasureOptions(seed=7, device=1, compiler="nvcc", sizes={"N": 10})
 
 
 def test_ncu_is_looked_for_on_the_path_and_where_it_is_installed(
@@ -217,8 +228,8 @@ def test_without_ncu_the_user_is_told_where_it_comes_from(monkeypatch: pytest.Mo
 
 
 def test_a_profiled_run_runs_a_program_once(folder: Path) -> None:
-    card = ["--card", "tests.measurement.scripted_card:ScriptedCard"]
-    assert main([str(folder), "--size", "N=10", *card]) == 0
+    options = json.dumps(encode(MeasureOptions(sizes={"N": 10})))
+    assert main([str(folder), options, "tests.measurement.scripted_card:ScriptedCard"]) == 0
 
 
 def test_a_profiled_run_says_why_a_program_does_not_run(
@@ -227,5 +238,5 @@ def test_a_profiled_run_says_why_a_program_does_not_run(
     directory = (
         Folders(tmp_path).variant("bad", fails_at="load", fails_by="compile error").directory
     )
-    assert main([str(directory), "--card", "tests.measurement.scripted_card:ScriptedCard"]) == 1
+    assert main([str(directory), "{}", "tests.measurement.scripted_card:ScriptedCard"]) == 1
     assert capsys.readouterr().err == "error: expected a ';'\n"

@@ -14,9 +14,8 @@ from eatss.diagnostics import InputError
 from eatss.measurement import cupy_card
 from eatss.measurement.card import Card, LaunchError
 from eatss.measurement.compile import Compiled, Toolchain
-from eatss.measurement.cuda_errors import launch_error, translated
 from eatss.measurement.cupy_card import CupyCard
-from eatss.measurement.cupy_module import cuda_card, import_cupy
+from eatss.measurement.cupy_module import cuda_card, import_cupy, launch_error, translated
 from eatss.measurement.measurement import Missing
 from eatss.measurement.metering import ExplainsMissingMeters
 from eatss.measurement.meters.choose import ChosenMeters

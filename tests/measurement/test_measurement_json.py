@@ -21,8 +21,7 @@ from eatss.measurement import (
     measurement_from_dict,
     measurement_to_dict,
 )
-from eatss.measurement.comparison import Comparison
-from eatss.measurement.measurement import SCHEMA_VERSION
+from eatss.measurement.measurement import SCHEMA_VERSION, Comparison
 from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from eatss.measurement import Measurement, MeasureOptions, measure_variants
+from eatss.measurement.assemble import missing_device_fields
 from eatss.measurement.card import LaunchError, NotComparedError
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.meter import Meter
-from eatss.measurement.missing_values import missing_device_fields
 from eatss.program import Program
 from tests.measurement.scripted_card import (
     CardScript,

@@ -12,10 +12,9 @@ import pytest
 
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.meters import ReplayMeter, Sample, Trace, read
-from eatss.measurement.meters.smi import parse_smi_log
+from eatss.measurement.meters.smi import smi_power_w, smi_time_s
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "h200"
-HEADER = "timestamp, power.draw [W]\n"
 
 
 def recorded(name: str) -> tuple[Measurement, ...]:
@@ -32,6 +31,13 @@ def calibrations() -> list[dict[str, Any]]:
     return found
 
 
+def logged(text: str) -> tuple[Sample, ...]:
+    """Return what ``nvidia-smi`` wrote into a log: a time and a power a line."""
+    swapped = [", ".join(reversed(line.split(", "))) for line in text.splitlines()]
+    told = [(smi_time_s(line), smi_power_w(line)) for line in swapped]
+    return tuple(Sample(time_s=t, value=w) for t, w in told if t is not None and w is not None)
+
+
 def loaded(samples: tuple[Sample, ...]) -> tuple[float, float]:
     """Return when a load began and ended, by the power that was logged."""
     half = max(sample.value for sample in samples) / 2
@@ -42,7 +48,7 @@ def loaded(samples: tuple[Sample, ...]) -> tuple[float, float]:
 @pytest.mark.parametrize("load", ["copy", "fma"])
 def test_a_replayed_log_of_nvidia_smi_gives_the_energy_that_the_counter_gave(load: str) -> None:
     text = (RESULTS / f"{load}-calibration-nvidia-smi.csv").read_text()
-    samples = parse_smi_log(HEADER + text)
+    samples = logged(text)
     meter = ReplayMeter([Trace(meter="nvidia-smi", kind="power", samples=samples)])
     meter.start()
     reading = read(meter.stop(), *loaded(samples))

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement.comparison import Comparison
-from eatss.measurement.measurement import Missing
+from eatss.measurement.measurement import Comparison, Missing
 from eatss.measurement.requirement import (
     check_required,
     judge,

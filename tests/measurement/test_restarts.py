@@ -10,7 +10,7 @@ import pytest
 
 from eatss.diagnostics import InputError
 from eatss.measurement import Measurement, MeasureOptions, Progress, Variant, measure_variants
-from eatss.measurement.restarts import FRUITLESS_WORKERS
+from eatss.measurement.api import FRUITLESS_WORKERS
 from tests.measurement.scripted_card import PATH, Folders
 
 pytestmark = pytest.mark.usefixtures("heeded_signals")

@@ -7,8 +7,8 @@ import pytest
 
 from eatss.measurement.cupy_card import other_processes
 from eatss.measurement.measurement import CardState, LoadState
+from eatss.measurement.metering import load_state, sampled_states
 from eatss.measurement.meters.nvml import GpuProcess
-from eatss.measurement.state_sampling import load_state, sampled_states
 
 
 def test_a_card_is_looked_at_while_a_block_runs_and_no_longer() -> None:

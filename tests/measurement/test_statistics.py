@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from eatss.measurement.estimate import Estimate
+from eatss.measurement.measurement import Estimate
 from eatss.measurement.statistics import (
     difference_estimate,
     energy_estimate,

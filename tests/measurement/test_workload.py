@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from eatss.measurement import runner
-from eatss.measurement.arguments import ArgumentStore
+from eatss.measurement.arguments import ArgumentStore, CardMemory
 from eatss.measurement.card import LaunchError, Workload
-from eatss.measurement.card_memory import CardMemory
 from eatss.measurement.compile import Compiled, CompileTarget, Toolchain
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Constant, HostLoop, Program, load_program

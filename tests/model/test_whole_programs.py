@@ -15,8 +15,7 @@ from eatss.diagnostics import Severity
 from eatss.model.cuda_candidates import CHUNKS
 from eatss.model.options import SelectOptions
 from eatss.model.selection import Selection
-from eatss.report.jit_function import jit_parts
-from eatss.report.program import render_program
+from eatss.report.program import jit_parts, render_program
 from eatss.report.render import render
 from eatss.report.selection import selection_table
 from eatss.session.session import Session

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
-from eatss.gpu.voltage import voltage_share
+from eatss.gpu.scaled import voltage_share
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Demand

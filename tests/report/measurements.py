@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from eatss.measurement.comparison import Comparison, ComparisonRow
-from eatss.measurement.estimate import Estimate, Ratio
 from eatss.measurement.measurement import (
     CardState,
+    Comparison,
+    ComparisonRow,
     DeviceInfo,
+    Estimate,
     LoadState,
     Measurement,
     Method,
     Missing,
     Provenance,
+    Ratio,
     Reading,
     Window,
 )

@@ -9,7 +9,7 @@ import pytest
 
 from eatss.characterize.fit import EnergyFit, calibrated
 from eatss.characterize.result import Record, read_record
-from eatss.gpu.calibration import COEFFICIENTS, Calibration
+from eatss.gpu.profile import COEFFICIENTS, Calibration
 from eatss.report.card_tables import (
     arithmetic_rows,
     arithmetic_table,
@@ -98,7 +98,7 @@ def test_tables_carry_units_and_fit_a_file(
     fitted: list[tuple[Calibration, EnergyFit]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("eatss.report.render._WIDTH_OF_A_FILE", width)
+    monkeypatch.setenv("COLUMNS", str(width))
     runs = {f"run {n}": one for n, (one, _) in enumerate(fitted, start=1)}
     text = render(
         arithmetic_table(first(), fit),

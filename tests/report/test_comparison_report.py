@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement.measurement import Counter, KernelCounters
-from eatss.measurement.measurement_json import comparison_from_dict
+from eatss.measurement.measurement import Counter, KernelCounters, comparison_from_dict
 from eatss.measurement.requirement import judge, parse_requirements
 from eatss.report.comparison import render_comparison
 from eatss.report.comparison_plot import plot_comparisons
@@ -28,7 +27,7 @@ SIDES = comparison(
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_tables_fit_the_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eatss.report.render._WIDTH_OF_A_FILE", width)
+    monkeypatch.setenv("COLUMNS", str(width))
     lines = render_comparison(SIDES, "table").splitlines()
     assert max(map(len, lines)) <= width
     assert "selected  ok       7.000 ±0.1% 4.800 ±0.6% 686   18286    26.7       5" in lines

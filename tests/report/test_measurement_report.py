@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 
-from eatss.measurement.measurement import Counter, KernelCounters, LoadState, Measurement, Missing
-from eatss.measurement.measurement_json import measurement_from_dict
-from eatss.report.figures import bytes_amount, figure, ratio_text, scaled, seconds, with_prefix
+from eatss.measurement.measurement import (
+    Counter,
+    KernelCounters,
+    LoadState,
+    Measurement,
+    Missing,
+    measurement_from_dict,
+)
 from eatss.report.measurement import render_measurements
+from eatss.report.render import bytes_amount, figure, ratio_text, scaled, seconds, with_prefix
 from tests.report.measurements import failed, measured, method, ratio, window
 
 
@@ -142,7 +148,7 @@ def test_counters_are_named_for_people_with_units() -> None:
 
 
 def test_the_table_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eatss.report.render._WIDTH_OF_A_FILE", 80)
+    monkeypatch.setenv("COLUMNS", "80")
     lines = table(measured()).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[3].split()[-1] == "5"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from eatss.gpu import load_profile
 from eatss.space.bound import bind
-from eatss.space.card_constants import card_constants
 from eatss.space.document import read_space
+from eatss.space.nouns import card_constants
 from tests.end_to_end.in_process import eatss
 
 ROOT = Path(__file__).parents[2]

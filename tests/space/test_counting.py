@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError, NoSolutionError
-from eatss.space import levels, ranks
+from eatss.space import counting, levels
 from eatss.space.bound import BoundSpace, bind
 from eatss.space.nouns import Filter, Generated, Iterator, Listed, Range, Space
 from eatss.space.weights import distinct, grouped, repeated, summed, total
@@ -132,7 +132,7 @@ def test_a_space_is_what_a_loop_finds(space: Space, chunk: int, seed: int) -> No
     raw, kept, removed = brute(space)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(levels, "CHUNK", chunk)
-        patch.setattr(ranks, "ENUMERATED", chunk)
+        patch.setattr(counting, "ENUMERATED", chunk)
         bound = bind(space, {})
         heard: list[tuple[int, int]] = []
         count = bound.count(lambda done, of: heard.append((done, of)))

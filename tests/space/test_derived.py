@@ -20,7 +20,6 @@ from eatss.model.options import ModelOptions, SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
 from eatss.session.session import Session
 from eatss.space.bound import bind
-from eatss.space.card_constants import card_constants
 from eatss.space.derived import (
     PPCG_TILES,
     derived_space,
@@ -28,6 +27,7 @@ from eatss.space.derived import (
     point_of,
 )
 from eatss.space.document import space_from_text, space_text
+from eatss.space.nouns import card_constants
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))

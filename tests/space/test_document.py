@@ -9,10 +9,9 @@ import pytest
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.space.bound import bind
-from eatss.space.card_constants import card_constants
 from eatss.space.document import read_space, space_from_document, space_from_text, space_text
 from eatss.space.known_values import check_known_values
-from eatss.space.nouns import Generated, Listed, Range
+from eatss.space.nouns import Generated, Listed, Range, card_constants
 
 GOOD = """
 name = "dgemm"

@@ -22,9 +22,8 @@ from eatss.notices import EatssWarning
 from eatss.store import opening
 from eatss.store.nouns import Row, Sweep
 from eatss.store.opening import on_network, opened_to_read
-from eatss.store.store import Store
-from eatss.store.sweep_json import read_sweep
-from eatss.store.tables import MIGRATIONS, VERSION, migrate
+from eatss.store.store import Store, read_sweep
+from eatss.store.stored_rows import MIGRATIONS, VERSION, migrate
 from tests.store.sweeps import SPACE, card, identity, row
 
 FULL_DISK = Path(__file__).with_name("full_disk.py")

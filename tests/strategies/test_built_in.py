@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eatss.diagnostics import InputError
 from eatss.point import Point, Value, variant_key
 from eatss.strategies import STRATEGIES, WAIT, ListedSpace, StrategyJob, make
-from eatss.strategies.unseen import Unseen
+from eatss.strategies.in_order import Unseen
 from tests.strategies.spaces import grid, random_costs, spaces, walk, walk_at_once
 
 BUILT_IN = ("exhaustive", "random", "model", "local")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from eatss.point import Point, variant_key
 from eatss.strategies import STRATEGIES, WAIT, Guarded, ListedSpace, StrategyJob
-from eatss.strategies.distinct import Distinct
+from eatss.strategies.guarded import Distinct
 from tests.strategies.spaces import grid, spaces, walk_at_once
 
 

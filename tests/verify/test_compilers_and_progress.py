@@ -8,8 +8,7 @@ from pathlib import Path
 from eatss.cli.verify import doing
 from eatss.program import Program
 from eatss.verify import verify
-from eatss.verify.job import Compilers
-from eatss.verify.progress import Progress
+from eatss.verify.job import Compilers, Progress
 
 
 def wrapper(path: Path, command: str) -> Path:

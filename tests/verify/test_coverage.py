@@ -24,9 +24,9 @@ from eatss.program import (
     Program,
 )
 from eatss.verify import choose_sizes, verification_text, verify
+from eatss.verify.compare import with_perturbed
 from eatss.verify.data import Buffer, make_buffers
 from eatss.verify.instrumentation import Branch, instrumented_text, least_sizes
-from eatss.verify.rounding_bounds import with_perturbed
 from eatss.verify.sizes import (
     MEMORY_LIMIT_BYTES,
     boundary_sizes,

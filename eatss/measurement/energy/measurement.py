@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from eatss.codec import encode
+from eatss.frozen import frozen
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.power_trace import PowerSample, PowerTrace
@@ -26,7 +27,7 @@ SourceKind: TypeAlias = Literal["card", "cpu", "own"]
 """A GPU, a CPU package, or what a meter of the user tells of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceEnergy:
     """What one source drew during a block: a card, a CPU package, or a user's meter.
 
@@ -69,7 +70,7 @@ class SourceEnergy:
         return f"<SourceEnergy {self.name}: {_joules(self.energy_j, self.uncertainty_j)}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WindowShare:
     """What one source drew in all windows of a name.
 
@@ -86,7 +87,7 @@ class WindowShare:
     uncertainty_j: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WindowRun:
     """One window of a name.
 
@@ -104,7 +105,7 @@ class WindowRun:
     uncertainty_j: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WindowEnergy:
     """All windows of one name, ``with meter.window("forward"):``, together.
 
@@ -138,7 +139,7 @@ class WindowEnergy:
         return f"<WindowEnergy {_of_window(self)}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EnergyMeasurement(Tabular):
     """Time and energy of one block of code.
 
@@ -172,7 +173,7 @@ class EnergyMeasurement(Tabular):
     """
 
     shown_by = "eatss.report.energy_measurement:energy_parts"
-    rows_by = "eatss.measurement.energy.rows:energy_rows"
+    rows_by = "eatss.measurement.energy.measurement:energy_rows"
 
     time_s: float
     energy_j: float | None
@@ -305,3 +306,44 @@ def summed(values: Iterable[float | None]) -> float | None:
     known = list(values)
     found = [value for value in known if value is not None]
     return sum(found) if found and len(found) == len(known) else None
+
+
+Cell: TypeAlias = str | int | float | None
+
+
+def energy_rows(found: EnergyMeasurement) -> list[dict[str, Cell]]:
+    """Return a row a source, first of the block (``window`` is ``None``), then of each window."""
+    rows = [
+        _row(None, 1, found.time_s, one.name, one.kind, one.energy_j, one.uncertainty_j)
+        for one in found.sources
+    ]
+    rows += [
+        _row(
+            window.name, window.count, window.time_s,
+            share.source, share.kind, share.energy_j, share.uncertainty_j,
+        )
+        for window in found.windows
+        for share in window.sources
+    ]  # fmt: skip
+    return rows
+
+
+def _row(
+    window: str | None,
+    count: int,
+    time_s: float,
+    source: str,
+    kind: str,
+    energy_j: float | None,
+    uncertainty_j: float | None,
+) -> dict[str, Cell]:
+    return {
+        "window": window,
+        "count": count,
+        "source": source,
+        "kind": kind,
+        "time_s": time_s,
+        "energy_j": energy_j,
+        "uncertainty_j": uncertainty_j,
+        "power_w": energy_j / time_s if energy_j is not None and time_s > 0 else None,
+    }

@@ -1,6 +1,7 @@
 """Ways to learn what a card draws: one protocol, several sensors, traces that can be replayed."""
 
 from eatss.containers import in_container
+from eatss.measurement.meters.background import CounterMeter, PowerMeter
 from eatss.measurement.meters.choose import (
     METERS,
     ChosenMeters,
@@ -8,11 +9,8 @@ from eatss.measurement.meters.choose import (
     OpenMeters,
     choose_meters,
 )
-from eatss.measurement.meters.counter import CounterMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Sample, Trace, TraceKind
-from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
-from eatss.measurement.meters.nvml_errors import NvmlError
-from eatss.measurement.meters.power import PowerMeter
+from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, NvmlError, card_state, device_info
 from eatss.measurement.meters.rapl import RaplMeter, RaplPackage, RefusedPackage, rapl_packages
 from eatss.measurement.meters.reading import Period, read, steady, update_period_s
 from eatss.measurement.meters.replay import ReplayMeter, load_traces, save_traces

@@ -1,10 +1,18 @@
-"""Recording beside the program that is measured: a thread that samples, and how it ends."""
+"""Meters that record beside the program that is measured: a thread that samples, or a program.
+
+The meter that results rest on: NVML's counter of energy, cut at its own updates.
+
+On an H200 the counter moves every 100 ms and a call takes about 4 ms, so it is asked nothing until
+shortly before the next update is due, and then without pause until it moves.
+"""
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from eatss.measurement.meters.meter import MeterError, Sample, Trace, TraceKind
@@ -121,3 +129,236 @@ class BackgroundMeter:
                 "choose another meter (`--meter`)",
             ) from self._failure
         return Trace(meter=self._name, kind=self._kind, samples=tuple(self._samples))
+
+
+END_S = 2.0
+"""How long the program may take to end when asked to."""
+
+FIRST_VALUE_S = 5.0
+"""How long the program may take to its first value; a shorter recording may be empty."""
+
+
+class SubprocessMeter:
+    """Runs a program and turns the lines it prints into samples of power.
+
+    ``parse`` gets a line and the moment at which it was read, and returns a sample or ``None``
+    for a line without a value.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        parse: Callable[[str, float], Sample | None],
+        remedy: str,
+    ) -> None:
+        self._name = name
+        self._command = list(command)
+        self._parse = parse
+        self._remedy = remedy
+        self._process: subprocess.Popen[str] | None = None
+        self._threads: tuple[threading.Thread, ...] = ()
+        self._samples: list[Sample] = []
+        self._said: list[str] = []
+        self._begin_s = 0.0
+
+    @property
+    def name(self) -> str:
+        """Name for results."""
+        return self._name
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    def start(self) -> None:
+        """Start the program.
+
+        Raises:
+            MeterError: it is not there or may not be run.
+        """
+        if self._process is not None:
+            raise MeterError(
+                f"{self._name} is recording already", "make a meter for each thread that measures"
+            )
+        self._samples, self._said = [], []
+        self._begin_s = time.perf_counter()
+        try:
+            process = subprocess.Popen(  # noqa: S603  (a fixed program, no shell)
+                self._command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                bufsize=1,
+            )
+        except OSError as error:
+            raise MeterError(
+                f"{self._command[0]} does not start: {error.strerror or error}", self._remedy
+            ) from None
+        self._process = process
+        self._threads = tuple(
+            threading.Thread(target=target, args=(process,), name=self._name, daemon=True)
+            for target in (self._follow, self._listen)
+        )
+        for thread in self._threads:
+            thread.start()
+
+    def _follow(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            sample = self._parse(line.strip(), time.perf_counter())
+            if sample is not None:
+                self._samples.append(sample)
+            elif line.strip():
+                self._said.append(line.strip())
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stderr or ():
+            if line.strip():
+                self._said.append(line.strip())
+
+    def stop(self) -> Trace:
+        """End the program and return what it told.
+
+        Raises:
+            MeterError: the program ended by itself, or printed something else than values.
+        """
+        process = self._process
+        if process is None:
+            raise MeterError(f"{self._name} was not recording")
+        self._process = None
+        status = process.poll()
+        if status is None:
+            process.terminate()
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for thread in self._threads:
+            thread.join(END_S)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        said = f": {self._said[-1][:200]}" if self._said else ""
+        if status is not None:
+            raise MeterError(
+                f"{self._name} ended by itself with status {status}{said}", self._remedy
+            )
+        silent = time.perf_counter() - self._begin_s > FIRST_VALUE_S
+        if not self._samples and (self._said or silent):
+            raise MeterError(f"{self._name} gave no value{said}", self._remedy)
+        return Trace(meter=self._name, kind="power", samples=tuple(self._samples))
+
+
+COUNTER_NAME = "NVML energy counter"
+
+POLL_S = 0.001
+"""Pause between two calls while an update is due."""
+
+EARLY = 0.2
+LEAST_EARLY_S = 0.008
+"""How long before the expected update polling begins: a share of the period, and at least this."""
+
+SHARP_S = 0.02
+"""An update is recorded if the call before it was no longer ago than this; else nobody knows when
+it happened (the thread was not scheduled, or slept too long), and it is left out."""
+
+_REMEMBERED = 8
+
+
+class CounterMeter(BackgroundMeter):
+    """A counter of energy, NVML's for one; the trace holds the moments at which it moved."""
+
+    def __init__(self, read_j: Callable[[], float], *, name: str = COUNTER_NAME) -> None:
+        super().__init__(
+            name, "energy", lambda ticker, record: follow_counter(read_j, ticker, record)
+        )
+
+
+def follow_counter(
+    read_j: Callable[[], float], ticker: Ticker, record: Callable[[Sample], None]
+) -> None:
+    """Record the first reading after each update, stamped in the middle of the call.
+
+    The update lies between that moment and the middle of the call before, at most
+    ``max(SHARP_S, 2 calls)`` earlier.
+    """
+    periods: deque[float] = deque(maxlen=_REMEMBERED)
+    last_j: float | None = None
+    last_call_s = ticker.now()
+    sharp_s: float | None = None
+    rested = False
+    while not ticker.ended():
+        asked_s = ticker.now()
+        value_j = read_j()
+        answered_s = ticker.now()
+        now_s = (asked_s + answered_s) / 2
+        if last_j is None or value_j == last_j:
+            last_j, last_call_s, rested = value_j, now_s, False
+            ticker.sleep(POLL_S)
+            continue
+        if now_s - last_call_s <= max(SHARP_S, 2 * (answered_s - asked_s)):
+            record(Sample(time_s=now_s, value=value_j))
+            if sharp_s is not None:
+                periods.append(now_s - sharp_s)
+            sharp_s = now_s
+        else:
+            sharp_s = None
+            if rested and periods:
+                # Overslept: the updates come faster than they did.
+                periods.append(min(periods) / 2)
+        last_j, last_call_s = value_j, now_s
+        rest_s = _rest_s(periods) - (ticker.now() - now_s)
+        rested = rest_s > 0
+        ticker.sleep(rest_s if rested else POLL_S)
+
+
+def _rest_s(periods: deque[float]) -> float:
+    """Return how long after an update nothing needs to be asked."""
+    if len(periods) < 3:
+        return 0.0
+    period_s = min(periods)
+    return period_s - max(LEAST_EARLY_S, EARLY * period_s)
+
+
+POWER_NAME = "NVML power"
+
+POWER_POLL_S = 0.005
+"""Time between two questions: a call takes microseconds, a new value comes every 20 to 100 ms."""
+
+CONFIRM_S = 0.2
+"""A value that stays is recorded again after this time: the sensor answered, power was equal."""
+
+
+class PowerMeter(BackgroundMeter):
+    """A sensor of power, NVML's for one; the trace holds the first reading of each new value."""
+
+    def __init__(
+        self, read_w: Callable[[], float], *, name: str = POWER_NAME, poll_s: float = POWER_POLL_S
+    ) -> None:
+        super().__init__(
+            name,
+            "power",
+            lambda ticker, record: follow_power(read_w, ticker, record, poll_s=poll_s),
+        )
+
+
+def follow_power(
+    read_w: Callable[[], float],
+    ticker: Ticker,
+    record: Callable[[Sample], None],
+    *,
+    poll_s: float = POWER_POLL_S,
+) -> None:
+    """Record each new value when it is first seen, and one that stays every ``CONFIRM_S``."""
+    last: Sample | None = None
+    while not ticker.ended():
+        value_w = read_w()
+        now_s = ticker.now()
+        if last is None or value_w != last.value or now_s - last.time_s >= CONFIRM_S:
+            last = Sample(time_s=now_s, value=value_w)
+            record(last)
+        ticker.sleep(poll_s)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from eatss.extensions import Registry
+from eatss.frozen import frozen
 from eatss.measurement.measurement import Missing
-from eatss.measurement.meters.counter import CounterMeter
+from eatss.measurement.meters.background import CounterMeter, PowerMeter
 from eatss.measurement.meters.jetson import jetson_meter
 from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.meters.nvml import NvmlDevice
-from eatss.measurement.meters.power import PowerMeter
 from eatss.measurement.meters.smi import SmiMeter
 
 _MIG = (
@@ -49,7 +49,7 @@ class MeterTarget:
         return self.opened or NvmlDevice(self.device)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChosenMeters:
     """Meters that answer, the one that results rest on first, and why others do not."""
 

@@ -1,4 +1,4 @@
-"""Energy between arbitrary moments, and how far off it can be.
+"""Energy between arbitrary moments, how far off it can be, and sensors that contradict.
 
 :func:`~eatss.measurement.meters.reading.read` cuts a steady load at the sensor's own updates.
 Here the moments are given and what happened between is unknown: blocks of code of any kind.
@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.measurement.meters.counter import SHARP_S
+from eatss.frozen import frozen
+from eatss.measurement.meters.background import SHARP_S
 from eatss.measurement.meters.meter import Trace
 from eatss.measurement.meters.reading import POWER_SETTLE_S, Period, read, update_period_s
 
@@ -42,7 +43,7 @@ Span = tuple[float, float]
 """Begin and end, by the clock of the traces."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IntervalEnergy:
     """Joules between two moments as one meter tells them.
 
@@ -243,3 +244,41 @@ def _by_power(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
 
 def _updates(times: _Floats, spans: Sequence[Span]) -> int:
     return sum(bisect_right(times, end_s) - bisect_left(times, begin_s) for begin_s, end_s in spans)
+
+
+TOLERANCE = 0.05
+"""What a sensor may be off as it is built: NVML's power is specified to 5 %."""
+
+
+def contradiction(told: Sequence[IntervalEnergy], time_s: float) -> str:
+    """Return that sensors contradict the first one, beyond what both leave open; "" if none does.
+
+    Args:
+        told: what each tells of the same time.
+        time_s: how long that is.
+    """
+    for other in told[1:]:
+        first = told[0]
+        open_j = first.uncertainty_j + other.uncertainty_j
+        open_j += TOLERANCE * max(first.energy_j, other.energy_j)
+        if abs(first.energy_j - other.energy_j) > open_j:
+            return _sentence(
+                (first.meter, f"{first.energy_j:.4g} J ({first.energy_j / time_s:.4g} W)"),
+                (other.meter, f"{other.energy_j:.4g} J ({other.energy_j / time_s:.4g} W)"),
+            )
+    return ""
+
+
+def power_contradiction(told: Sequence[tuple[str, float]]) -> str:
+    """Return the same of sensors that each tell a mean power of steady loads, in watts."""
+    for name, power_w in told[1:]:
+        if abs(power_w - told[0][1]) > 2 * TOLERANCE * max(power_w, told[0][1]):
+            return _sentence((told[0][0], f"{told[0][1]:.4g} W"), (name, f"{power_w:.4g} W"))
+    return ""
+
+
+def _sentence(one: tuple[str, str], other: tuple[str, str]) -> str:
+    return (
+        f"sensors contradict each other: {one[0]} tells {one[1]}, {other[0]} {other[1]}; at least "
+        "one of them is wrong, or they cover different parts of the board"
+    )

@@ -10,12 +10,11 @@ import re
 import shutil
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+from eatss.frozen import frozen
+from eatss.measurement.meters.background import PowerMeter, SubprocessMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Sample
-from eatss.measurement.meters.power import PowerMeter
-from eatss.measurement.meters.subprocess_meter import SubprocessMeter
 
 SYSFS_POLL_S = 0.02
 """The monitor converts its three channels in some milliseconds."""
@@ -27,7 +26,7 @@ _RAIL = re.compile(r"(?<![\w/])([A-Z][A-Z0-9_]*) (\d+)(?:mW)?/(\d+)(?:mW)?(?![\w
 _REMEDY = "run on a Jetson, as a user who may read its power monitor (`sudo tegrastats`)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rail:
     """A supply of the board: a file of milliwatts, or two of millivolts and milliamperes."""
 

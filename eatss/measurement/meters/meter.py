@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from eatss.frozen import frozen
 
 TraceKind: TypeAlias = Literal["energy", "power"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sample:
     """A value of a sensor at a time of ``time.perf_counter``: joules of a counter, or watts.
 
     ``late_s`` is how long before ``time_s`` a counter may have had this value already; ``None`` for
-    what :mod:`eatss.measurement.meters.counter` allows.
+    what :mod:`eatss.measurement.meters.background` allows.
     """
 
     time_s: float
@@ -21,7 +22,7 @@ class Sample:
     late_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Trace:
     """What a meter saw: for a counter of energy, the moments at which it moved.
 

@@ -1,7 +1,7 @@
 """What NVML says of one card: energy, power, clocks, who else uses it.
 
 A thin layer over ``pynvml`` that only reads. Every refusal of the driver becomes an
-:class:`~eatss.measurement.meters.nvml_errors.NvmlError` with a sentence and a remedy.
+:class:`~eatss.measurement.meters.nvml.NvmlError` with a sentence and a remedy.
 """
 
 from __future__ import annotations
@@ -9,19 +9,142 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from eatss.containers import in_container
+from eatss.frozen import frozen
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import MeterError
-from eatss.measurement.meters.nvml_errors import (
-    FUNCTION_NOT_FOUND,
-    NOT_SUPPORTED,
-    UNKNOWN,
-    NvmlError,
-    nvml_error,
-)
+
+NOT_SUPPORTED = 3
+NO_PERMISSION = 4
+DRIVER_NOT_LOADED = 9
+LIBRARY_NOT_FOUND = 12
+FUNCTION_NOT_FOUND = 13
+GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+UNKNOWN = 999
+
+LOST = frozenset({GPU_IS_LOST, RESET_REQUIRED})
+"""Codes after which nothing can be asked of the card any more."""
+
+_AGAIN = "try again; if it stays, restart the machine or ask its administrator"
+_ABSENT = frozenset({1, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, 17, 28})
+
+_MEANING: dict[int, tuple[str, str]] = {
+    1: ("NVML was not initialised", _AGAIN),
+    2: (
+        "the driver knows no such card, or rejects the question",
+        "list the cards with `nvidia-smi -L` and name one by its number or UUID",
+    ),
+    NOT_SUPPORTED: (
+        "this card does not offer it",
+        "choose another meter (`--meter`); the energy counter needs a Volta card or newer",
+    ),
+    NO_PERMISSION: (
+        "the driver does not permit it to this user",
+        "ask the administrator for access to /dev/nvidia*",
+    ),
+    5: ("NVML is initialised already", _AGAIN),
+    6: (
+        "the driver does not find the card",
+        "list the cards with `nvidia-smi -L` and name one by its number or UUID",
+    ),
+    7: ("the answer does not fit the space given", "install a newer nvidia-ml-py"),
+    8: (
+        "the card's power cables are not attached as they must be",
+        "check the external power cables of the card",
+    ),
+    DRIVER_NOT_LOADED: (
+        "the NVIDIA driver is not loaded",
+        "load it with `modprobe nvidia`, or install it: https://www.nvidia.com/drivers",
+    ),
+    10: ("the driver did not answer in time", _AGAIN),
+    11: ("the driver met a fault of the card's interrupt", _AGAIN),
+    LIBRARY_NOT_FOUND: (
+        "the library of NVML (libnvidia-ml.so.1) is not there",
+        "install the NVIDIA driver, which brings it: https://www.nvidia.com/drivers",
+    ),
+    FUNCTION_NOT_FOUND: (
+        "this driver or nvidia-ml-py is too old for it",
+        "update the NVIDIA driver and nvidia-ml-py",
+    ),
+    14: (
+        "the card's configuration memory (infoROM) is corrupted",
+        "ask the administrator to run `nvidia-smi -q` and have the card repaired",
+    ),
+    GPU_IS_LOST: (
+        "the GPU is lost: it fell off the bus or does not answer any more",
+        "look for Xid errors with `dmesg | grep -i nvrm`; the machine must be restarted",
+    ),
+    RESET_REQUIRED: (
+        "the GPU must be reset before it can be used again",
+        "ask the administrator for `nvidia-smi --gpu-reset`, or restart the machine",
+    ),
+    17: (
+        "the operating system refuses access to the driver",
+        "ask the administrator for access to /dev/nvidia*",
+    ),
+    18: (
+        "the loaded driver and the library of NVML have different versions",
+        "restart the machine, or reload the driver, after the driver update",
+    ),
+    19: ("the card is in use", "wait for the other program to end"),
+    20: ("there is not enough memory", "free memory of this machine"),
+    21: ("the sensor has no data", "choose another meter (`--meter`)"),
+    22: ("a virtual GPU with ECC does not offer it", "choose another meter (`--meter`)"),
+    23: ("the driver ran out of resources", _AGAIN),
+    24: ("the card does not offer this frequency", "choose another meter (`--meter`)"),
+    25: (
+        "driver and nvidia-ml-py speak different versions of the question",
+        "update the NVIDIA driver and nvidia-ml-py",
+    ),
+    26: ("this driver has dropped the question", "install a newer nvidia-ml-py"),
+    27: ("the card is not ready yet", "wait a moment and try again"),
+    28: (
+        "the driver finds no GPU",
+        "check that the card is seated and shown by `lspci | grep -i nvidia`",
+    ),
+    29: ("the card is in a state in which it does not answer this", _AGAIN),
+    30: ("the card does not offer this kind of reset", _AGAIN),
+    UNKNOWN: ("the driver failed for a reason it does not name", _AGAIN),
+}
+
+
+class NvmlError(MeterError):
+    """NVML refused; ``code`` is its return code, ``lost`` says that the card is gone."""
+
+    def __init__(self, message: str, remedy: str, *, code: int) -> None:
+        super().__init__(message, remedy)
+        self.code = code
+
+    @property
+    def lost(self) -> bool:
+        """Whether the card cannot be asked anything any more."""
+        return self.code in LOST
+
+
+def nvml_error(what: str, code: int, *, root: Path = Path("/")) -> NvmlError:
+    """Return the error for a return code met while reading ``what``.
+
+    Where the driver is absent in a container, the remedy is that of the container:
+    the files of the driver come from its host.
+    """
+    sentence, remedy = _MEANING.get(
+        code, (f"the driver failed with the unknown code {code}", "update nvidia-ml-py")
+    )
+    if code in _ABSENT and in_container(root):
+        device = "" if (root / "dev/nvidiactl").exists() else ", /dev/nvidiactl is missing"
+        sentence = f"{sentence} (in a container{device})"
+        remedy = (
+            "start the container with its GPU: install the NVIDIA container toolkit on the "
+            "host and run `docker run --gpus all …` (Kubernetes: request nvidia.com/gpu)"
+        )
+    if code in {NO_PERMISSION, 17} and in_container(root):
+        remedy = "let the container use the host's /dev/nvidia* with read and write permission"
+    return NvmlError(f"{what}: {sentence}", remedy, code=code)
+
 
 _Answer = TypeVar("_Answer")
 
@@ -42,7 +165,7 @@ THROTTLE_WORDS = {
 """Bits of NVML's clocks event reasons (once called throttle reasons)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GpuProcess:
     """A process that computes on the card; ``memory_bytes`` is ``None`` where not told."""
 
@@ -72,7 +195,7 @@ class NvmlDevice:
         self._root = root
         self._module = module if module is not None else import_pynvml()
         self._open = False
-        self._ask("NVML", self._module.nvmlInit)
+        self._ask("NVML", "nvmlInit")
         self._open = True
         try:
             self._handle = self._find(device)
@@ -82,72 +205,69 @@ class NvmlDevice:
 
     def _find(self, device: int | str) -> Any:
         if isinstance(device, str):
-            return self._ask(
-                f"card {device}", lambda: self._module.nvmlDeviceGetHandleByUUID(device)
-            )
-        count = int(self._ask("the number of cards", self._module.nvmlDeviceGetCount))
+            return self._ask(f"card {device}", "nvmlDeviceGetHandleByUUID", device)
+        count = int(self._ask("the number of cards", "nvmlDeviceGetCount"))
         if not 0 <= device < count:
             cards = "no card" if not count else f"{count} card" + "s" * (count > 1)
             raise MeterError(
                 f"there is no card {device}: the driver lists {cards}",
                 "list the cards with `nvidia-smi -L`; the first is 0",
             )
-        return self._ask(f"card {device}", lambda: self._module.nvmlDeviceGetHandleByIndex(device))
+        return self._ask(f"card {device}", "nvmlDeviceGetHandleByIndex", device)
 
     def close(self) -> None:
         """Give NVML back; nothing happens the second time."""
         if self._open:
             self._open = False
-            self._ask("NVML", self._module.nvmlShutdown)
+            self._ask("NVML", "nvmlShutdown")
 
-    def _ask(self, what: str, call: Callable[[], _Answer]) -> _Answer:
+    def _ask(self, what: str, function: str, *arguments: object) -> Any:
+        """Call a function of NVML; arguments that are names of its constants stand for them."""
         try:
-            return call()
+            given = [
+                getattr(self._module, one)
+                if isinstance(one, str) and one.startswith("NVML_")
+                else one
+                for one in arguments
+            ]
+            return getattr(self._module, function)(*given)
         except self._module.NVMLError as error:
             code = int(getattr(error, "value", UNKNOWN))
             raise nvml_error(what, code, root=self._root) from None
         except AttributeError:
             raise nvml_error(what, FUNCTION_NOT_FOUND, root=self._root) from None
 
+    def _of_card(self, what: str, function: str, *arguments: object) -> Any:
+        """Ask what NVML says of the card."""
+        return self._ask(what, f"nvmlDeviceGet{function}", self._handle, *arguments)
+
     @property
     def name(self) -> str:
         """The card's name."""
-        return _text(self._ask("name", lambda: self._module.nvmlDeviceGetName(self._handle)))
+        return _text(self._of_card("name", "Name"))
 
     @property
     def uuid(self) -> str:
         """The card's UUID, ``GPU-…``."""
-        return _text(self._ask("UUID", lambda: self._module.nvmlDeviceGetUUID(self._handle)))
+        return _text(self._of_card("UUID", "UUID"))
 
     @property
     def driver_version(self) -> str:
         """Version of the driver."""
-        return _text(self._ask("driver version", self._module.nvmlSystemGetDriverVersion))
+        return _text(self._ask("driver version", "nvmlSystemGetDriverVersion"))
 
     def compute_capability(self) -> int:
         """Return the compute capability, 90 for 9.0."""
-        major, minor = self._ask(
-            "compute capability",
-            lambda: self._module.nvmlDeviceGetCudaComputeCapability(self._handle),
-        )
+        major, minor = self._of_card("compute capability", "CudaComputeCapability")
         return 10 * int(major) + int(minor)
 
     def total_energy_j(self) -> float:
         """Return the joules since the driver was loaded (in steps of 1 mJ, Volta or newer)."""
-        return (
-            self._ask(
-                "energy counter",
-                lambda: int(self._module.nvmlDeviceGetTotalEnergyConsumption(self._handle)),
-            )
-            / 1000
-        )
+        return int(self._of_card("energy counter", "TotalEnergyConsumption")) / 1000
 
     def power_w(self) -> float:
         """Return the power; from Ampere on, GA100 left out, the mean of the last second."""
-        return (
-            self._ask("power", lambda: int(self._module.nvmlDeviceGetPowerUsage(self._handle)))
-            / 1000
-        )
+        return int(self._of_card("power", "PowerUsage")) / 1000
 
     def power_scope(self) -> Literal["GPU", "module"]:
         """Return what the power is of: the GPU, or the module of a GPU and a CPU (GH200, GB200).
@@ -165,72 +285,36 @@ class NvmlDevice:
 
     def _power_of_w(self, scope: int) -> float:
         what = "power of a scope"
-        fields = [(_POWER_FIELD, scope)]
-        found = self._ask(
-            what, lambda: self._module.nvmlDeviceGetFieldValues(self._handle, fields)[0]
-        )
+        found = self._of_card(what, "FieldValues", [(_POWER_FIELD, scope)])[0]
         if int(found.nvmlReturn):
             raise nvml_error(what, int(found.nvmlReturn), root=self._root)
         return int(found.value.uiVal) / 1000
 
     def sm_clock_mhz(self) -> int:
         """Return the clock of the SMs."""
-        return self._clock("SM clock", "NVML_CLOCK_SM")
+        return int(self._of_card("SM clock", "ClockInfo", "NVML_CLOCK_SM"))
 
     def memory_clock_mhz(self) -> int:
         """Return the clock of the memory."""
-        return self._clock("memory clock", "NVML_CLOCK_MEM")
-
-    def _clock(self, what: str, domain: str) -> int:
-        return int(
-            self._ask(
-                what,
-                lambda: self._module.nvmlDeviceGetClockInfo(
-                    self._handle, getattr(self._module, domain)
-                ),
-            )
-        )
+        return int(self._of_card("memory clock", "ClockInfo", "NVML_CLOCK_MEM"))
 
     def temperature_c(self) -> int:
         """Return the temperature of the GPU."""
-        return int(
-            self._ask(
-                "temperature",
-                lambda: self._module.nvmlDeviceGetTemperature(
-                    self._handle, self._module.NVML_TEMPERATURE_GPU
-                ),
-            )
-        )
+        return int(self._of_card("temperature", "Temperature", "NVML_TEMPERATURE_GPU"))
 
     def throttle(self) -> tuple[str, ...]:
         """Return what holds the clocks back, in words; idling is not among them."""
         try:
-            mask = int(
-                self._ask(
-                    "clock reasons",
-                    lambda: self._module.nvmlDeviceGetCurrentClocksEventReasons(self._handle),
-                )
-            )
+            mask = self._of_card("clock reasons", "CurrentClocksEventReasons")
         except NvmlError as error:
             if error.code != FUNCTION_NOT_FOUND:
                 raise
-            mask = int(
-                self._ask(
-                    "clock reasons",
-                    lambda: self._module.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle),
-                )
-            )
-        return throttle_words(mask)
+            mask = self._of_card("clock reasons", "CurrentClocksThrottleReasons")
+        return throttle_words(int(mask))
 
     def power_limit_w(self) -> float:
         """Return the power limit in force."""
-        return (
-            self._ask(
-                "power limit",
-                lambda: int(self._module.nvmlDeviceGetEnforcedPowerLimit(self._handle)),
-            )
-            / 1000
-        )
+        return int(self._of_card("power limit", "EnforcedPowerLimit")) / 1000
 
     def other_processes(self) -> tuple[GpuProcess, ...]:
         """Return the processes that compute on the card, this one left out.
@@ -242,10 +326,7 @@ class NvmlDevice:
 
     def processes(self) -> tuple[GpuProcess, ...]:
         """Return the processes that compute on the card, by the numbers the driver tells."""
-        listed = self._ask(
-            "processes",
-            lambda: self._module.nvmlDeviceGetComputeRunningProcesses(self._handle),
-        )
+        listed = self._of_card("processes", "ComputeRunningProcesses")
         return tuple(
             GpuProcess(
                 pid=int(process.pid),
@@ -257,7 +338,7 @@ class NvmlDevice:
     def mig_enabled(self) -> bool:
         """Return whether the card is cut into instances (MIG)."""
         try:
-            mode = self._ask("MIG mode", lambda: self._module.nvmlDeviceGetMigMode(self._handle))
+            mode = self._of_card("MIG mode", "MigMode")
         except NvmlError as error:
             if error.code in {NOT_SUPPORTED, FUNCTION_NOT_FOUND}:
                 return False

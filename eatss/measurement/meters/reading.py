@@ -10,11 +10,11 @@ between their stamps is off by ``d`` at most, so the mean power between them is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from eatss.frozen import frozen
 from eatss.measurement.measurement import Reading
 from eatss.measurement.meters.meter import Sample, Trace
 
@@ -34,7 +34,7 @@ LEAST_GAP_S = 0.5
 """A sensor that gives nothing for this long, and for this many times its usual period, paused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Period:
     """Time between updates of a sensor: ``count`` intervals."""
 

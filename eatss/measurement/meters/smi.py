@@ -8,8 +8,8 @@ import subprocess
 import time
 from datetime import datetime
 
+from eatss.measurement.meters.background import SubprocessMeter
 from eatss.measurement.meters.meter import MeterError, Sample, Trace
-from eatss.measurement.meters.subprocess_meter import SubprocessMeter
 
 SMI_NAME = "nvidia-smi"
 SMI_PERIOD_MS = 50
@@ -146,35 +146,6 @@ def smi_time_s(line: str) -> float | None:
             except ValueError:
                 continue
     return None
-
-
-def parse_smi_log(text: str) -> tuple[Sample, ...]:
-    """Return the power samples of a log by ``nvidia-smi --query-gpu=… --format=csv``.
-
-    The header says which columns hold power and time; its names vary with the driver
-    (``power.draw [W]``, ``power.draw.average [W]``, ``power.draw.instant``). Times are seconds
-    since 1970. Lines without a number, like ``[N/A]``, are left out.
-
-    Raises:
-        MeterError: there is no column of power or of time.
-    """
-    rows = [_cells(line) for line in text.splitlines() if line.strip()]
-    header = [cell.partition("[")[0].strip() for cell in rows[0]] if rows else []
-    column = next((header.index(field) for field in _FIELDS if field in header), None)
-    if column is None or "timestamp" not in header:
-        raise MeterError(
-            "the log has no column of power and time",
-            "record it with `nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 50`",
-        )
-    when = header.index("timestamp")
-    samples = []
-    for row in rows[1:]:
-        if len(row) != len(header):
-            continue
-        power_w, time_s = smi_power_w(row[column]), smi_time_s(f",{row[when]}")
-        if power_w is not None and time_s is not None:
-            samples.append(Sample(time_s=time_s, value=power_w))
-    return tuple(samples)
 
 
 def _cells(line: str) -> list[str]:

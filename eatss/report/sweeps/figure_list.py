@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +19,11 @@ from eatss.evaluation.population import (
     size_words,
     varies,
 )
-from eatss.evaluation.prediction_check import Objective, predicted
-from eatss.evaluation.progress import best_over_time
+from eatss.evaluation.standing import Objective, best_over_time, predicted
 from eatss.evaluation.studies import HeatMap, heat_map
 from eatss.evaluation.sweep_evaluation import Evaluated
-from eatss.report.counters import counter_words
+from eatss.frozen import frozen
+from eatss.report.measurement import counter_words
 from eatss.report.sweeps import distribution_figures as distributions
 from eatss.report.sweeps import metric_figures as metrics
 from eatss.report.sweeps import study_figures as studies
@@ -43,7 +43,7 @@ _MOST_LEVELS = 40
 """Values with more levels are no axis of a heat map."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepFigure:
     """One figure: ``name`` for files, what it shows, how it is drawn, and its data."""
 
@@ -134,11 +134,11 @@ def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
                 csv=lambda target=target: csv_of(  # type: ignore[misc]
                     ("metric", "variants", "pearson", "low", "high", "pearson_p", "spearman",
                      "spearman_p"),
-                    [
-                        (c.metric, c.samples, c.pearson, c.low, c.high, c.pearson_p, c.spearman,
-                         c.spearman_p)
-                        for c in of_target(related, target)
-                    ],
+                    map(
+                        attrgetter("metric", "samples", "pearson", "low", "high", "pearson_p",
+                                   "spearman", "spearman_p"),
+                        of_target(related, target),
+                    ),
                 ),
             )  # fmt: skip
     for name in most_telling(related, SPLITS) if found.has_energy else ():
@@ -218,7 +218,7 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
             draw=lambda: _figure(studies.best_over_time_figure(progress)),
             csv=lambda: csv_of(
                 ("variants", "at_s", "best_time_s", "best_energy_j", "strategy"),
-                [(p.variants, p.at_s, p.time_s, p.energy_j, p.strategy) for p in progress],
+                map(attrgetter("variants", "at_s", "time_s", "energy_j", "strategy"), progress),
             ),
         )
 
@@ -249,8 +249,7 @@ def _cards(one: Evaluated) -> Iterable[SweepFigure]:
             caption="References over the mean of their card: what drifts here drifts in all rows.",
             draw=lambda: _figure(studies.drift_figure(own, cards)),
             csv=lambda: csv_of(
-                ("card", "at_s", "time_s", "energy_j"),
-                [(row.card, row.at_s, row.time_s, row.energy_j) for row in own],
+                columns := ("card", "at_s", "time_s", "energy_j"), map(attrgetter(*columns), own)
             ),
         )
 

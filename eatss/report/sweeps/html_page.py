@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO
@@ -17,9 +16,10 @@ from urllib.parse import quote
 from eatss.diagnostics import input_error
 from eatss.evaluation.population import size_words
 from eatss.evaluation.sweep_evaluation import Evaluated, SweepReport
-from eatss.report.figures import seconds
+from eatss.frozen import frozen
+from eatss.report.render import seconds
 from eatss.report.sweeps.figure_list import SweepFigure, sweep_figures
-from eatss.report.sweeps.sentences import heading, sentences
+from eatss.report.sweeps.summary_text import heading, sentences
 from eatss.report.sweeps.tables import (
     Cell,
     Table,
@@ -42,19 +42,19 @@ SCREEN_DPI = 96
 _PAGE = "eatss.report.sweeps.page"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Cell:
     text: str
     number: float | int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Row:
     cells: tuple[_Cell, ...]
     role: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Table:
     name: str
     title: str
@@ -64,7 +64,7 @@ class _Table:
     csv_link: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Image:
     name: str
     caption: str
@@ -75,7 +75,7 @@ class _Image:
     wide: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Section:
     prefix: str
     heading: str

@@ -15,9 +15,9 @@ from eatss.evaluation.correlations import (
     of_target,
 )
 from eatss.evaluation.population import Population, is_text
-from eatss.evaluation.prediction_check import Objective, predicted
+from eatss.evaluation.standing import Objective, predicted
 from eatss.report.card_plots import predicted_against_measured
-from eatss.report.counters import counter_words
+from eatss.report.measurement import counter_words
 from eatss.report.plot_file import BLACK, BLUE, GREEN, VERMILION, new_figure
 from eatss.report.sweeps.style import (
     cloud,

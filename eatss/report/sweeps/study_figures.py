@@ -9,28 +9,24 @@ import numpy as np
 
 from eatss.evaluation.cards import references, relative_to_own_mean
 from eatss.evaluation.population import Floats, size_words
-from eatss.evaluation.progress import BestSoFar
-from eatss.evaluation.standing import ChoiceName
+from eatss.evaluation.standing import BestSoFar, ChoiceName
 from eatss.evaluation.studies import HeatMap, SizePoint, SplitBar
-from eatss.report.figures import figure as shown
 from eatss.report.plot_file import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from eatss.report.render import figure as shown
 from eatss.report.sweeps.style import (
     CHOICE_COLOURS,
     CHOICE_MARKS,
     grid,
     legend_below,
     own_axes,
-    plain_logarithm,
 )
 from eatss.store.nouns import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from eatss.replay.nouns import Replay
 
 _LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
-_STYLES = ("-", "--", "-.", ":")
 _STUDIED: tuple[ChoiceName, ...] = ("default", "paper", "ours", "fastest")
 
 
@@ -160,52 +156,6 @@ def best_over_time_figure(found: Sequence[BestSoFar], axes: Axes | None = None) 
     return axes
 
 
-def best_found_over_time(replay: Replay, axes: Axes | None = None) -> Axes:
-    """Draw the regret of strategies over evaluations: the median of their runs, and quartiles.
-
-    A run that ended keeps its best. Before a first variant works there is nothing to draw.
-    """
-    axes = axes or own_axes()
-    names = list(dict.fromkeys(run.strategy for run in replay.runs))
-    longest = max((len(run.steps) for run in replay.runs), default=0)
-    x = np.arange(1, longest + 1)
-    for number, name in enumerate(names):
-        runs = [run for run in replay.runs if run.strategy == name and run.steps]
-        if not runs:
-            continue
-        best = np.full((len(runs), longest), np.inf)
-        for row, run in zip(best, runs, strict=True):
-            found = [np.inf if step.best is None else step.best for step in run.steps]
-            row[: len(found)] = found
-            row[len(found) :] = found[-1]
-        lower, middle, upper = _quartiles(best)
-        colour, style = _LINES[number % len(_LINES)], _STYLES[number % len(_STYLES)]
-        axes.step(
-            x, _regret(middle, replay.best), where="post", color=colour, linestyle=style,
-            linewidth=1.6, label=f"{name} ({len(runs)} runs)",
-        )  # fmt: skip
-        if len(runs) > 1:
-            axes.fill_between(
-                x, _regret(lower, replay.best), _regret(upper, replay.best), step="post",
-                color=colour, alpha=0.15, linewidth=0,
-            )  # fmt: skip
-    for mark in replay.marks:
-        if mark.regret is not None and mark.role:
-            axes.axhline(
-                100 * mark.regret, color=CHOICE_COLOURS[mark.role], linewidth=0.9, linestyle=":",
-                label=f"{mark.role}, {100 * mark.regret:.1f} %",
-            )  # fmt: skip
-    axes.set_xlim(1, max(longest, 2))
-    plain_logarithm(axes, "x")
-    axes.set_ylim(bottom=-0.5)
-    axes.set_xlabel("variants evaluated")
-    axes.set_ylabel(f"{replay.objective} over the sweep's best, in %")
-    axes.set_title(f"{replay.program}: what strategies find, of {replay.variants} variants")
-    grid(axes)
-    legend_below(axes, 2)
-    return axes
-
-
 def drift_figure(rows: Sequence[Row], cards: Sequence[str], axes: Axes | None = None) -> Axes:
     """Draw references over the time of the sweep, each over the mean of its variant and card."""
     axes = axes or own_axes()
@@ -247,20 +197,6 @@ def _ppw_labels(axes: Axes, points: Sequence[SizePoint], *, above: bool) -> None
                 fontsize=8,
                 bbox={"boxstyle": "round,pad=0.1", "facecolor": "#ffffffcc", "linewidth": 0},
             )  # fmt: skip
-
-
-def _quartiles(best: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return quartiles over runs; a position between a number and nothing is nothing."""
-    ordered = np.sort(best, axis=0)
-    last = len(ordered) - 1
-    lower, upper = ordered[int(0.25 * last)], ordered[int(np.ceil(0.75 * last))]
-    middle = (ordered[last // 2] + ordered[(last + 1) // 2]) / 2
-    return lower, middle, upper
-
-
-def _regret(best: Floats, least: float) -> Floats:
-    found = 100 * (best / least - 1)
-    return np.where(np.isfinite(found), found, np.nan)
 
 
 def _durations(seconds: Sequence[float]) -> tuple[Floats, str]:

@@ -1,4 +1,4 @@
-"""What ``eatss report`` prints on a terminal: sentences, the choices, what failed."""
+"""A sweep in sentences, and what ``eatss report`` prints on a terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,207 @@ from rich.text import Text
 
 from eatss.evaluation.correlations import of_target
 from eatss.evaluation.population import size_words
+from eatss.evaluation.standing import Choice, Standing
 from eatss.evaluation.sweep_evaluation import SweepEvaluation, SweepReport
-from eatss.report.counters import counter_words
-from eatss.report.figures import NONE, figure, scaled
-from eatss.report.render import indented_table, render
-from eatss.report.sweeps.sentences import heading, sentences
+from eatss.evaluation.tradeoff import Figures
+from eatss.report.measurement import counter_words
+from eatss.report.render import NONE, figure, indented_table, render, scaled
+from eatss.shown import energy_text, time_text
+
+
+def heading(found: SweepEvaluation) -> str:
+    """Return what was measured on what, ``gemm, double, cuda, on NVIDIA H200``."""
+    one = found.identity
+    return f"{one.program}, {one.dtype}, {one.target}, on {one.card}"
+
+
+def sentences(found: SweepEvaluation) -> tuple[str, ...]:
+    """Return the summary, what matters most first."""
+    if not found.variants:
+        return (_counts(found), "Nothing was measured, so there is nothing to compare.")
+    listed = (
+        _counts(found),
+        _other_sizes(found),
+        _fastest(found),
+        _thriftiest(found),
+        *_trade_off(found),
+        *(_stands(found, name) for name in ("ours", "paper", "default")),
+        *_model(found),
+        _over_limit(found),
+        _cards(found),
+        *_factors(found),
+        *_drift(found),
+    )
+    return tuple(sentence for sentence in listed if sentence)
+
+
+def _counts(found: SweepEvaluation) -> str:
+    failed = found.tried - found.variants
+    at = f" at {size_words(found.sizes)}" if found.sizes else ""
+    text = f"{found.variants} of {found.tried} variants were measured{at}; "
+    text += "none failed" if not failed else f"{failed} failed or were rejected"
+    if found.unstable:
+        text += f"; of {found.unstable} the times vary more than they should"
+    return f"{text}."
+
+
+def _other_sizes(found: SweepEvaluation) -> str:
+    count = len({one.sizes for one in found.size_study})
+    return (
+        f"{count} problem sizes were measured; choices at each of them stand below."
+        if count
+        else ""
+    )
+
+
+def _figures(found: SweepEvaluation, name: str) -> Figures | None:
+    choice = next((one for one in found.choices if one.name == name), None)
+    return None if choice is None else choice.figures
+
+
+def _fastest(found: SweepEvaluation) -> str:
+    best, default = _figures(found, "fastest"), _figures(found, "default")
+    assert best is not None
+    text = f"The fastest variant takes {time_text(best.time_s)} "
+    text += f"({figure(best.performance)} {found.performance_unit})"
+    if default is None:
+        return f"{text}."
+    if default.variant == best.variant:
+        return f"{text}: it is the default."
+    ratio = default.time_s / best.time_s
+    return f"{text}, {figure(ratio, 3)} times as fast as the default ({time_text(default.time_s)})."
+
+
+def _thriftiest(found: SweepEvaluation) -> str:
+    best, default = _figures(found, "least energy"), _figures(found, "default")
+    if best is None or best.energy_j is None:
+        return "Energy was not measured."
+    text = f"The variant of least energy takes {energy_text(best.energy_j)} a run "
+    text += f"({figure(best.efficiency)} {found.efficiency_unit})"
+    if default is None or default.energy_j is None:
+        return f"{text}."
+    if default.variant == best.variant:
+        return f"{text}: it is the default."
+    saved = 100 * (1 - best.energy_j / default.energy_j)
+    return f"{text}, {figure(saved, 3)} % less than the default ({energy_text(default.energy_j)})."
+
+
+def _trade_off(found: SweepEvaluation) -> list[str]:
+    trade = found.trade_off
+    if trade is None:
+        return []
+    if trade.energy_wasted == 0:
+        listed = ["The fastest variant also takes the least energy: there is nothing to trade."]
+    else:
+        listed = [
+            f"Choosing for speed alone wastes {_percent(trade.energy_wasted)} of energy, choosing "
+            f"for energy alone loses {_percent(trade.time_lost)} of time. "
+            f"{_variants(trade.right_of_vertical)} faster than the one of least energy, "
+            f"{trade.above_horizontal} thriftier than the fastest, {trade.upper_right} both."
+        ]
+    if trade.equal_speed is not None and trade.equal_speed.ratio > 1:
+        listed.append(
+            f"Among equally fast variants (within 1 %), energy differs by a factor of up to "
+            f"{figure(trade.equal_speed.ratio, 3)}."
+        )
+    return listed
+
+
+def _variants(count: int) -> str:
+    return f"{count} variant is" if count == 1 else f"{count} variants are"
+
+
+def _stands(found: SweepEvaluation, name: str) -> str:
+    choice = next((one for one in found.choices if one.name == name), None)
+    if choice is None:
+        return ""
+    who = {"ours": "The choice of eatss", "paper": "The paper's choice", "default": "The default"}
+    if choice.figures is None:
+        return f"{who[name]} has no figures ({choice.reason})."
+    text = f"{who[name]} is {_place(choice.by_performance)} by speed"
+    if choice.by_efficiency is not None:
+        text += f" and {_place(choice.by_efficiency)} by energy"
+    return f"{text}{_against(found, name, choice)}."
+
+
+def _place(found: Standing | None) -> str:
+    assert found is not None
+    return f"number {found.rank} of {found.count}"
+
+
+def _against(found: SweepEvaluation, name: str, choice: Choice) -> str:
+    default, mine = _figures(found, "default"), choice.figures
+    if name == "default" or default is None or mine is None:
+        return ""
+    text = f": {figure(default.time_s / mine.time_s, 3)} times as fast as the default"
+    if mine.energy_j is not None and default.energy_j is not None:
+        text += f", at {figure(mine.energy_j / default.energy_j, 3)} times its energy"
+    if choice.rows > 1:
+        text += f" (of {choice.rows} rows of this role, the one of least energy)"
+    return text
+
+
+def _model(found: SweepEvaluation) -> list[str]:
+    listed = []
+    for one in found.predictions:
+        first = one.regrets[0].regret
+        order = "" if one.spearman is None else f" (rank correlation {one.spearman:.2f})"
+        missed = "is the best" if first == 0 else f"is {_percent(first)} over the least"
+        listed.append(f"The model's first pick for {one.objective} {missed}{order}.")
+    return listed
+
+
+def _over_limit(found: SweepEvaluation) -> str:
+    over = found.over_limit
+    if over is None:
+        return ""
+    return (
+        f"In their one short window, {over.variants} of the variants drew more than the card's "
+        f"limit of {figure(over.limit_w, 3)} W. Over a longer time a card slows down to keep it, "
+        "so they look faster than they are, and their energy is another."
+    )
+
+
+def _cards(found: SweepEvaluation) -> str:
+    if len(found.cards.cards) < 2:
+        return ""
+    note = found.cards.note
+    return f"{note[:1].upper()}{note[1:]}."
+
+
+def _factors(found: SweepEvaluation) -> list[str]:
+    """Return what each other card takes over the base card, with 95 % intervals."""
+    listed = []
+    for one in found.cards.cards:
+        named = [
+            f"{ratio:.4f} times the {name} (95 %: {bounds[0]:.4f} to {bounds[1]:.4f})"
+            for name, ratio, bounds in (
+                ("time", one.time_factor, one.time_range),
+                ("energy", one.energy_factor, one.energy_range),
+            )
+            if ratio is not None and bounds is not None
+        ]
+        if named:
+            listed.append(f"Card {one.uuid[:12]} takes {' and '.join(named)}.")
+    return listed
+
+
+def _drift(found: SweepEvaluation) -> list[str]:
+    listed = []
+    for one in found.cards.cards:
+        drift = one.time_drift
+        if drift is None or abs(drift.change) <= drift.error:
+            continue
+        listed.append(
+            f"The references of card {one.uuid[:12]} drifted by {100 * drift.change:+.2f} % in "
+            f"time over the sweep (±{100 * drift.error:.2f})."
+        )
+    return listed
+
+
+def _percent(share: float) -> str:
+    return f"{figure(100 * share, 2 if share >= 0.01 else 1)} %"
+
 
 WIDTH = 78
 _FAILURES = 5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from io import StringIO
+from operator import attrgetter
 from typing import TypeAlias
 
 from eatss.evaluation.correlations import TARGETS, of_target
@@ -14,8 +14,9 @@ from eatss.evaluation.population import is_choice, size_words
 from eatss.evaluation.standing import Choice, MeanRatios, Standing
 from eatss.evaluation.sweep_evaluation import Evaluated, SweepEvaluation
 from eatss.evaluation.tradeoff import Figures
+from eatss.frozen import frozen
 from eatss.point import Values
-from eatss.report.figures import figure
+from eatss.report.render import figure
 from eatss.space.decision_names import SELECTING
 from eatss.store.nouns import Row
 
@@ -25,7 +26,7 @@ LISTED = 100
 """So many of the thriftiest and of the fastest variants are listed; CSV has all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Table:
     """A table: ``name`` for files, a title, a sentence, names of columns with units, rows."""
 
@@ -129,9 +130,8 @@ def means_table(means: Sequence[MeanRatios]) -> Table:
         note="Speed-up and PPW above 1 are better, energy below 1. Each ratio is over the sweeps "
         "that have both choices.",
         columns=("choice", "over", "sweeps", "speed-up", "with energy", "energy", "PPW"),
-        rows=tuple(
-            (m.choice, m.over, m.sweeps, m.speedup, m.sweeps_with_energy, m.energy, m.ppw)
-            for m in means
+        rows=_rows(
+            means, "choice", "over", "sweeps", "speedup", "sweeps_with_energy", "energy", "ppw"
         ),
     )
 
@@ -348,12 +348,9 @@ def splits_table(found: SweepEvaluation) -> Table:
             f"above: {found.performance_unit}", f"below: {found.performance_unit}",
             f"above: {found.efficiency_unit}", f"below: {found.efficiency_unit}",
         ),
-        rows=tuple(
-            (
-                one.metric, one.mean, one.above, one.below, one.performance_above,
-                one.performance_below, one.efficiency_above, one.efficiency_below,
-            )
-            for one in found.mean_splits
+        rows=_rows(
+            found.mean_splits, "metric", "mean", "above", "below", "performance_above",
+            "performance_below", "efficiency_above", "efficiency_below",
         ),
     )  # fmt: skip
 
@@ -483,8 +480,13 @@ def failures_table(found: SweepEvaluation) -> Table:
         title="What failed",
         note="Reasons that differ in numbers alone are counted together.",
         columns=("status", "variants", "for example"),
-        rows=tuple((one.status, one.variants, one.example) for one in found.failures),
+        rows=_rows(found.failures, "status", "variants", "example"),
     )
+
+
+def _rows(nouns: Iterable[object], *names: str) -> tuple[tuple[Cell, ...], ...]:
+    """Return some fields of nouns, a row each."""
+    return tuple(map(attrgetter(*names), nouns))
 
 
 def _known(value: float) -> float | None:

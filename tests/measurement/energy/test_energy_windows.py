@@ -17,7 +17,13 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.measurement.energy.meter import EnergyMeter, OwnMeter, check_own_meter
+from eatss.measurement.energy.meter import (
+    EnergyMeter,
+    OwnMeter,
+    cards_in_use,
+    check_own_meter,
+    wait_for_frameworks,
+)
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters import (
     METERS,
@@ -30,7 +36,6 @@ from eatss.measurement.meters import (
     Sample,
     Trace,
 )
-from eatss.measurement.waiting import cards_in_use, wait_for_frameworks
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml, VirtualTime
@@ -581,7 +586,7 @@ def test_the_result_says_what_was_waited_for(
         clock.sleep(1.0)
     assert meter.result.waited_for == ()
     waited = frameworks(monkeypatch)
-    monkeypatch.setattr("eatss.measurement.waiting.cards_in_use", lambda: None)
+    monkeypatch.setattr("eatss.measurement.energy.meter.cards_in_use", lambda: None)
     with make() as meter, meter.window("part"):
         clock.sleep(1.0)
     assert meter.result.waited_for == ("cupy: card 1", "torch: card 0")

@@ -16,9 +16,8 @@ from eatss.diagnostics import InputError
 from eatss.gpu.cuda_order import CudaOrder, ask_cuda
 from eatss.gpu.detect import Detection, detect
 from eatss.gpu.this_machine import in_order_of_cuda
-from eatss.measurement.cuda_order import cuda_order
 from eatss.measurement.meters import MeterError
-from eatss.measurement.named_cards import checked_gpus, named_cards
+from eatss.measurement.named_cards import checked_gpus, cuda_order, named_cards
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from eatss.measurement.meters import MeterError
+from eatss.measurement.meters.background import SubprocessMeter
 from eatss.measurement.meters.jetson import (
     gpu_rail,
     ina3221_rails,
@@ -16,7 +17,6 @@ from eatss.measurement.meters.jetson import (
     tegrastats_meter,
     tegrastats_rails,
 )
-from eatss.measurement.meters.subprocess_meter import SubprocessMeter
 
 XAVIER = (
     "RAM 1903/15692MB (lfb 2951x4MB) SWAP 0/7846MB (cached 0MB) CPU [2%@1190,1%@1190,off,off]"

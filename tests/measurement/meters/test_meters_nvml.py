@@ -14,8 +14,7 @@ import pytest
 from eatss.containers import in_container
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state, device_info
-from eatss.measurement.meters.nvml import GpuProcess, throttle_words
-from eatss.measurement.meters.nvml_errors import nvml_error
+from eatss.measurement.meters.nvml import GpuProcess, nvml_error, throttle_words
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml

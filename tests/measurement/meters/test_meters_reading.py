@@ -14,7 +14,7 @@ from scipy import optimize
 
 from eatss.measurement.measurement import Reading
 from eatss.measurement.meters import Period, Sample, Trace, TraceKind, read, steady, update_period_s
-from eatss.measurement.meters.counter import SHARP_S
+from eatss.measurement.meters.background import SHARP_S
 from eatss.measurement.meters.interval_energy import (
     Course,
     IntervalEnergy,

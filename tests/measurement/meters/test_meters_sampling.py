@@ -14,9 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eatss.measurement.meters import MeterError, NvmlDevice, Sample, Trace, update_period_s
-from eatss.measurement.meters.background import BackgroundMeter
-from eatss.measurement.meters.counter import SHARP_S, CounterMeter, follow_counter
-from eatss.measurement.meters.power import CONFIRM_S, PowerMeter, follow_power
+from eatss.measurement.meters.background import (
+    CONFIRM_S,
+    SHARP_S,
+    BackgroundMeter,
+    CounterMeter,
+    PowerMeter,
+    follow_counter,
+    follow_power,
+)
 from eatss.measurement.meters.reading import Period
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from eatss.measurement.meters import MeterError, read
+from eatss.measurement.meters.background import SubprocessMeter
 from eatss.measurement.meters.meter import Sample
-from eatss.measurement.meters.smi import SmiMeter, parse_smi_log, smi_power_w, smi_time_s
-from eatss.measurement.meters.subprocess_meter import SubprocessMeter
+from eatss.measurement.meters.smi import SmiMeter, smi_power_w, smi_time_s
 
 
 @pytest.mark.parametrize(
@@ -43,38 +43,6 @@ def test_time_stamps_are_local_time_with_or_without_milliseconds() -> None:
     assert parts - whole == pytest.approx(0.25)
     assert smi_time_s("1 W") is None
     assert smi_time_s("1 W, soon") is None
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "timestamp, power.draw [W]",
-        "timestamp, power.draw.average [W]",
-        "timestamp, power.draw.instant [W]",
-        "timestamp, power.draw",
-    ],
-)
-def test_a_log_is_read_whatever_its_driver_names_the_column(header: str) -> None:
-    log = f"""{header}
-2026/11/21 16:20:51.000, 100.00 W
-2026/11/21 16:20:51.050, [N/A]
-2026/11/21 16:20:51.100, 102.00 W
-2026/11/21 16:20:51.1"""
-    samples = parse_smi_log(log)
-    assert [sample.value for sample in samples] == [100, 102]
-    assert samples[1].time_s - samples[0].time_s == pytest.approx(0.1)
-
-
-def test_of_several_columns_the_mean_is_taken_since_momentary_power_swings() -> None:
-    log = """timestamp, power.draw.instant [W], power.draw.average [W]
-2026/11/21 16:20:51.000, 800.00 W, 700.00 W"""
-    assert [sample.value for sample in parse_smi_log(log)] == [700]
-
-
-@pytest.mark.parametrize("log", ["", "timestamp, clocks.sm\n1, 2", "power.draw [W]\n1 W"])
-def test_a_log_without_power_or_time_is_refused(log: str) -> None:
-    with pytest.raises(MeterError, match="no column of power and time"):
-        parse_smi_log(log)
 
 
 def program(folder: Path, text: str) -> str:

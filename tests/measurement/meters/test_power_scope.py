@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eatss.measurement.meters.contradiction import power_contradiction
+from eatss.measurement.meters.interval_energy import power_contradiction
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 
 if TYPE_CHECKING:

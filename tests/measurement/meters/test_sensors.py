@@ -16,8 +16,7 @@ import pytest
 from eatss.diagnostics import input_error
 from eatss.machine.environment import Check
 from eatss.measurement.meters import MeterError, NvmlDevice
-from eatss.measurement.sensors import SensorTrial, examine_sensors
-from eatss.measurement.steady_load import steady_load
+from eatss.measurement.sensors import SensorTrial, examine_sensors, steady_load
 from eatss.report.environment import render_checks
 
 if TYPE_CHECKING:

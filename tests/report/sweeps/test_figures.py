@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 from eatss.evaluation.correlations import of_target
 from eatss.evaluation.frontier import convex_hull, pareto_front
 from eatss.evaluation.population import Floats
-from eatss.evaluation.progress import best_over_time
+from eatss.evaluation.standing import best_over_time
 from eatss.evaluation.studies import heat_map
 from eatss.evaluation.sweep_evaluation import evaluate
-from eatss.replay.nouns import Mark, Replay, Run, Step
 from eatss.report.sweeps.distribution_figures import (
     hull_figure,
     performance_energy_scatter,
@@ -28,14 +27,12 @@ from eatss.report.sweeps.distribution_figures import (
 from eatss.report.sweeps.figure_list import sweep_figures
 from eatss.report.sweeps.metric_figures import correlation_bars, metric_split, power_over_metric
 from eatss.report.sweeps.study_figures import (
-    best_found_over_time,
     best_over_time_figure,
     drift_figure,
     heat_map_figure,
     size_figure,
     split_bars,
 )
-from eatss.strategies.budget import Budget
 from tests.synthetic_sweeps import CARDS, of_rows, row, sweep
 
 ONE = evaluate(sweep(variants=60, cards=2, sizes=(2000, 500, 1000), careful=4))
@@ -191,39 +188,6 @@ def test_the_best_so_far_ends_at_the_best() -> None:
 def test_drift_is_drawn_for_each_card() -> None:
     axes = drift_figure(ONE.sweep.rows, CARDS)
     assert {one[:12] for one in labels(axes)} == {card[:12] for card in CARDS}
-
-
-def replay(runs: dict[str, list[list[float | None]]]) -> Replay:
-    """Return a replay of the best so far after each evaluation, by strategy and seed."""
-    made = []
-    for name, seeds in runs.items():
-        for seed, bests in enumerate(seeds):
-            steps = tuple(
-                Step(variant=f"{k}", cost=best, best=best, spent_s=k + 1.0, spent_j=0.0)
-                for k, best in enumerate(bests)
-            )
-            made.append(Run(strategy=name, seed=seed, steps=steps, ended=False))
-    return Replay(
-        program="gemm", target="cuda", card="H200", uuid=None, objective="time", unit="s",
-        variants=9, failed=0, best=1.0, best_variant="x", budget=Budget(variants=3), shares=(),
-        summaries=(), runs=tuple(made), model_top=None,
-        marks=(Mark(role="ours", variant="u", cost=1.1, regret=0.1, rank=2),),
-    )  # fmt: skip
-
-
-def test_a_replay_shows_the_median_over_seeds() -> None:
-    found = replay({"random": [[4.0, 2.0, 1.0], [3.0, 3.0], [None, 1.5, 1.5]]})
-    axes = best_found_over_time(found)
-    line = axes.lines[0]
-    assert np.asarray(line.get_ydata()).tolist() == pytest.approx([300.0, 100.0, 50.0])
-    assert any("ours, 10.0 %" in one for one in labels(axes))
-
-
-def test_before_anything_works_there_is_nothing_to_draw() -> None:
-    axes = best_found_over_time(replay({"local": [[None, None, 2.0]]}))
-    drawn = np.asarray(axes.lines[0].get_ydata())
-    assert np.isnan(drawn[:2]).all()
-    assert drawn[2] == pytest.approx(100.0)
 
 
 def test_an_axes_of_one_s_own_is_drawn_into() -> None:

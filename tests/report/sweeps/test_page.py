@@ -21,8 +21,7 @@ from eatss.evaluation.sweep_evaluation import evaluate, summed_up
 from eatss.report.sweeps import html_page as pages
 from eatss.report.sweeps.figure_list import sweep_figures
 from eatss.report.sweeps.html_page import html_page
-from eatss.report.sweeps.sentences import sentences
-from eatss.report.sweeps.summary_text import report_text
+from eatss.report.sweeps.summary_text import report_text, sentences
 from eatss.report.sweeps.tables import (
     all_tables,
     choices_table,
