@@ -30,7 +30,7 @@ from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
 from eatss.gpu import load_profile
 from eatss.gpu.profile import GpuProfile
-from eatss.model.ppcg_lattice import Vector, candidates, default_vector
+from eatss.model.ppcg_candidates import Vector, candidates, default_vector
 from eatss.model.selection import PPCG_SHARED_BYTES
 from eatss.prediction.model import PpcgModel
 from eatss.shipped import data_directory

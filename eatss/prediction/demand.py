@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -95,30 +94,3 @@ TENSOR_COLUMNS: Mapping[TensorFormat, str] = {
     "fp64": "tensor64", "tf32": "tensor32", "fp16": "tensor16", "int8": "tensor8"
 }  # fmt: skip
 """Which column counts the multiply-adds of tensor cores on numbers of a format."""
-
-
-Columns = TypeVar("Columns", bound=Any)
-"""A dataclass whose fields are columns, or mappings to them."""
-
-
-def rows_of(columns: Columns, rows: npt.NDArray[np.intp]) -> Columns:
-    """Return some entries of all columns."""
-    return _each(lambda own: own[rows], columns)
-
-
-def joined(several: Sequence[Columns]) -> Columns:
-    """Return the entries of several, one after the other."""
-    return _each(lambda *own: np.concatenate(own), *several)
-
-
-def _each(change: Callable[..., Column], first: Columns, *others: Columns) -> Columns:
-    changed: dict[str, Column | dict[str, Column]] = {}
-    for field in fields(first):
-        own, *rest = (getattr(one, field.name) for one in (first, *others))
-        changed[field.name] = (
-            {name: change(own[name], *(one[name] for one in rest)) for name in own}
-            if isinstance(own, Mapping)
-            else change(own, *rest)
-        )
-    made: Columns = replace(first, **changed)
-    return made

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
+from eatss.analysis.layout import Layout
 from eatss.analysis.work import StatementFacts
 from eatss.plan.rows import element_words
 from eatss.prediction.access import lanes_of
@@ -30,16 +31,13 @@ _MOST_ADDRESSES = 16.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PpcgCandidates:
-    """Choices for one kernel, an entry each.
+class PpcgCandidates(Layout):
+    """Layouts of one kernel in PPCG's code: each number is a column of them.
 
-    ``tiles`` by loop of the band, in iterations; ``blocks`` by loop mapped to threads, in threads;
-    ``shared_limit_bytes`` what ``--max-shared-memory`` says; ``unroll`` 1 with
+    ``shared_limit_bytes`` is what ``--max-shared-memory`` says; ``unroll`` is 1 with
     ``--unroll-gpu-tile``, else 0. Sizes beyond a loop's trips count as its trips.
     """
 
-    tiles: Mapping[str, Column]
-    blocks: Mapping[str, Column]
     shared_limit_bytes: Column
     unroll: Column
 
@@ -81,7 +79,7 @@ class PpcgLaunch:
     def tile(self) -> dict[str, Column]:
         """Iterations of a tile by loop of the band."""
         trips = self.kernel.trips
-        return {n: np.minimum(self.candidates.tiles[n], trips[n]) for n in self.kernel.band}
+        return {n: np.minimum(size, trips[n]) for n, size in self.candidates.tile_sizes}
 
     @cached_property
     def steps(self) -> dict[str, Column]:
@@ -91,8 +89,7 @@ class PpcgLaunch:
     @cached_property
     def block(self) -> dict[str, Column]:
         """Threads of a block by loop mapped to threads."""
-        blocks = self.candidates.blocks
-        return {n: np.minimum(blocks[n], self.tile[n]) for n in self.kernel.threads}
+        return {n: np.minimum(count, self.tile[n]) for n, count in self.candidates.block}
 
     @cached_property
     def points(self) -> dict[str, Column]:

@@ -14,7 +14,7 @@ from eatss.gpu import GpuProfile, load_profile
 from eatss.model import ModelOptions, Selection
 from eatss.model.objectives import costs
 from eatss.model.options import ObjectiveName
-from eatss.model.ppcg_lattice import candidates, lattice
+from eatss.model.ppcg_candidates import candidates, offered
 from eatss.prediction.model import PpcgModel
 from eatss.session.steps import select_for
 from eatss.shipped import data_directory
@@ -47,11 +47,11 @@ def least_cost(name: str, objective: ObjectiveName, profile: GpuProfile) -> tupl
     """
     (facts,) = analysed(name).facts
     model = PpcgModel.of(facts, profile)
-    vectors = lattice(model.kernel)
+    vectors = offered(model.kernel)
     found, usual = [], None
     for limit in SETTINGS:
-        offered = candidates(model.kernel, vectors, shared_limit_bytes=limit, unroll=False)
-        demand, expected = model.columns(offered)
+        columns = candidates(model.kernel, vectors, shared_limit_bytes=limit, unroll=False)
+        demand, expected = model.columns(columns)
         cost = costs(expected, objective)
         blocks = np.minimum(expected.resident_blocks, demand.blocks / profile.sm_count)
         warps = blocks * np.ceil(demand.threads / 32)

@@ -10,7 +10,7 @@ import pytest
 
 import eatss
 from eatss.gpu import load_profile
-from eatss.model.ppcg_lattice import Vector, candidates, default_vector
+from eatss.model.ppcg_candidates import Vector, candidates, default_vector
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
 from eatss.prediction.model import PpcgModel

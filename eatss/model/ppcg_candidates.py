@@ -54,7 +54,7 @@ def default_vector(kernel: PpcgKernel) -> Vector:
     return tiles + DEFAULT_BLOCKS[len(kernel.threads)]
 
 
-def lattice(kernel: PpcgKernel) -> tuple[Vector, ...]:
+def offered(kernel: PpcgKernel) -> tuple[Vector, ...]:
     """Return the vectors to choose from, PPCG's default first."""
     mapped = len(kernel.threads)  # the leading loops of the band
     trips = tuple(kernel.trips[name] for name in kernel.band)
@@ -117,11 +117,13 @@ def candidates(
     kernel: PpcgKernel, vectors: tuple[Vector, ...], *, shared_limit_bytes: int, unroll: bool
 ) -> PpcgCandidates:
     """Return vectors as columns, under options that hold for the whole program."""
-    table = np.array(vectors, dtype=np.float64).reshape(len(vectors), len(vectors[0]))
-    depth = len(kernel.band)
+    table, ones = np.array(vectors, dtype=np.float64).T, np.ones(len(vectors))
+    tiles, blocks = table[: len(kernel.band)], table[len(kernel.band) :]
     return PpcgCandidates(
-        tiles={name: table[:, at] for at, name in enumerate(kernel.band)},
-        blocks={name: table[:, depth + at] for at, name in enumerate(kernel.threads)},
-        shared_limit_bytes=np.full(len(vectors), float(shared_limit_bytes)),
-        unroll=np.full(len(vectors), 1.0 if unroll else 0.0),
+        tile_sizes=tuple(zip(kernel.band, tiles, strict=True)),
+        block=tuple(zip(kernel.threads, blocks, strict=True)),
+        stages=ones,
+        resident=ones,
+        shared_limit_bytes=shared_limit_bytes * ones,
+        unroll=unroll * ones,
     )
