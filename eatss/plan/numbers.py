@@ -35,6 +35,11 @@ def any_of(flags: Iterable[Flag]) -> Flag:
     return reduce(or_, flags, False)
 
 
+def nowhere(flag: Flag) -> bool:
+    """Tell whether something holds for no layout, so that there is nothing to compute."""
+    return not np.any(flag)
+
+
 def chosen(flag: Flag, there: Number, elsewhere: Number) -> Number:
     """Return one number where something holds, and the other elsewhere."""
     return elsewhere + (there - elsewhere) * flag

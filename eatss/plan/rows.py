@@ -26,7 +26,7 @@ from math import prod
 
 from eatss.analysis.banks import interleaves
 from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
-from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no
+from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 
 PIECE_BYTES = 32
 """What lanes that follow each other copy of a row of the array into a transposed tile: a sector."""
@@ -204,8 +204,11 @@ def _may_lie(of: Tiling, one: StagedReads, loop: LoopTile, crowded: Flag) -> Fla
     pays = (loop is of.mapped[-1]) | (not one.aligned) | crowded
     again = any_of(each.points > 1 for each in of.mapped if each.name not in one.moving)
     alone = all_of(tiles[name] == 1 for name in beside)
+    fine = pays & again & alone
+    if nowhere(fine):
+        return False
     piece = PIECE_BYTES // one.element_bytes
-    return pays & again & alone & copied_in_pieces(loop.tile, tiles[last], of.threads, piece)
+    return fine & copied_in_pieces(loop.tile, tiles[last], of.threads, piece)
 
 
 def _is_crowded(of: Tiling, staged: Sequence[StagedReads]) -> Flag:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from eatss.plan.numbers import Flag, Number, chosen, common_divisor, no
+from eatss.plan.numbers import Flag, Number, chosen, common_divisor, no, nowhere
 from eatss.plan.rows import PIECE_BYTES, copied_in_pieces, vector
 
 LEAST_IN_A_ROW = 8
@@ -93,6 +93,8 @@ class Stage:
         return whole & self._in_pieces(width)
 
     def _in_pieces(self, width: int) -> Flag:
+        if nowhere(self.transposed):
+            return False
         *others, columns = self.extents
         piece = PIECE_BYTES // self.element_bytes // width
         few = sum((size > 1) * 1 for size in others) <= 1
