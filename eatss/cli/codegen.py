@@ -18,7 +18,6 @@ from eatss.cli.options import (
     Force,
     SourceFile,
     TableOrJson,
-    nvcc_option,
     of_code,
     of_output,
     read_selection,
@@ -29,6 +28,7 @@ from eatss.cli.talk import given_card, read, report_warnings, say, working
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 from eatss.frontend.options import Reading, ReadingKeywords
+from eatss.measurement.options import nvcc_option
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.options import Asked, option
 from eatss.recipe.options import CodeKeywords, CodeRequest

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -273,7 +273,7 @@ def fields_of(noun: type) -> tuple[Parameter, ...]:
     """Return the fields of a noun that are options."""
     hints = get_type_hints(noun, include_extras=True)
     return tuple(
-        _parameter(one.name, hints[one.name], one.default)
+        _parameter(one.name, hints[one.name], None if one.default is MISSING else one.default)
         for one in fields(noun)
         if any(isinstance(mark, Option) for mark in getattr(hints[one.name], "__metadata__", ()))
     )

@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from eatss.cli.options import (
-    DEVICE_HELP,
     Debug,
     Diagnostics,
     Format,
     Nvcc,
     TableOrJson,
     of_output,
-    parse_device,
 )
 from eatss.cli.talk import working
 from eatss.diagnostics import ExitCode, input_error
+from eatss.measurement.options import DEVICE_HELP, parse_device
 from eatss.options import argument, option
 from eatss.streams import echo
 

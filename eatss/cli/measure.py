@@ -8,32 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 from eatss.cli.declared import Group
 from eatss.cli.options import (
     CARD_HELP,
-    DEVICE_HELP,
-    CompilerChoice,
     Debug,
     Diagnostics,
     FindingsFormat,
     Force,
     card_option,
-    compiler_option,
-    meter_option,
-    named_nvcc,
-    nvcc_option,
     of_output,
-    parse_device,
     source_argument,
 )
 from eatss.cli.talk import given_card, report_warnings, say, working
-from eatss.diagnostics import ExitCode, NoSolutionError, input_error
+from eatss.diagnostics import ExitCode, NoSolutionError
 from eatss.files import folder_named
 from eatss.frontend.options import ReadingKeywords
+from eatss.measurement.options import MeasureOptions
 from eatss.options import Asked, option
 from eatss.streams import echo
 
@@ -42,7 +35,7 @@ if TYPE_CHECKING:
     from eatss.measurement.job import Progress
     from eatss.measurement.measured import Measured
     from eatss.measurement.measurement import Measurement
-    from eatss.measurement.options import MeasureOptions, Variant
+    from eatss.measurement.options import Variant
     from eatss.measurement.tile_choice import TileChoice
     from eatss.session.variants import SourceOptions
 
@@ -66,8 +59,6 @@ INTERRUPTED = 130
 MEASURED = ("ok", "unstable")
 """Statuses of programs that are right and were measured."""
 
-_PANEL = "Measuring"
-_of_measuring = partial(option, panel=_PANEL)
 
 Results = Annotated[
     Literal["table", "json", "csv"], of_output("--format", "-f", help="What to print.")
@@ -187,56 +178,7 @@ def generating_options(
 
 def measuring_options(
     *,
-    size: Annotated[
-        list[str] | None,
-        _of_measuring(
-            "--size", metavar="NAME=VALUE,...", help="Problem sizes instead of the program's own."
-        ),
-    ] = None,
-    seed: Annotated[int, _of_measuring(metavar="N", min=0, help="Seed of the random data.")] = 0,
-    meter: Annotated[str, meter_option(panel=_PANEL)] = "auto",
-    compiler: Annotated[CompilerChoice, compiler_option(panel=_PANEL)] = "auto",
-    nvcc: Annotated[str | None, nvcc_option(panel=_PANEL)] = None,
-    device: Annotated[str, _of_measuring(metavar="N|UUID", help=DEVICE_HELP)] = "0",
-    window: Annotated[
-        float,
-        _of_measuring(
-            metavar="SECONDS",
-            min=0.001,
-            help="Shortest stretch of repeated runs that energy is read over.",
-        ),
-    ] = 2.0,
-    updates: Annotated[
-        int, _of_measuring(metavar="N", min=2, help="Fewest values of the sensor in a window.")
-    ] = 20,
-    windows: Annotated[int, _of_measuring(metavar="N", min=1, help="Fewest windows.")] = 3,
-    target: Annotated[
-        str,
-        _of_measuring(
-            metavar="PERCENT",
-            help="Measure until the 95 % interval is this narrow (half of it over the mean), ...",
-        ),
-    ] = "1%",
-    budget: Annotated[
-        float,
-        _of_measuring(
-            metavar="SECONDS", min=0.0, help="... or until so much time went into a variant."
-        ),
-    ] = 60.0,
-    timeout: Annotated[
-        float, _of_measuring(metavar="SECONDS", min=0.01, help="Limit of one run.")
-    ] = 60.0,
-    no_check: Annotated[
-        bool,
-        _of_measuring("--no-check", help="Do not compare results with the original C first."),
-    ] = False,
-    counters: Annotated[
-        bool,
-        _of_measuring(
-            "--counters",
-            help="Add DRAM bytes, L2 sectors, occupancy and instructions (needs Nsight Compute).",
-        ),
-    ] = False,
+    options: Asked[MeasureOptions],
     card: Annotated[
         str | None,
         option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
@@ -248,49 +190,7 @@ def measuring_options(
         InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target, ``EATSS-E049`` a card or
             ``EATSS-X005`` a meter that are none.
     """
-    from eatss.measurement.meters import METERS  # noqa: PLC0415 - keeps --help fast
-    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415
-    from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415
-
-    METERS.get(meter)
-    sizes = {name: value for part in parse_sizes(size or ()) or () for name, value in part.items()}
-    options = MeasureOptions(
-        sizes=sizes,
-        seed=seed,
-        meter=meter,
-        compiler=compiler,
-        nvcc=named_nvcc(nvcc),
-        device=parse_device(device),
-        least_window_s=window,
-        least_updates=updates,
-        least_windows=windows,
-        target=parse_target(target),
-        budget_s=budget,
-        timeout_s=timeout,
-        check=not no_check,
-        counters=counters,
-    )
-    return Measuring(options=options, card=card)
-
-
-def parse_target(text: str) -> float:
-    """Read ``1%`` or ``0.01``; a fraction.
-
-    Raises:
-        InputError: ``EATSS-E048``.
-    """
-    number = text.strip()
-    try:
-        share = float(number[:-1]) / 100 if number.endswith("%") else float(number)
-    except ValueError:
-        share = 0.0
-    if 0 < share < 1:
-        return share
-    raise input_error(
-        "EATSS-E048",
-        f"--target is '{text}'",
-        hint="write a percentage like 1%, or the same as a fraction: 0.01",
-    )
+    return Measuring(options=options.made(), card=card)
 
 
 MeasuringOptions = Annotated[Measuring, Group(make=measuring_options)]

@@ -12,13 +12,12 @@ from eatss.cli.options import (
     Diagnostics,
     TableOrJson,
     check_writable,
-    meter_option,
     of_output,
-    parse_device,
     write_text,
 )
 from eatss.cli.talk import current, report_error
 from eatss.diagnostics import InputError, input_error
+from eatss.measurement.options import meter_option, parse_device
 from eatss.options import argument, option
 from eatss.streams import echo
 

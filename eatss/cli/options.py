@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular, write_whole
+from eatss.measurement.options import nvcc_option
 from eatss.options import argument, option
 from eatss.shipped import source_path
 
@@ -49,38 +49,11 @@ Force = Annotated[
     bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")
 ]
 Diagnostics = Annotated[FindingsFormat, of_output(help="How findings are printed on stderr.")]
-nvcc_option = partial(
-    option, "--nvcc", metavar="PATH", help="The CUDA compiler; default: nvcc on the path."
-)
 Nvcc = Annotated[str | None, nvcc_option()]
-CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
-compiler_option = partial(
-    option, "--compiler", help="What compiles the CUDA text; auto: NVRTC where it is there."
-)
-meter_option = partial(
-    option,
-    "--meter",
-    metavar="NAME",
-    complete="eatss.meters",
-    help="What energy is read from: auto (the best the card has), counter, power, nvidia-smi, "
-    "jetson, none, or a meter that a package adds.",
-)
 Debug = Annotated[bool, of_output("--debug", help="Show a traceback for our own faults.")]
-DEVICE_HELP = (
-    "Which card: its number as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES changes that), "
-    "or its UUID (nvidia-smi -L)."
-)
 
 
-def named_nvcc(path: str | None) -> str | None:
-    """Return the path of the CUDA compiler that a user names, from any folder the same.
-
-    Raises:
-        InputError: ``EATSS-V040``, it is none.
-    """
-    from eatss.compilers import find_nvcc  # noqa: PLC0415 - rarely named
-
-    return None if path is None else str(Path(find_nvcc(path).path).absolute())
+_MAX_BYTES = 64 * 1024 * 1024
 
 
 def named_gcc(option: str, path: str) -> str:
@@ -92,27 +65,6 @@ def named_gcc(option: str, path: str) -> str:
     from eatss.compilers import find_gcc  # noqa: PLC0415 - rarely named
 
     return path if path in ("gcc", "g++") else str(Path(find_gcc(option, path)).absolute())
-
-
-def parse_device(text: str, *, option: str = "--device") -> int | str:
-    """Read ``0`` or ``GPU-…``.
-
-    Raises:
-        InputError: ``EATSS-E049``.
-    """
-    word = text.strip()
-    if word.isascii() and word.isdigit():
-        return int(word)
-    if re.fullmatch(r"(GPU|MIG)-[0-9A-Za-z/-]+", word):
-        return word
-    raise input_error(
-        "EATSS-E049",
-        f"{option} is '{text}'",
-        hint="give the card's number as CUDA counts, from 0, or its UUID as nvidia-smi -L lists it",
-    )
-
-
-_MAX_BYTES = 64 * 1024 * 1024
 
 
 def read_selection(file: Path) -> Selection:

@@ -6,27 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from eatss.cli.declared import Given, Group
 from eatss.cli.options import (
     CARD_HELP,
-    DEVICE_HELP,
-    CompilerChoice,
     Debug,
-    Nvcc,
     TableOrJson,
     card_option,
-    compiler_option,
-    meter_option,
-    named_nvcc,
     of_output,
     of_source,
-    parse_device,
     source_argument,
 )
 from eatss.cli.talk import given_card, say, warn_while_working, working
 from eatss.diagnostics import InputError, input_error
+from eatss.explore.options import SweepOptions
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.options import Asked, option
 from eatss.shipped import MARK, store_of_ones_own
@@ -36,9 +30,9 @@ from eatss.targets import TargetName
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
     from eatss.explore.nouns import Progress
-    from eatss.explore.options import SweepOptions
     from eatss.replay.recorded import Objective
     from eatss.store.nouns import Sweep
+    from eatss.strategies.budget import Budget
 
 EXAMPLES = {
     "sweep": """
@@ -83,16 +77,6 @@ class Made:
         if not isinstance(gpu, str):
             return self.generation
         return replace(self.generation, gpu=given_card(gpu, device=device))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
-    """How variants are searched and measured; ``budget`` as it was written."""
-
-    options: SweepOptions
-    strategy: str
-    objective: Objective | Literal["pareto"]
-    budget: str | None
 
 
 def generation_options(
@@ -149,83 +133,6 @@ def generation_options(
     )
 
 
-def search_options(
-    *,
-    strategy: Annotated[
-        str,
-        option(
-            metavar="NAME",
-            complete="eatss.strategies",
-            help="Who proposes variants: model (the model's best first), random, exhaustive, "
-            "local, optuna:NAME, kernel-tuner:NAME; several with commas for --replay.",
-        ),
-    ] = "model",
-    objective: Annotated[
-        Literal["energy", "time", "edp", "pareto"], option(help="What is looked for.")
-    ] = "energy",
-    budget: Annotated[
-        str | None,
-        option(
-            metavar="N|TIME|ENERGY",
-            help="What all sessions may take: 300 (variants), 30m, 20kJ, or several: 300,30m. "
-            "Default: 300 variants.",
-        ),
-    ] = None,
-    seed: Annotated[int, option(metavar="N", min=0, help="Of strategies and data.")] = 0,
-    contenders: Annotated[
-        int,
-        option(metavar="N", min=0, help="Best variants to measure again with care."),
-    ] = 8,
-    counters: Annotated[
-        int,
-        option(
-            metavar="N",
-            min=0,
-            help="Variants, from fast to slow, to read hardware counters of (Nsight Compute).",
-        ),
-    ] = 0,
-    devices: Annotated[
-        str,
-        option(metavar="N,N|UUID", help=f"{DEVICE_HELP} Several with commas: needs eatss[dask]."),
-    ] = "0",
-    makers: Annotated[
-        int | None,
-        option(metavar="N", min=1, help="Processes that generate; default: by the cores."),
-    ] = None,
-    meter: Annotated[str, meter_option()] = "auto",
-    compiler: Annotated[CompilerChoice, compiler_option()] = "auto",
-    nvcc: Nvcc = None,
-    timeout: Annotated[float, option(metavar="SECONDS", min=0.01, help="Limit of one run.")] = 20.0,
-    no_check: Annotated[
-        bool, option("--no-check", help="Do not compare results with the reference's.")
-    ] = False,
-) -> Searched:
-    """Return how variants are searched and measured.
-
-    Raises:
-        InputError: the budget, a device or the CUDA compiler is none.
-    """
-    from eatss.explore.options import SweepOptions  # noqa: PLC0415 - keeps --help fast
-    from eatss.strategies.budget import Budget  # noqa: PLC0415
-
-    options = SweepOptions(
-        strategy=strategy,
-        objective=objective,
-        budget=Budget() if budget is None else Budget.parse(budget),
-        seed=seed,
-        contenders=contenders,
-        counters=counters,
-        makers=makers,
-        devices=tuple(parse_device(one) for one in devices.split(",")),
-        meter=meter,
-        compiler=compiler,
-        nvcc=named_nvcc(nvcc),
-        timeout_s=timeout,
-        compares=not no_check,
-    )
-    return Searched(options=options, strategy=strategy, objective=objective, budget=budget)
-
-
 def sweep(
     given: Given,
     *,
@@ -248,7 +155,7 @@ def sweep(
         ),
     ] = None,
     made: Annotated[Made, Group(make=generation_options)],
-    searched: Annotated[Searched, Group(make=search_options)],
+    searched: Asked[SweepOptions],
     scheduler: Annotated[
         str | None,
         option(
@@ -291,9 +198,10 @@ def sweep(
     """
     from eatss.explore.prepared import is_prepared  # noqa: PLC0415 - keeps --help fast
 
+    options = searched.made()
     measured = _given(
         ("-o", output),
-        ("--counters", searched.options.counters or None),
+        ("--counters", options.counters or None),
         ("--scheduler", scheduler),
     )
     prepares = _given(("--prepare", prepare))
@@ -303,7 +211,7 @@ def sweep(
             raise _useless("--replay", "a source")
         _refuse("--replay", (*made.given, *measured, *prepares), typed)
         with working(f"replaying {replay}"):
-            text = _replayed(replay, searched, seeds, format_)
+            text = _replayed(replay, options, searched.fields.get("budget"), seeds, format_)
         echo(text, nl=False)
         return
     if source is None:
@@ -312,26 +220,26 @@ def sweep(
         _refuse("a folder of --prepare", (*made.given, *prepares), typed)
     if prepare is not None:
         _refuse("--prepare", measured, typed)
-        _prepare(source, prepare, searched.options, made.for_card(searched.options.devices[0]))
+        _prepare(source, prepare, options, made.for_card(options.devices[0]))
         return
     if output is None:
         raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
     generation = made.generation
     if not is_prepared(source):
-        generation = made.for_card(searched.options.devices[0])
-    _sweep(source, output, searched.options, generation, scheduler, card, format_)
+        generation = made.for_card(options.devices[0])
+    _sweep(source, output, options, generation, scheduler, card, format_)
 
 
-def _replayed(store: str, searched: Searched, seeds: int, format_: TableOrJson) -> str:
+def _replayed(
+    store: str, options: SweepOptions, budget: Budget | None, seeds: int, format_: TableOrJson
+) -> str:
     from eatss.store.store import read_sweep  # noqa: PLC0415
 
-    if searched.objective == "pareto":
+    if options.objective == "pareto":
         message = "--replay needs one number a variant, and --objective pareto has two"
         raise input_error("EATSS-W007", message, hint="take energy, time or edp")
     recorded = read_sweep(store, measurements=False, warned=warn_while_working)
-    return replay_command(
-        recorded, searched.strategy, seeds, searched.budget, searched.objective, format_
-    )
+    return replay_command(recorded, options.strategy, seeds, budget, options.objective, format_)
 
 
 def _sweep(
@@ -428,7 +336,7 @@ def replay_command(
     sweep: Sweep,
     strategies: str,
     seeds: int,
-    budget: str | None,
+    budget: Budget | None,
     objective: Objective,
     output: TableOrJson,
 ) -> str:
@@ -438,17 +346,15 @@ def replay_command(
         sweep: what was recorded.
         strategies: names with commas between them.
         seeds: how many runs each has.
-        budget: as :meth:`eatss.strategies.Budget.parse` reads it; ``None`` for all variants.
+        budget: what each may take; ``None`` for all variants.
         objective: what is to be small.
         output: ``table`` or ``json``.
     """
     from eatss.replay import replayed  # noqa: PLC0415 - keeps --help fast
     from eatss.report.replay import render_replay  # noqa: PLC0415
-    from eatss.strategies import Budget  # noqa: PLC0415
 
     names = [name.strip() for name in strategies.split(",") if name.strip()]
-    limit = None if budget is None else Budget.parse(budget)
-    return render_replay(replayed(sweep, names, seeds, limit, objective), output)
+    return render_replay(replayed(sweep, names, seeds, budget, objective), output)
 
 
 @contextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from eatss.cli.options import Debug, Diagnostics, Format, Nvcc, named_gcc, named_nvcc
+from eatss.cli.options import Debug, Diagnostics, Format, Nvcc, named_gcc
 from eatss.cli.talk import current, report_error, working
 from eatss.diagnostics import EatssError
+from eatss.measurement.options import named_nvcc
 from eatss.options import argument, option
 from eatss.streams import echo
 

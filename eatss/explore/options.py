@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from eatss.diagnostics import input_error
 from eatss.explore.nouns import Care
 from eatss.frozen import frozen
-from eatss.measurement.options import CompilerChoice
+from eatss.measurement.options import (
+    DEVICE_HELP,
+    CompilerChoice,
+    compiler_option,
+    meter_option,
+    named_nvcc,
+    nvcc_option,
+    parse_device,
+)
+from eatss.options import option
 from eatss.strategies.budget import Budget
 
 Goal: TypeAlias = Literal["energy", "time", "edp", "pareto"]
@@ -65,6 +74,11 @@ REFERENCE = Care(
 """How the reference is measured, now and then."""
 
 
+def _devices(text: str) -> tuple[int | str, ...]:
+    """Read numbers or UUIDs of cards, with commas between them."""
+    return tuple(map(parse_device, text.split(",")))
+
+
 @frozen
 class SweepOptions:
     """How a sweep goes.
@@ -76,8 +90,8 @@ class SweepOptions:
         seed: Of strategies and of the data.
         contenders: Variants that are measured again with care; 0 for none.
         counters: Variants whose hardware counters are read at the end, spread over all of them.
-        makers: Processes that generate and compile; by default one a processor but one.
         devices: Cards, each by its number or UUID.
+        makers: Processes that generate and compile; by default one a processor but one.
         meter: What energy rests on.
         compiler: What compiles.
         nvcc: Path of an nvcc, by default that of this machine.
@@ -87,19 +101,67 @@ class SweepOptions:
         second_share: Share of the budget that is kept for the second pass at most.
     """
 
-    strategy: str = "model"
-    objective: Goal = "energy"
-    budget: Budget = field(default_factory=Budget)
-    seed: int = 0
-    contenders: int = 8
-    counters: int = 0
-    makers: int | None = None
-    devices: tuple[int | str, ...] = (0,)
-    meter: str = "auto"
-    compiler: CompilerChoice = "auto"
-    nvcc: str | None = None
-    timeout_s: float = 20.0
-    compares: bool = True
+    strategy: Annotated[
+        str,
+        option(
+            metavar="NAME",
+            complete="eatss.strategies",
+            help="Who proposes variants: model (the model's best first), random, exhaustive, "
+            "local, optuna:NAME, kernel-tuner:NAME; several with commas for --replay.",
+        ),
+    ] = "model"
+    objective: Annotated[Goal, option(help="What is looked for.")] = "energy"
+    budget: Annotated[
+        Budget,
+        option(
+            kind=str | None,
+            made=Budget.parse,
+            metavar="N|TIME|ENERGY",
+            help="What all sessions may take: 300 (variants), 30m, 20kJ, or several: 300,30m. "
+            "Default: 300 variants.",
+        ),
+    ] = field(default_factory=Budget)
+    seed: Annotated[int, option(metavar="N", min=0, help="Of strategies and data.")] = 0
+    contenders: Annotated[
+        int, option(metavar="N", min=0, help="Best variants to measure again with care.")
+    ] = 8
+    counters: Annotated[
+        int,
+        option(
+            metavar="N",
+            min=0,
+            help="Variants, from fast to slow, to read hardware counters of (Nsight Compute).",
+        ),
+    ] = 0
+    devices: Annotated[
+        tuple[int | str, ...],
+        option(
+            kind=str,
+            default="0",
+            made=_devices,
+            metavar="N,N|UUID",
+            help=f"{DEVICE_HELP} Several with commas: needs eatss[dask].",
+        ),
+    ] = (0,)
+    makers: Annotated[
+        int | None,
+        option(metavar="N", min=1, help="Processes that generate; default: by the cores."),
+    ] = None
+    meter: Annotated[str, meter_option()] = "auto"
+    compiler: Annotated[CompilerChoice, compiler_option()] = "auto"
+    nvcc: Annotated[str | None, nvcc_option(made=named_nvcc)] = None
+    timeout_s: Annotated[
+        float, option("--timeout", metavar="SECONDS", min=0.01, help="Limit of one run.")
+    ] = 20.0
+    compares: Annotated[
+        bool,
+        option(
+            "--no-check",
+            default=False,
+            made=lambda off: not off,
+            help="Do not compare results with the reference's.",
+        ),
+    ] = True
     second_share: float = 0.25
 
     def __post_init__(self) -> None:

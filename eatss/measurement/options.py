@@ -2,14 +2,113 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+from eatss.diagnostics import input_error
 from eatss.frozen import frozen
+from eatss.options import Words, option
 from eatss.program.expression import Sizes
 
 CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
+
+nvcc_option = partial(
+    option, "--nvcc", metavar="PATH", help="The CUDA compiler; default: nvcc on the path."
+)
+compiler_option = partial(
+    option, "--compiler", help="What compiles the CUDA text; auto: NVRTC where it is there."
+)
+meter_option = partial(
+    option,
+    "--meter",
+    metavar="NAME",
+    complete="eatss.meters",
+    help="What energy is read from: auto (the best the card has), counter, power, nvidia-smi, "
+    "jetson, none, or a meter that a package adds.",
+)
+DEVICE_HELP = (
+    "Which card: its number as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES changes that), "
+    "or its UUID (nvidia-smi -L)."
+)
+
+
+def named_nvcc(path: str | None) -> str | None:
+    """Return the path of the CUDA compiler that a user names, from any folder the same.
+
+    Raises:
+        InputError: ``EATSS-V040``, it is none.
+    """
+    from eatss.compilers import find_nvcc  # noqa: PLC0415 - rarely named
+
+    return None if path is None else str(Path(find_nvcc(path).path).absolute())
+
+
+def parse_device(text: str, *, option: str = "--device") -> int | str:
+    """Read ``0`` or ``GPU-…``.
+
+    Raises:
+        InputError: ``EATSS-E049``.
+    """
+    word = text.strip()
+    if word.isascii() and word.isdigit():
+        return int(word)
+    if re.fullmatch(r"(GPU|MIG)-[0-9A-Za-z/-]+", word):
+        return word
+    raise input_error(
+        "EATSS-E049",
+        f"{option} is '{text}'",
+        hint="give the card's number as CUDA counts, from 0, or its UUID as nvidia-smi -L lists it",
+    )
+
+
+def parse_target(text: str) -> float:
+    """Read ``1%`` or ``0.01``; a fraction.
+
+    Raises:
+        InputError: ``EATSS-E048``.
+    """
+    number = text.strip()
+    try:
+        share = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        share = 0.0
+    if 0 < share < 1:
+        return share
+    raise input_error(
+        "EATSS-E048",
+        f"--target is '{text}'",
+        hint="write a percentage like 1%, or the same as a fraction: 0.01",
+    )
+
+
+def _sizes(words: Sequence[str]) -> dict[str, int]:
+    """Read ``NI=2000,NJ=2000``.
+
+    Raises:
+        InputError: ``EATSS-V013``.
+    """
+    from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415 - few measurements name sizes
+
+    return {name: value for part in parse_sizes(words) or () for name, value in part.items()}
+
+
+def _meter(name: str) -> str:
+    """Return the name of a meter.
+
+    Raises:
+        InputError: ``EATSS-X005``, there is none of this name.
+    """
+    from eatss.measurement.meters import METERS  # noqa: PLC0415 - keeps --help fast
+
+    METERS.get(name)
+    return name
+
+
+_option = partial(option, panel="Measuring")
 
 
 @frozen
@@ -44,25 +143,83 @@ class MeasureOptions:
         nvcc: Path of an nvcc, by default that of this machine.
     """
 
-    sizes: Sizes = field(default_factory=dict)
-    seed: int = 0
-    meter: str = "auto"
-    compiler: CompilerChoice = "auto"
-    nvcc: str | None = None
-    device: int | str = 0
-    least_window_s: float = 2.0
+    sizes: Annotated[
+        Sizes,
+        _option(
+            "--size",
+            kind=Words,
+            made=_sizes,
+            metavar="NAME=VALUE,...",
+            help="Problem sizes instead of the program's own.",
+        ),
+    ] = field(default_factory=dict)
+    seed: Annotated[int, _option(metavar="N", min=0, help="Seed of the random data.")] = 0
+    meter: Annotated[str, meter_option(panel="Measuring", made=_meter)] = "auto"
+    compiler: Annotated[CompilerChoice, compiler_option(panel="Measuring")] = "auto"
+    nvcc: Annotated[str | None, nvcc_option(panel="Measuring", made=named_nvcc)] = None
+    device: Annotated[
+        int | str,
+        _option(kind=str, default="0", made=parse_device, metavar="N|UUID", help=DEVICE_HELP),
+    ] = 0
+    least_window_s: Annotated[
+        float,
+        _option(
+            "--window",
+            metavar="SECONDS",
+            min=0.001,
+            help="Shortest stretch of repeated runs that energy is read over.",
+        ),
+    ] = 2.0
     spare: float = 0.0
-    least_updates: int = 20
-    least_windows: int = 3
-    target: float = 0.01
+    least_updates: Annotated[
+        int,
+        _option("--updates", metavar="N", min=2, help="Fewest values of the sensor in a window."),
+    ] = 20
+    least_windows: Annotated[
+        int, _option("--windows", metavar="N", min=1, help="Fewest windows.")
+    ] = 3
+    target: Annotated[
+        float,
+        _option(
+            kind=str,
+            default="1%",
+            made=parse_target,
+            metavar="PERCENT",
+            help="Measure until the 95 % interval is this narrow (half of it over the mean), ...",
+        ),
+    ] = 0.01
     confidence: float = 0.95
-    budget_s: float = 60.0
+    budget_s: Annotated[
+        float,
+        _option(
+            "--budget",
+            metavar="SECONDS",
+            min=0.0,
+            help="... or until so much time went into a variant.",
+        ),
+    ] = 60.0
     warm_up_s: float = 1.0
     settle_s: float = 0.5
     restoring: Literal["auto", "between windows"] = "auto"
-    timeout_s: float = 60.0
-    check: bool = True
-    counters: bool = False
+    timeout_s: Annotated[
+        float, _option("--timeout", metavar="SECONDS", min=0.01, help="Limit of one run.")
+    ] = 60.0
+    check: Annotated[
+        bool,
+        _option(
+            "--no-check",
+            default=False,
+            made=lambda off: not off,
+            help="Do not compare results with the original C first.",
+        ),
+    ] = True
+    counters: Annotated[
+        bool,
+        _option(
+            "--counters",
+            help="Add DRAM bytes, L2 sectors, occupancy and instructions (needs Nsight Compute).",
+        ),
+    ] = False
 
 
 @frozen

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 
 import eatss
 from eatss.cli.sweep import replay_command
+from eatss.strategies.budget import Budget
 from tests.replay.sweeps import random_sweep, row, sweep
 
 ROWS = [
@@ -19,8 +20,11 @@ ROWS = [
 ]
 
 
+limit = Budget.parse
+
+
 def test_a_replay_as_a_table() -> None:
-    assert replay_command(sweep(ROWS), "exhaustive, model", 2, "4", "time", "table") == (
+    assert replay_command(sweep(ROWS), "exhaustive, model", 2, limit("4"), "time", "table") == (
         "made up (cuda) on Made Up 100\n"
         "4 variants, 1 of them failed; least time 1.000 s\n"
         "Best found, in % above the least, after a share of 4 variants:\n"
@@ -49,10 +53,14 @@ def test_a_replay_as_json() -> None:
 
 def test_a_table_fits_into_80_columns() -> None:
     made = random_sweep(8, seed=2)
-    text = replay_command(made, "random,local,model,exhaustive", 20, "30m,50", "edp", "table")
+    text = replay_command(
+        made, "random,local,model,exhaustive", 20, limit("30m,50"), "edp", "table"
+    )
     assert max(map(len, text.splitlines())) <= 80
     failed = [replace(one, status="timeout") for one in made.rows[:-1]]
-    text = replay_command(sweep([*failed, made.rows[-1]]), "exhaustive", 1, "3", "time", "table")
+    text = replay_command(
+        sweep([*failed, made.rows[-1]]), "exhaustive", 1, limit("3"), "time", "table"
+    )
     assert "exhaustive     -     -     -      -     -  0 of 1" in text
 
 
