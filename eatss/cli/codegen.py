@@ -192,7 +192,7 @@ def _generated(
 ) -> FoundProgram:
     """Generate a program, and say what is done and what is to be said of its source."""
     from eatss.model.selection import Selection  # noqa: PLC0415
-    from eatss.polyhedral.program_schedule_file import save_schedules  # noqa: PLC0415
+    from eatss.polyhedral.schedule_file import save_schedules  # noqa: PLC0415
     from eatss.session.found import FoundProgram  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 

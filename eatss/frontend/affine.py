@@ -24,15 +24,17 @@ from eatss.frontend.not_affine import (
     not_affine,
     product_of_variables,
 )
-from eatss.frontend.polynomial import Monomial, Poly, accumulate
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import (
+    Monomial,
     NonLinearError,
+    Poly,
     TooManyPiecesError,
     Value,
     ValueAlgebra,
+    accumulate,
     extremum,
     same,
 )

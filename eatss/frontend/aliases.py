@@ -13,7 +13,7 @@ from eatss.frontend import clang
 from eatss.frontend.codes import Code
 from eatss.frontend.kinds import CursorKind
 from eatss.frontend.report import Reporter
-from eatss.frontend.surroundings import Surroundings
+from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, is_variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeClass, TypeTable

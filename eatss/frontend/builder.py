@@ -12,11 +12,10 @@ from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import why_not_inlined
 from eatss.frontend.codes import Code
-from eatss.frontend.exits import Exits
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.kinds import CursorKind
-from eatss.frontend.loops import Header, LoopReader
+from eatss.frontend.loops import Exits, Header, LoopReader
 from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement

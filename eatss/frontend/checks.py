@@ -11,14 +11,14 @@ from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.delinearise import Delinearised
-from eatss.frontend.polynomial import Poly
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
-from eatss.frontend.surroundings import Surroundings
+from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
+from eatss.frontend.values import Poly
 from eatss.isl_names import without_parameter
 from eatss.scops import AccessKind
 

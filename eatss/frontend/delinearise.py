@@ -18,12 +18,11 @@ import islpy as isl
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.not_affine import NotAffineError
-from eatss.frontend.polynomial import Monomial, Poly
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
-from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
+from eatss.frontend.values import Monomial, NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.frozen import frozen
 from eatss.isl_names import parameter_is_bounded, parameter_names, without_parameter
 

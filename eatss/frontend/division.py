@@ -13,11 +13,10 @@ import islpy as isl
 from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
 from eatss.frontend.not_affine import NotAffineError, Reason, not_affine
-from eatss.frontend.polynomial import Poly
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeClass
-from eatss.frontend.values import Value, ValueAlgebra
+from eatss.frontend.values import Poly, Value, ValueAlgebra
 
 _BITWISE = ("&", "|", "^")
 _MAX_RUNS = 4

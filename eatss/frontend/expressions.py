@@ -1,7 +1,17 @@
-"""Reads the right-hand side of a statement: an expression tree and the references in it."""
+"""Reads the right-hand side of a statement: an expression tree and the references in it.
+
+Arithmetic of halves as that of floats: each operation is done in float and rounded to a half.
+
+    h = a * b + c;
+
+of ``_Float16`` is ``h = (_Float16)((float)(_Float16)((float)a * (float)b) + (float)c)``. A float
+has more than twice the bits of a half, and two more: so a sum, a difference, a product or a
+quotient that is rounded twice is what one rounding makes of it.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,16 +23,13 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.halves import as_float, rounded
-from eatss.frontend.literals import literal_text
 from eatss.frontend.not_affine import MEMBER_HINT, NotAffineError, Reason
-from eatss.frontend.polynomial import Poly
 from eatss.frontend.reading import RawAccess
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeClass
-from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
+from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.isl_names import coalesced, constant_value
 from eatss.scops import (
     AccessKind,
@@ -37,6 +44,84 @@ from eatss.scops import (
     Select,
     Unary,
 )
+
+
+def as_float(value: Expression, node: Node) -> Expression:
+    """Return the value of a node as an operand of an operator: a half becomes a float."""
+    if node.type.element is not ElementType.HALF:
+        return value
+    if isinstance(value, Cast) and isinstance(value.operand, Literal):
+        literal = _as_float(value.operand)
+        if literal is not None:
+            return literal
+    return Cast(element_type=ElementType.FLOAT, operand=value)
+
+
+def rounded(value: Expression, node: Node) -> Expression:
+    """Return what an operator makes of such operands, rounded where its node is a half."""
+    if node.type.element is not ElementType.HALF:
+        return value
+    return Cast(element_type=ElementType.HALF, operand=value)
+
+
+def _as_float(literal: Literal) -> Literal | None:
+    """Return a literal as a float if a half has its value, ``None`` if none has."""
+    text = literal.text.rstrip("fFuUlL")
+    try:
+        value = float(text)
+        is_half = struct.unpack("e", struct.pack("e", value))[0] == value
+    except (ValueError, OverflowError):
+        return None
+    if not is_half:
+        return None
+    if literal.element_type is ElementType.FLOAT:
+        return literal
+    return Literal(text=f"{value!r}f", element_type=ElementType.FLOAT)
+
+
+_SUFFIXES = {
+    ElementType.UINT32: "u",
+    ElementType.INT64: "L",
+    ElementType.UINT64: "UL",
+}
+
+
+def literal_text(node: Node, element: ElementType, written: str) -> str:
+    """Return a C spelling of a literal: as written where it stands there, else from its value."""
+    if element.is_floating:
+        assert isinstance(node.value, float)
+        if _spells(written, node.value, element):
+            return written
+        return _floating_text(node.value, element)
+    value = int(node.value or 0)
+    return f"{value}{_SUFFIXES.get(element, '')}"
+
+
+def _spells(written: str, value: float, element: ElementType) -> bool:
+    is_float = written[-1:] in ("f", "F") and not written.lower().startswith("0x")
+    digits = written[:-1] if is_float else written
+    if is_float != (element is ElementType.FLOAT):
+        return False
+    try:
+        known = float(digits)
+    except ValueError:
+        return False
+    if is_float:
+        known = struct.unpack("f", struct.pack("f", known))[0]
+    return known == value and not digits.strip().startswith(("n", "i", "-", "+"))
+
+
+def _floating_text(value: float, element: ElementType) -> str:
+    if element is ElementType.DOUBLE:
+        return repr(value)
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if struct.unpack("f", struct.pack("f", float(text)))[0] == value:
+            break
+    if not any(c in text for c in ".en"):
+        text += ".0"
+    return text + "f"
+
 
 _MAX_DEPTH = 120
 _PURE = frozenset(

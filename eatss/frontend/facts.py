@@ -6,10 +6,9 @@ import islpy as isl
 
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.not_affine import NotAffineError
-from eatss.frontend.polynomial import Poly
 from eatss.frontend.symbols import Role, SymbolTable
 from eatss.frontend.tree import Node, NodeKind
-from eatss.frontend.values import NonLinearError
+from eatss.frontend.values import NonLinearError, Poly
 
 
 def known_facts(

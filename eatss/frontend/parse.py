@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
 
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
@@ -32,20 +34,21 @@ from eatss.frontend.errors import check_cycles, check_messages
 from eatss.frontend.facts import fixed_values, known_facts
 from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
 from eatss.frontend.findings import Findings
-from eatss.frontend.large_stack import on_large_stack
 from eatss.frontend.lexical_checks import Guard
+from eatss.frontend.macros import warn_of_unused
 from eatss.frontend.options import FrontendOptions, FrontendResult
 from eatss.frontend.plain import plain
 from eatss.frontend.ppcg_count import killed_after
 from eatss.frontend.regions import PlacedRegion, Region, find_pragmas, pair_pragmas, place_region
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import (
+    Surroundings,
+    check_sizes,
     declared_parameter,
     function_parameters,
     is_whole_function,
 )
 from eatss.frontend.source import SourceText
-from eatss.frontend.surroundings import Surroundings, check_sizes
 from eatss.frontend.symbols import Role, SymbolTable
 from eatss.frontend.tree import (
     Node,
@@ -55,10 +58,43 @@ from eatss.frontend.tree import (
     without_unused_labels,
 )
 from eatss.frontend.types import TypeTable
-from eatss.frontend.unused_macros import warn_of_unused
 from eatss.frontend.values import ValueAlgebra
 from eatss.frozen import frozen
 from eatss.scops import Scop
+
+_Result = TypeVar("_Result")
+_STACK_BYTES = 512 * 1024 * 1024
+
+
+def on_large_stack(function: Callable[[], _Result]) -> _Result:
+    """Return what ``function`` returns, or raise what it raises.
+
+    libclang parses on a thread of its own with a small stack unless ``LIBCLANG_NOTHREADS`` is
+    set, and offers no other way to ask for more; so the variable is set for the rest of the
+    process. It changes where libclang runs, not what it does. The memory of the stack is only
+    reserved; what is not used is never touched.
+    """
+    os.environ["LIBCLANG_NOTHREADS"] = "1"
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    before = threading.stack_size(_STACK_BYTES)
+    try:
+        thread = threading.Thread(target=run, name="eatss-frontend")
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
 
 _DEFAULT = FrontendOptions()
 _NO_SYMBOLS: Mapping[str, str] = MappingProxyType({})

@@ -11,11 +11,10 @@ import islpy as isl
 
 from eatss.frontend.codes import Code
 from eatss.frontend.not_affine import NotAffineError, Reason
-from eatss.frontend.polynomial import Poly
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import CType
-from eatss.frontend.values import Value, ValueAlgebra
+from eatss.frontend.values import Poly, Value, ValueAlgebra
 from eatss.isl_names import coalesced, parameter_names, parameters_set, without_parameters
 
 _FITS = "a number of the original would not fit its type otherwise"

@@ -26,12 +26,12 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.loops import Header, LoopReader
 from eatss.frontend.not_affine import NotAffineError, Reason, Unknown
-from eatss.frontend.polynomial import Poly
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name
 from eatss.frontend.tree import LEAVING, Node, NodeKind, leaves
 from eatss.frontend.values import (
     NonLinearError,
+    Poly,
     TooManyPiecesError,
     Value,
     extremum,

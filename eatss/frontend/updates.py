@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eatss.frontend.expressions import ExpressionReader
-from eatss.frontend.halves import as_float
+from eatss.frontend.expressions import ExpressionReader, as_float
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frozen import frozen

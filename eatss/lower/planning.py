@@ -24,7 +24,6 @@ from eatss.lower.storage import (
 )
 from eatss.polyhedral import ScheduledScop
 from eatss.recipe.options import CodegenOptions
-from eatss.schedule.hoisting import hoistable
 from eatss.schedule.launch_order import may_follow, only_updates
 from eatss.schedule.mapping import Mapping, in_warps, widened, with_shared_sum
 from eatss.schedule.names import NameTable
@@ -39,7 +38,7 @@ from eatss.schedule.split_k import (
     trips,
 )
 from eatss.schedule.thread_mapping import layout
-from eatss.schedule.units import banded, combiner_in, restricted, serial_runs, sums_of
+from eatss.schedule.units import banded, combiner_in, hoistable, restricted, serial_runs, sums_of
 from eatss.scops import Scop
 
 

@@ -30,11 +30,10 @@ from eatss.polyhedral.isl_limits import bounded_work
 from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines
 from eatss.recipe.options import CodegenOptions
-from eatss.schedule.hoisting import hoistable
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.schedule.split_k import LEAST_TRIPS, trips
-from eatss.schedule.units import combiner_in
+from eatss.schedule.units import combiner_in, hoistable
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""

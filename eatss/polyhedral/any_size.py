@@ -11,8 +11,8 @@ from eatss.diagnostics import EatssError
 from eatss.frozen import frozen
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over
 from eatss.polyhedral.program import ScheduledScop
-from eatss.polyhedral.program_schedule_file import load_schedules
 from eatss.polyhedral.schedule import launching_all, schedule_scop, with_schedule
+from eatss.polyhedral.schedule_file import load_schedules
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import Scop
 

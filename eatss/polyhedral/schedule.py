@@ -10,7 +10,6 @@ from eatss.diagnostics import Diagnostic, InputError, InternalError
 from eatss.isl_names import parameters_set
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
-from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_schedule
 from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, General, ScheduledScop
@@ -19,7 +18,12 @@ from eatss.polyhedral.scheduling import (
     compute_schedule,
     original_with_marks,
 )
-from eatss.polyhedral.symbolic import Symbolic, generalise
+from eatss.polyhedral.symbolic import (
+    Symbolic,
+    generalise,
+    instantiate_dependences,
+    instantiate_schedule,
+)
 from eatss.polyhedral.tree import cut_tree
 from eatss.scops import Scop
 

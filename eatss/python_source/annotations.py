@@ -1,10 +1,135 @@
-"""What parameters of a function are annotated with: ``Param``, ``f64["n", "n"]``, ``f64``."""
+"""What parameters of a function are annotated with: ``Param``, ``f64["n", "n"]``, ``f64``.
+
+Types of numbers, by the rules of Python and NumPy, and what C makes of the same.
+
+Python's own numbers are weak (NEP 50): beside a NumPy number they take its type.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from eatss.scops import ElementType
+
+
+class Weak(Enum):
+    """Types of Python's own numbers, by their C spelling."""
+
+    INT = "int"
+    FLOAT = "double"
+
+
+NumberType = Weak | ElementType
+
+_NUMPY = {
+    ElementType.HALF: "f2",
+    ElementType.FLOAT: "f4",
+    ElementType.DOUBLE: "f8",
+    ElementType.INT8: "i1",
+    ElementType.UINT8: "u1",
+    ElementType.INT16: "i2",
+    ElementType.UINT16: "u2",
+    ElementType.INT32: "i4",
+    ElementType.UINT32: "u4",
+    ElementType.INT64: "i8",
+    ElementType.UINT64: "u8",
+}
+_ELEMENTS = {name: element for element, name in _NUMPY.items()}
+_FLOATING = (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)
+_RANKS = (ElementType.INT32, ElementType.UINT32, ElementType.INT64, ElementType.UINT64)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A type that a value may have; one that is ``free`` is a literal, which takes any.
+
+    ``weak`` is that of a literal which the value may be instead.
+    """
+
+    type: NumberType
+    free: bool
+    weak: Weak | None = None
+
+
+def is_floating(number: NumberType) -> bool:
+    """Tell whether numbers of a type are floating-point numbers."""
+    return number is Weak.FLOAT or (isinstance(number, ElementType) and number.is_floating)
+
+
+def type_name(number: NumberType) -> str:
+    """Return what a type is called in messages."""
+    return SHORT_NAMES[number] if isinstance(number, ElementType) else number.name.lower()
+
+
+def to_one_type(*types: NumberType) -> str:
+    """Return the hint to convert numbers of some types to one that has room for all."""
+    wide = "float64" if any(map(is_floating, types)) else "int64"
+    return f"convert one of them, for example with numpy.{wide}(…)"
+
+
+def c_type(number: NumberType) -> ElementType:
+    """Return what values of a type have in C."""
+    return ElementType(number.value)
+
+
+def common_type(left: NumberType, right: NumberType) -> NumberType:
+    """Return the type in which NumPy does arithmetic with both."""
+    if isinstance(left, Weak) and isinstance(right, Weak):
+        return Weak.FLOAT if Weak.FLOAT in (left, right) else Weak.INT
+    if isinstance(left, Weak):
+        left, right = right, left
+    assert isinstance(left, ElementType)
+    if isinstance(right, Weak):
+        if right is Weak.FLOAT and not left.is_floating:
+            return ElementType.DOUBLE
+        return left
+    import numpy as np  # noqa: PLC0415 - only where types are mixed
+
+    kind = np.promote_types(_NUMPY[left], _NUMPY[right])
+    return _ELEMENTS[f"{kind.kind}{kind.itemsize}"]
+
+
+def usual_type(left: ElementType, right: ElementType) -> ElementType:
+    """Return the type in which C does arithmetic with both (LP64)."""
+    if left.is_floating or right.is_floating:
+        return max((one for one in (left, right) if one.is_floating), key=_FLOATING.index)
+    return max(promoted(left), promoted(right), key=_RANKS.index)
+
+
+def promoted(element: ElementType) -> ElementType:
+    """Return the type after C's promotion of small integers."""
+    return element if element.is_floating or element.size_bytes >= 4 else ElementType.INT32
+
+
+def one_type(candidates: Sequence[Candidate], *, mixes: bool) -> NumberType | None:
+    """Return the one type for a variable or a choice between values; ``None`` if there is none.
+
+    Args:
+        candidates: the types of the values.
+        mixes: whether the function has floating-point numbers of 32 or 16 bits. Then a double of
+            Python is not the same as one of NumPy: the first gives way to these, the second does
+            not.
+    """
+    firm = {one.type for one in candidates if not one.free}
+    free = {one.type for one in candidates if one.free}
+    if not firm or firm <= {Weak.INT, Weak.FLOAT}:
+        return Weak.FLOAT if Weak.FLOAT in firm | free else Weak.INT
+    if firm == {Weak.FLOAT, ElementType.DOUBLE} and not mixes:
+        return ElementType.DOUBLE
+    if len(firm) > 1:
+        return None
+    (found,) = firm
+    return None if Weak.FLOAT in free and not is_floating(found) else found
+
+
+def bounds(element: ElementType) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer type."""
+    bits = 8 * element.size_bytes
+    if element.name.startswith("U"):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from eatss.python_source.annotations import ELEMENTS
-from eatss.python_source.c_text import joined, listed
-from eatss.python_source.codes import Code
-from eatss.python_source.names import MATH, MATH_OF_TWO, NUMPY, NUMPY_OF_TWO, NUMPY_TYPES
-from eatss.python_source.number_types import (
+from eatss.python_source.annotations import (
+    ELEMENTS,
     NumberType,
     Weak,
     common_type,
     is_floating,
     type_name,
 )
-from eatss.python_source.scope import Scope
-from eatss.python_source.text import Findings
+from eatss.python_source.c_text import joined, listed
+from eatss.python_source.local_variables import Scope
+from eatss.python_source.names import MATH, MATH_OF_TWO, NUMPY, NUMPY_OF_TWO, NUMPY_TYPES
+from eatss.python_source.text import Code, Findings
 from eatss.python_source.values import (
     TypeClashError,
     Value,

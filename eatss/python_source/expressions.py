@@ -7,13 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from eatss.python_source.annotations import Weak, is_floating, one_type, to_one_type, type_name
 from eatss.python_source.c_text import Piece, joined, listed
 from eatss.python_source.calls import CallReader
-from eatss.python_source.codes import Code
-from eatss.python_source.number_types import Weak, is_floating, one_type, to_one_type, type_name
+from eatss.python_source.local_variables import Scope
 from eatss.python_source.operations import OperationReader
-from eatss.python_source.scope import Scope
-from eatss.python_source.text import Findings, RefusedError
+from eatss.python_source.text import Code, Findings, RefusedError
 from eatss.python_source.values import (
     LEAST,
     PRECEDENCE,

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from eatss.frozen import frozen
-from eatss.python_source.c_names import is_declared
-from eatss.python_source.c_text import CLine, Piece, joined, listed
-from eatss.python_source.codes import Code
+from eatss.python_source.annotations import Candidate, NumberType, Weak, one_type, type_name
+from eatss.python_source.c_text import CLine, Piece, is_declared, joined, listed
 from eatss.python_source.local_variables import (
+    Argument,
+    Local,
+    Scope,
     assigned_name,
     assignments,
     declarations,
     reads_without_value,
 )
 from eatss.python_source.names import MACROS, Resolve
-from eatss.python_source.number_types import Candidate, NumberType, Weak, one_type, type_name
 from eatss.python_source.parameters import Parameter, ParameterReader, check_name
-from eatss.python_source.scope import Argument, Local, Scope
 from eatss.python_source.statements import StatementReader
-from eatss.python_source.text import Findings, PythonText, RefusedError
+from eatss.python_source.text import Code, Findings, PythonText, RefusedError
 from eatss.scops import ElementType
 
 _MOST_ROUNDS = 20

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from types import FunctionType, ModuleType
 
-from eatss.python_source.c_names import is_macro
+from eatss.python_source.c_text import is_macro
 
 _BUILTIN = ("abs", "float", "int", "max", "min", "range")
 MACROS = {

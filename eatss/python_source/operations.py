@@ -7,11 +7,10 @@ import operator as operator_functions
 from collections.abc import Callable
 from dataclasses import replace
 
+from eatss.python_source.annotations import Weak, is_floating
 from eatss.python_source.c_text import joined
-from eatss.python_source.codes import Code
-from eatss.python_source.number_types import Weak, is_floating
-from eatss.python_source.scope import Scope
-from eatss.python_source.text import Findings
+from eatss.python_source.local_variables import Scope
+from eatss.python_source.text import Code, Findings
 from eatss.python_source.values import (
     PRECEDENCE,
     UNARY,

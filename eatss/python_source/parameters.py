@@ -7,10 +7,9 @@ import ast
 from eatss.frozen import frozen
 from eatss.python_source.annotations import ELEMENTS, PARAM
 from eatss.python_source.c_text import Piece, joined
-from eatss.python_source.codes import Code
+from eatss.python_source.local_variables import Argument
 from eatss.python_source.names import Resolve, c_name_is_free
-from eatss.python_source.scope import Argument
-from eatss.python_source.text import Findings, RefusedError
+from eatss.python_source.text import Code, Findings, RefusedError
 from eatss.scops import ElementType
 
 _TYPES = ", ".join(ELEMENTS)

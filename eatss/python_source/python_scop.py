@@ -14,11 +14,10 @@ from typing import Any, NoReturn
 from eatss.diagnostics import Diagnostic, InputError, SourceSpan, input_error
 from eatss.frozen import frozen
 from eatss.python_source.c_text import CLine, python_span
-from eatss.python_source.codes import Code
 from eatss.python_source.function import c_function
+from eatss.python_source.local_variables import Argument
 from eatss.python_source.names import Resolve, by_values, functions_of
-from eatss.python_source.scope import Argument
-from eatss.python_source.text import PythonText
+from eatss.python_source.text import Code, PythonText
 
 
 class CalledError(InputError, TypeError):

@@ -6,19 +6,18 @@ import ast
 from collections.abc import Sequence
 
 from eatss.diagnostics import SourceSpan
-from eatss.python_source.annotations import ELEMENTS
+from eatss.python_source.annotations import ELEMENTS, Candidate, Weak, c_type, is_floating
 from eatss.python_source.c_text import CLine, Piece, joined
-from eatss.python_source.codes import Code
 from eatss.python_source.expressions import ExpressionReader
 from eatss.python_source.local_variables import (
     Declarations,
+    Local,
+    Scope,
 )
 from eatss.python_source.names import NUMPY_TYPES
-from eatss.python_source.number_types import Candidate, Weak, c_type, is_floating
 from eatss.python_source.operations import IN_64_BITS, OPERATORS, OperationReader
 from eatss.python_source.parameters import ExtentReader, check_name
-from eatss.python_source.scope import Local, Scope
-from eatss.python_source.text import Findings, Node, RefusedError
+from eatss.python_source.text import Code, Findings, Node, RefusedError
 from eatss.python_source.values import (
     PRECEDENCE,
     TypeClashError,

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from eatss.diagnostics import SourceSpan
 from eatss.frozen import frozen
-from eatss.python_source.c_text import Piece, joined
-from eatss.python_source.number_types import (
+from eatss.python_source.annotations import (
     Candidate,
     NumberType,
     Weak,
@@ -23,6 +22,7 @@ from eatss.python_source.number_types import (
     type_name,
     usual_type,
 )
+from eatss.python_source.c_text import Piece, joined
 from eatss.scops import ElementType
 
 PRIMARY, UNARY, LEAST = 16, 14, 0

@@ -2,6 +2,13 @@
 
 A sum whose loop is spread over threads and blocks needs its target set before any of them adds to
 it, so it becomes a kernel of its own between what comes before and what comes after.
+
+Serial loops of a band that run on the host, so that what is left inside is a sum.
+
+Where the parallel loops of a kernel have few points and its serial loops many, each thread walks
+a long way alone. A band is permutable, so any loop of it may stand outermost; once it runs on the
+host, one launch for each of its iterations, the other serial loop is often a plain
+sum that many threads add up.
 """
 
 from __future__ import annotations
@@ -13,10 +20,29 @@ import islpy as isl
 
 from eatss.frozen import frozen
 from eatss.isl_names import bound_domain, function_on, node_kind, set_names
+from eatss.polyhedral import Dependences
 from eatss.polyhedral.tree import KernelTree, members
+from eatss.schedule.launch_order import never_runs_back
 from eatss.schedule.pieces import LoopMember, Piece
 from eatss.scops import Scop, Statement
 from eatss.scops.combiners import Combiner, combiner_of
+
+
+def hoistable(piece: Piece, mapped: Sequence[str], dependences: Dependences) -> Iterator[Piece]:
+    """Yield a piece with each serial loop of its band moved to the host, where that is legal."""
+    serial = [loop for loop in piece.band if loop.name not in mapped]
+    if len(serial) == 1:  # none would be left to sum over
+        return
+    for loop in serial:
+        if never_runs_back(piece, loop, dependences):
+            yield hoisted(piece, loop)
+
+
+def hoisted(piece: Piece, loop: LoopMember) -> Piece:
+    """Return a piece whose band loop ``loop`` runs on the host, inside its other host loops."""
+    band = tuple(other for other in piece.band if other is not loop)
+    return replace(piece, host=(*piece.host, loop), band=band)
+
 
 _NODE = isl.schedule_node_type
 

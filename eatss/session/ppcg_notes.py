@@ -23,7 +23,7 @@ from eatss.polyhedral.kernel import Kernel
 from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.source_lines import with_source_line
-from eatss.polyhedral.sums_in_place import SumInPlace, with_sums_in_place
+from eatss.polyhedral.tiled_sums import SumInPlace, with_sums_in_place
 from eatss.prediction.expected import host_time_s
 from eatss.scops import ElementType, Scop, Statement
 from eatss.shown import time_text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.polyhedral.program_schedule_file import save_schedules
+from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
 from eatss.report.inspection import render_inspection

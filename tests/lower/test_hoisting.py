@@ -25,11 +25,10 @@ from eatss.polyhedral import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program, save_program
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule import split_k
-from eatss.schedule.hoisting import hoistable, hoisted
 from eatss.schedule.launch_order import may_follow, never_runs_back, only_updates
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
-from eatss.schedule.units import restricted
+from eatss.schedule.units import hoistable, hoisted, restricted
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.shipped import data_directory

@@ -10,7 +10,7 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.polyhedral.program_schedule_file import save_schedules
+from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify import Verification, verify

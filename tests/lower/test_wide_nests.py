@@ -22,7 +22,7 @@ from eatss.lower import lanes as digits_module
 from eatss.lower.assumptions import within
 from eatss.lower.lanes import digits
 from eatss.options import parse_blocks
-from eatss.polyhedral.program_schedule_file import save_schedules
+from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import (
     Constant,
     HostIf,

@@ -8,8 +8,7 @@ import pytest
 
 from eatss.api import codegen, inspect, select
 from eatss.frontend import parse_source
-from eatss.polyhedral.expansion import expanded_arrays
-from eatss.polyhedral.private_scalars import with_private_scalars
+from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.scops import Scop
 from eatss.verify import verify
 

@@ -11,7 +11,7 @@ import pytest
 from clang import cindex
 
 from eatss.diagnostics import InputError
-from eatss.python_source.c_names import is_declared, is_macro
+from eatss.python_source.c_text import is_declared, is_macro
 from eatss.python_source.names import c_name_is_free
 from eatss.python_source.python_scop import read_python
 

@@ -8,7 +8,7 @@ import pytest
 
 import eatss
 from eatss.diagnostics import Diagnostic, InputError
-from eatss.python_source.codes import Code
+from eatss.python_source.text import Code
 from eatss.report.diagnostics import diagnostics_text
 from eatss.session.session import Session
 from tests.python_source.running import loaded

@@ -1,0 +1,342 @@
+"""Scalars that keep loops from being shared: readers take values from elsewhere, or they expand.
+
+A scalar may carry a value within one iteration only; readers take it from elsewhere:
+
+    for (j …) { e = exp(S[i][j] - m); O[i][j] = e; z += e; }
+    for (j …) { d = S[i][j] - m; v += d * d; }
+
+What joins two statements by a scalar of each thread has to stay in one thread, a sum among it. A
+value that is stored anyway is read from where it is stored: ``O[i][j] = exp(S[i][j] - m);
+z += O[i][j];``. Any other is computed where it is read, ``v += (S[i][j] - m) * (S[i][j] - m);``,
+once by each statement that reads it.
+
+Of other scalars each iteration that has a value in one gets an element of its own.
+
+``double acc = 0; for (l …) acc += …; C[i][j] = acc;`` adds up in one scalar, whose reuse keeps isl
+from tiling ``l`` together with ``i`` and ``j``. By live ranges no value leaves its iteration of
+``i`` and ``j``, so ``acc`` may as well be ``acc[i][j]`` [Verdoolaege and Cohen, *Live-range
+reordering*]: the same program as one that adds up in ``C[i][j]``. Nor have the statements of a row
+that a scalar joins (its maximum, its sum) to stay in the same loop then. In generated code the
+elements are registers where one kernel uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
+
+from eatss.free_names import free_name
+from eatss.frozen import frozen
+from eatss.isl_names import equal_leading_dims, leading_dims_positive, leading_outputs_of, maps_of
+from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal
+from eatss.polyhedral.dependences import flow_of, tag_accesses
+from eatss.polyhedral.recomputed_producers import with_values_anew
+from eatss.scops import Access, Array, Call, Read, Scop, Statement
+from eatss.scops.expression import preorder
+
+
+@frozen
+class LiveRange:
+    """Accesses of a scalar that values join.
+
+    ``places`` are the statements and, of accesses spelled alike, the first. ``flow`` maps the
+    instances that write to those that read. ``depth`` is how many outer loops tell the iterations
+    apart that values stay in (0: none, or a value is from before the region), ``deepest`` how many
+    loops are around the innermost of the statements.
+    """
+
+    scalar: Array
+    places: frozenset[Place]
+    flow: isl.UnionMap
+    depth: int
+    deepest: int
+
+
+def live_ranges(scop: Scop) -> Iterator[LiveRange]:
+    """Yield the live ranges of the scalars that are dead after the region."""
+    scalars = {one.name: one for one in scop.arrays if not one.n_dims and scop.is_dead_after(one)}
+    if not scalars:
+        return
+    accesses = tag_accesses(scop)
+    places = {f"__ref{item.number}": item.place for item in dependent_accesses(scop)}
+    own = isl.UnionSet.empty(scop.context.get_space())
+    for scalar in scalars.values():
+        own = own.union(isl.Set.universe(scalar.extent.get_space()).to_union_set())
+    flow = flow_of(
+        accesses.reads.intersect_range(own),
+        accesses.schedule,
+        must=accesses.writes.intersect_range(own),
+    )
+    from_before = {places[_tag(one.domain())] for one in maps_of(flow.get_may_no_source())}
+    values = [
+        (places[_tag(one.domain())], places[_tag(one.range())], one.factor_domain())
+        for one in maps_of(flow.get_may_dependence())
+    ]
+    joined = nx.Graph([(written, read) for written, read, _ in values])
+    for group in nx.connected_components(joined):
+        inside = isl.UnionMap.empty(scop.context.get_space())
+        for written, _, relation in values:
+            if written in group:
+                inside = inside.union(relation.to_union_map())
+        name, at = next(iter(group))
+        loops = [len(scop.statement(name).loops) for name, _ in group]
+        yield LiveRange(
+            scalar=scalars[scop.statement(name).accesses[at].array],
+            places=frozenset(group),
+            flow=inside,
+            depth=_depth(inside, min(loops)) if group.isdisjoint(from_before) else 0,
+            deepest=max(loops),
+        )
+
+
+def _tag(tagged: isl.Set) -> str:
+    """Return the name of the access in ``[S[i] -> __ref3[]]``."""
+    return str(tagged.unwrap().get_tuple_name(isl.dim_type.out))
+
+
+def _depth(values: isl.UnionMap, most: int) -> int:
+    """Return how many outer loops, up to ``most``, have one value where one is written and read."""
+    same = (k for k in range(most, 0, -1) if values.is_subset(equal_leading_dims(values, k)))
+    return next(same, 0)
+
+
+def with_expanded_scalars(scop: Scop) -> Scop:
+    """Return a region in which scalars have an element for each iteration that values stay in.
+
+    The region itself where there is nothing to expand. Expanded are scalars that are dead after
+    the region and live through a loop inside such an iteration; where values of one scalar have
+    nothing to do with each other, each gets an array. The context says that a loop that adds up
+    runs: without it, isl could not put what comes before the sum and after it into one band.
+    """
+    ranges = [one for one in live_ranges(scop) if _expands(scop, one)]
+    if not ranges:
+        return scop
+    left = _places(scop).difference(*(one.places for one in ranges))
+    used = {scop.statement(name).accesses[at].array for name, at in left}
+    taken = {*scop.parameters, *(one.name for one in scop.arrays)}
+    taken |= {one.name for one in scop.statements}
+    taken |= {one.name for one in scop.function_parameters}
+    arrays = {one.name: one for one in scop.arrays}
+    named: dict[str, LiveRange] = {}
+    for one in ranges:
+        name = one.scalar.name
+        named[free_name(name, taken) if name in used or name in named else name] = one
+    statements, context = scop.statements, scop.context
+    for name, one in named.items():
+        statements = tuple(_expanded(statement, one, name) for statement in statements)
+    for name, one in named.items():
+        arrays[name] = _array(one, name, statements)
+        context = context.intersect(_with_terms(scop, name, statements))
+    return replace(scop, arrays=tuple(arrays.values()), statements=statements, context=context)
+
+
+def expanded_arrays(before: Scop, after: Scop) -> tuple[str, ...]:
+    """Return the arrays of one region that are scalars in the other, or part of one."""
+    n_dims = {array.name: array.n_dims for array in before.arrays}
+    return tuple(
+        a.name for a in after.arrays if a.n_dims and not a.copy_of and not n_dims.get(a.name)
+    )
+
+
+def _expands(scop: Scop, values: LiveRange) -> bool:
+    """Tell whether there is a loop inside the iterations that values stay in.
+
+    Counters do not get negative, for they become subscripts.
+    """
+    return 0 < values.depth < values.deepest and all(
+        leading_dims_positive(scop.statement(name).domain, values.depth)
+        for name, _ in values.places
+    )
+
+
+def _places(scop: Scop) -> frozenset[Place]:
+    """Return all accesses, of those spelled alike the first."""
+    return frozenset((one.name, at) for one in scop.statements for at in first_equal(one.accesses))
+
+
+def _expanded(statement: Statement, values: LiveRange, name: str) -> Statement:
+    """Return a statement with elements of the array ``name`` in the places of a live range."""
+    firsts = first_equal(statement.accesses)
+    own = [(statement.name, first) in values.places for first in firsts]
+    if not any(own):
+        return statement
+    return replace(
+        statement,
+        accesses=tuple(
+            _expanded_access(statement, access, values.depth, name) if expands else access
+            for access, expands in zip(statement.accesses, own, strict=True)
+        ),
+    )
+
+
+def _expanded_access(statement: Statement, access: Access, depth: int, name: str) -> Access:
+    relation = leading_outputs_of(access.relation, depth).set_tuple_name(isl.dim_type.out, name)
+    return replace(access, array=name, relation=relation.intersect_domain(statement.domain))
+
+
+def _array(values: LiveRange, name: str, statements: Sequence[Statement]) -> Array:
+    """Return the array of the elements that statements name."""
+    extent: isl.Set | None = None
+    for statement in statements:
+        for access in statement.accesses:
+            if access.array == name:
+                touched = access.relation.range()
+                extent = touched if extent is None else extent.union(touched)
+    assert extent is not None
+    return replace(
+        values.scalar,
+        name=name,
+        extent=extent.coalesce(),
+        n_dims=values.depth,
+        is_local=True,
+    )
+
+
+def _with_terms(scop: Scop, name: str, statements: Sequence[Statement]) -> isl.Set:
+    """Return the sizes for which a sum has terms wherever it is begun."""
+    known = isl.Set.universe(scop.context.get_space())
+    own = [one for one in statements if any(access.array == name for access in one.accesses)]
+    for update in own:
+        if update.write.array == name and any(read.array == name for read in update.reads):
+            terms = update.domain.params()
+            for other in own:
+                known = known.intersect(terms.gist(other.domain.params()))
+    return known.coalesce()
+
+
+def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
+    """Return a region with scalars expanded, none where none can be.
+
+    A second one calls functions again for each reader of a value, where the first does not.
+    """
+    found: list[Scop] = []
+    for calls in (False, True):
+        forwarded = with_forwarded_scalars(scop, calls=calls)
+        if found and len(forwarded.statements) == len(found[0].statements):
+            break
+        expanded = with_expanded_scalars(forwarded)
+        if expanded is forwarded:
+            break
+        found.append(expanded)
+    return tuple(found)
+
+
+def with_forwarded_scalars(scop: Scop, *, calls: bool) -> Scop:
+    """Return a region whose sums read no scalars that carry a value within one iteration.
+
+    The region itself where they read none. ``calls`` says whether functions may be called by each
+    of several readers.
+    """
+    found, changed = scop, _forwarded(scop, calls)
+    while changed is not None:
+        found, changed = changed, _forwarded(changed, calls)
+    if found is scop:
+        return scop
+    used = {access.array for statement in found.statements for access in statement.accesses}
+    arrays = tuple(one for one in found.arrays if one.n_dims or one.name in used)
+    return replace(found, arrays=arrays, written=scop.written or scop)
+
+
+def _forwarded(scop: Scop, calls: bool) -> Scop | None:
+    """Return the region with the last such scalar gone, ``None`` if there is none."""
+    if not any(map(_adds_up, scop.statements)):
+        return None
+    for values in reversed([*live_ranges(scop)]):
+        writer = _writer(scop, values)
+        readers = _readers(values)
+        if writer is None or not any(_adds_up(scop.statement(name)) for name in readers):
+            continue
+        found = _stored(scop, values, writer)
+        if found is None and (calls or len(readers) == 1 or not _calls(writer)):
+            found = with_values_anew(scop, _reads(values))
+        if found is not None:
+            return found
+    return None
+
+
+def _adds_up(statement: Statement) -> bool:
+    return any(read.array == statement.write.array for read in statement.reads)
+
+
+def _writer(scop: Scop, values: LiveRange) -> Statement | None:
+    """Return the one statement that gives a scalar the values, which stay in its iteration."""
+    names = {name for name, at in values.places if not at}
+    if len(names) != 1 or names <= _readers(values):
+        return None
+    writer = scop.statement(names.pop())
+    return writer if values.depth == len(writer.loops) else None
+
+
+def _reads(values: LiveRange) -> list[tuple[str, int]]:
+    return sorted((name, at) for name, at in values.places if at)
+
+
+def _readers(values: LiveRange) -> set[str]:
+    return {name for name, _ in _reads(values)}
+
+
+def _calls(statement: Statement) -> bool:
+    return any(isinstance(node, Call) for node in preorder(statement.value))
+
+
+def _stored(scop: Scop, values: LiveRange, writer: Statement) -> Scop | None:
+    """Return the region with a value written to where it is stored, ``None`` if it is not.
+
+    The statement that stores it goes. In between nothing reads or writes that array, and up to the
+    last reader of the value nothing writes it.
+    """
+    names = [statement.name for statement in scop.statements]
+    first, last = names.index(writer.name), max(names.index(name) for name in _readers(values))
+    for name, at in _reads(values):
+        storing = scop.statement(name)
+        array = scop.array(storing.write.array)
+        place = names.index(name)
+        between = scop.statements[first + 1 : place]
+        after = scop.statements[place + 1 : last + 1]
+        if (
+            storing.value == Read(access=at)
+            and array.n_dims
+            and array.element_type is values.scalar.element_type
+            and storing.domain.set_tuple_name(writer.name).is_equal(writer.domain)
+            and not any(one.array == array.name for other in between for one in other.accesses)
+            and not any(other.write.array == array.name for other in after)
+        ):
+            return _written_there(scop, values, writer, storing)
+    return None
+
+
+def _written_there(scop: Scop, values: LiveRange, writer: Statement, storing: Statement) -> Scop:
+    """Return the region in which the writer stores its value where another statement did."""
+    write = replace(
+        storing.write,
+        relation=storing.write.relation.set_tuple_name(isl.dim_type.in_, writer.name),
+    )
+    changed = {writer.name: replace(writer, accesses=(write, *writer.reads))}
+    for name in _readers(values) - {storing.name}:
+        reader = scop.statement(name)
+        changed[name] = _reading(reader, values, write)
+    return replace(
+        scop,
+        statements=tuple(
+            changed.get(one.name, one) for one in scop.statements if one is not storing
+        ),
+    )
+
+
+def _reading(reader: Statement, values: LiveRange, write: Access) -> Statement:
+    """Return a reader that gets the value from where it is written to."""
+    instances = values.flow.intersect_range(reader.domain.to_union_set()).reverse()
+    (relation,) = maps_of(instances.apply_range(write.relation.to_union_map()))
+    firsts = first_equal(reader.accesses)
+    return replace(
+        reader,
+        accesses=tuple(
+            replace(access, array=write.array, relation=relation, text=write.text)
+            if (reader.name, first) in values.places
+            else access
+            for access, first in zip(reader.accesses, firsts, strict=True)
+        ),
+    )
