@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import islpy as isl
 
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.isl_names import (
     affine_form,
     dim_names,
@@ -33,7 +34,7 @@ from eatss.schedule.names import NameTable
 from eatss.scops import Access, Array, Scop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceArray:
     """An array in device memory: its C name, and its extents, outermost first.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import (
     affine_bounds,
     coalesced,
@@ -29,7 +29,7 @@ class TooManyCasesError(Exception):
     """The bounds of a loop are too many functions of the parameters for tiles to be worth it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TileRange:
     """The tiles of a loop: their origins run from ``first`` to ``last`` in steps of the tile.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd, prod
 
+from eatss.frozen import frozen
 from eatss.kernel.nodes import For, Node
 from eatss.plan.stage import copied_in_rows
 from eatss.program import (
@@ -18,7 +18,7 @@ from eatss.program import (
 from eatss.schedule.names import NameTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CopyLoop:
     """A loop over a thread's elements of a box; ``places`` are an element's indices in the box."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eatss.analysis.structure import MAX_STAGES
+from eatss.frozen import frozen
 from eatss.isl_names import extremes, parameter_extremes, parameters_set
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
 from eatss.program.source_names import converted
@@ -58,7 +59,7 @@ class Range:
         return self.low >= -INT_MAX and self.high <= INT_MAX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sizes:
     """Sizes for which 32 bits hold indices: up to ``largest``.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as Dictionary
-from dataclasses import dataclass
 from typing import Literal
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.kernel.nodes import Kernel
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
@@ -17,7 +17,7 @@ from eatss.scops import Scop
 from eatss.targets import Axis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelContext:
     """What a kernel is made of, besides its piece.
 
@@ -38,7 +38,7 @@ class KernelContext:
     strict_fp: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BuiltKernel:
     """A kernel, and what launching it takes.
 

@@ -11,12 +11,12 @@ for 16 threads along ``j`` where lanes are interleaved. Why is said in :mod:`eat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from eatss.analysis.banks import ALONG_X, ALONG_Y
 from eatss.diagnostics import SourceSpan
+from eatss.frozen import frozen
 from eatss.instructions import COMBINES, SHUFFLES
 from eatss.kernel.nodes import Buffer, Copy, Element, Layout, Node, Perform
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
@@ -83,7 +83,7 @@ Parts = Sequence[tuple[Element, Combiner]]
 """Registers that have parts of sums, and what makes one value of two parts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Passed:
     """How all threads of a sum come to have it.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.layout import Layout, SharedSum, SplitK
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.checks import check_launches, crosses_threads
@@ -42,7 +43,7 @@ from eatss.schedule.units import banded, combiner_in, hoistable, restricted, ser
 from eatss.scops import Scop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unit:
     """What becomes one CUDA kernel; ``kernel`` is the one of the analysis whose sizes it has.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import coalesced, fixed_box
 from eatss.kernel.nodes import Buffer, Layout
 from eatss.lower.storage import Candidate
@@ -20,7 +20,7 @@ Part = TypeVar("Part")
 """What belongs to a dimension: its extent, a subscript."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SharedTile:
     """A box of an array in shared memory.
 

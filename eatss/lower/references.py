@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dictionary
-from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.instructions import ATOMICS, COMBINES
 from eatss.isl_names import dim_names, output_affs
 from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, Layout, Perform
@@ -25,7 +25,7 @@ from eatss.scops import ElementType, Scop
 from eatss.scops.combiners import Combiner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegisterArray:
     """Registers of a thread: an element for each of its points.
 

@@ -8,9 +8,10 @@ other is right, if there are barriers where threads use what others left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eatss.analysis.layout import RowBlock
+from eatss.frozen import frozen
 from eatss.isl_names import coalesced
 from eatss.kernel.barriers import passed_on
 from eatss.kernel.nodes import Argument, Buffer, Declare, If, Scope
@@ -29,7 +30,7 @@ from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowsInOne:
     """One kernel of several pieces; ``in_order`` says that its sums are added up as in the source.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.isl_names import (
     AffineForm,
@@ -33,7 +34,7 @@ Place = tuple[str, int]
 """A statement and the number of one of its accesses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Registers:
     """One element of an array for each point of a thread, held in registers.
 
@@ -49,7 +50,7 @@ class Registers:
     store: isl.Set
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PrivateScalar:
     """A scalar of which each point of a thread has its own copy.
 
@@ -63,7 +64,7 @@ class PrivateScalar:
     escaping: tuple[tuple[str, isl.Set], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidate:
     """Reads of one array that may be staged in shared memory: translated copies of one another.
 
@@ -81,7 +82,7 @@ class Candidate:
     along: tuple[str | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoragePlan:
     """Where the references of a piece live; what is named nowhere lives in global memory."""
 

@@ -8,10 +8,10 @@ loops below the band and, innermost, the loops over the thread's points.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import (
     ast_node_kind,
     dim_names,
@@ -42,7 +42,7 @@ _POINT = "point:"
 _MAX_DEPTH = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subtree:
     """What runs below the band: a schedule node, and the names of the loops there by their key."""
 
@@ -66,7 +66,7 @@ def thread_range(context: isl.Context, loops: Sequence[MappedLoop]) -> isl.Set:
     return isl.Set.read_from_str(context, f"[{names}] -> {{ : {text} }}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Phase:
     """Instances a block runs between two barriers.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from eatss.frozen import frozen
 from eatss.program import Apply, Constant, IntExpr, Name
 from eatss.trees import Parts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Loop:
     """``for (counter = lower; condition; counter += step)``.
 
@@ -32,7 +32,7 @@ class Loop:
     trips: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Points:
     """The points of a thread along a loop, as they are printed.
 
@@ -48,7 +48,7 @@ class Points:
     body: Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class If:
     """``if (condition) … else …``."""
 
@@ -57,7 +57,7 @@ class If:
     orelse: Node | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Leaf:
     """An instance: the values of its counters."""
 
@@ -65,7 +65,7 @@ class Leaf:
     values: tuple[IntExpr, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Block:
     """Nodes one after another."""
 

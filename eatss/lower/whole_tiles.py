@@ -12,11 +12,12 @@ all of it is finite, the tile runs as if it were full.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import islpy as isl
 
+from eatss.frozen import frozen
 from eatss.isl_names import (
     coalesced,
     dims_as_parameters,
@@ -109,7 +110,7 @@ def over_whole_tiles(
     return replace(phase, instances=tuple(found))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WholeIfFinite:
     """A phase that runs all points of a tile, which is right where ``places`` read finite values.
 
@@ -344,7 +345,7 @@ def _adds_zeros(
     return bool(left.is_empty())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Product:
     """A product that is added to a register, by the accesses that it reads.
 

@@ -10,7 +10,6 @@ the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from eatss.analysis.structure import (
@@ -19,6 +18,7 @@ from eatss.analysis.structure import (
     ProductFacts,
     WarpInstruction,
 )
+from eatss.frozen import frozen
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.registers import least, most
 
@@ -42,7 +42,7 @@ UNROLLED_A_THREAD = 8
 """Products that are unrolled at most for each thread of a block."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Contract:
     """Products that warps add to the sums of a statement by an instruction.
 

@@ -11,15 +11,14 @@ has one value of, its maximum or its sum, all of its lanes have in a register ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eatss.analysis.structure import LaunchFacts
+from eatss.frozen import frozen
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.registers import are_held, held_words
 from eatss.plan.rows import element_words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowPhase:
     """What blocks do with their rows between two barriers, as a launch of its own.
 
@@ -35,7 +34,7 @@ class RowPhase:
     length: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KeptRow:
     """An array of which threads may keep their elements of a row from phase to phase.
 
@@ -57,7 +56,7 @@ class KeptRow:
     references: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowValue:
     """An array of which all lanes of a row have its element; memory gets it from some phases."""
 
@@ -65,7 +64,7 @@ class RowValue:
     stores: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowStorage:
     """What registers may have of rows while blocks go through phases."""
 
@@ -73,7 +72,7 @@ class RowStorage:
     values: tuple[RowValue, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowRun:
     """Kernels that follow each other and share rows: they, or some of them, can become one.
 

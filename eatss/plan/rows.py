@@ -20,12 +20,13 @@ much where most of them hold sums. But transposed tiles are copied element by el
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from math import prod
 
 from eatss.analysis.banks import interleaves
 from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
+from eatss.frozen import frozen
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 
 PIECE_BYTES = 32
@@ -45,7 +46,7 @@ TRANSPOSED_MULTIPLE = 4
 many rows, and lanes beside them into this many elements of each: so they fill all banks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoopTile:
     """A loop that is cut into tiles of ``tile`` iterations, which ``threads`` share.
 
@@ -58,7 +59,7 @@ class LoopTile:
     points: Number = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tiling:
     """The loops of a launch in tiles: those of the grid, that of ``x`` last, and serial ones.
 
@@ -81,7 +82,7 @@ class Tiling:
         return {**self.serial, **{loop.name: loop.tile for loop in self.mapped}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StagedReads:
     """Reads of one array that may be staged in shared memory together; ``on`` tells where.
 

@@ -7,9 +7,9 @@ other, and all turns are unrolled. Elsewhere each element is found by divisions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
+from eatss.frozen import frozen
 from eatss.plan.numbers import Flag, Number, chosen, common_divisor, no, nowhere
 from eatss.plan.rows import PIECE_BYTES, copied_in_pieces, vector
 
@@ -44,7 +44,7 @@ def copied_in_rows(sizes: Sequence[Number], threads: Number, width: int = 1) -> 
     return (long == 2) & (columns % width == 0) & pays & (rows * lanes % threads == 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stage:
     """The copy of a tile of an array into shared memory by the ``threads`` of a block.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from eatss.analysis.structure import TensorFormat
 from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 from eatss.gpu.profile import TIMES_TF32, GpuProfile
 from eatss.gpu.scaled import FALLBACK_LIMIT_W, calibration_of
 from eatss.targets import CUDA
@@ -41,7 +41,7 @@ REGISTER_STEP = 8
 """Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prices:
     """Energies in J at the highest clock, and power in W.
 
@@ -69,7 +69,7 @@ class Prices:
     voltage_floor: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Card:
     """What the prediction knows of a card.
 

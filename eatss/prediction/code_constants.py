@@ -9,10 +9,10 @@ may stand for more than its name says and is no measurement of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from eatss.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CodeConstants:
     """Constants of the prediction; instructions are those of a warp, cycles those of an SM."""
 

@@ -8,10 +8,10 @@ chips, not to code, is in :mod:`eatss.prediction.code_constants`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from eatss.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CudaConstants:
     """Constants of generated code; instructions are those of a warp, cycles those of an SM."""
 

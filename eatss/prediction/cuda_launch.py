@@ -14,6 +14,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates
 from eatss.analysis.structure import LaunchFacts, PartFacts, Structure
 from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.frozen import frozen
 from eatss.plan.rows import (
     LoopTile,
     StagedReads,
@@ -114,7 +115,7 @@ def launch_shape(
 Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CudaLaunch:
     """A launch of layouts of one structure; columns have an entry a layout.
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, mapped
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.code_constants import CodeConstants
@@ -129,7 +130,7 @@ class CudaPrediction:
         return prediction_at(demand, self.total, row)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CudaModel:
     """What generated code for one kernel does on one card."""
 

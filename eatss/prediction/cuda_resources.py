@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from eatss.analysis.structure import VECTOR_BYTES, RegisterTileFacts
 from eatss.analysis.work import StatementFacts
+from eatss.frozen import frozen
 from eatss.plan.registers import (
     ROOM_BESIDE_SUMS,
     are_held,
@@ -37,7 +37,7 @@ _WORD_BYTES = 4
 _LEAST_L1_BYTES = 16 * 1024.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CodeResources:
     """A launch on a card; every column has an entry a candidate.
 

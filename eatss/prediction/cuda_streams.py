@@ -6,11 +6,11 @@ each as others (stream-K).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from eatss.frozen import frozen
 from eatss.plan.stream import rounded_up, shared_steps, whole_waves
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
@@ -25,7 +25,7 @@ SM: it leaves a part, passes a fence and says so, takes a ticket, waits and load
 floats on an H100, against layouts without streams (``library-streams-by-hand``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stream:
     """What blocks of a launch have that take shares of steps; 0 where they do not.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.structure import TensorFormat
+from eatss.frozen import frozen
 
 Column = npt.NDArray[np.float64]
 """A figure of many candidates, one entry each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Demand:
     """What candidates for one kernel ask of the card; every field has an entry a candidate.
 

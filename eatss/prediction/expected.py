@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from eatss.codec import BY_NAME, JsonForm
+from eatss.frozen import frozen
 
 Parts: TypeAlias = Annotated[tuple[tuple[str, float], ...], BY_NAME]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prediction:
     """Expected time and energy of a kernel over all its launches of one run, in s and J.
 

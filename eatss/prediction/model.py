@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eatss.analysis.facts import KernelFacts
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.code_constants import CodeConstants
@@ -16,7 +15,7 @@ from eatss.prediction.ppcg_launch import PpcgCandidates, PpcgLaunch
 from eatss.prediction.terms import Predicted, predict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgModel:
     """What PPCG's code for one kernel does on one card."""
 

@@ -9,12 +9,12 @@ These are facts of the kernel. Only the sizes of the boxes depend on the tile.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.frozen import frozen
 
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
@@ -22,7 +22,7 @@ MAX_THREAD_LOOPS = 3
 Coefficients = tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Use:
     """One access of one statement that belongs to a group."""
 
@@ -30,7 +30,7 @@ class Use:
     access: AccessFacts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Group:
     """References to one array that PPCG treats alike.
 
@@ -58,7 +58,7 @@ class Group:
         return any(use.access.writes for use in self.uses)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgKernel:
     """A kernel as PPCG maps it, sizes aside.
 

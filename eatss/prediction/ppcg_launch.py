@@ -11,6 +11,7 @@ import numpy as np
 
 from eatss.analysis.layout import Layout
 from eatss.analysis.work import StatementFacts
+from eatss.frozen import frozen
 from eatss.plan.rows import element_words
 from eatss.prediction.access import lanes_of
 from eatss.prediction.card import Card
@@ -30,7 +31,7 @@ LEAST_L1_BYTES = 16 * 1024.0
 _MOST_ADDRESSES = 16.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgCandidates(Layout):
     """Layouts of one kernel in PPCG's code: each number is a column of them.
 

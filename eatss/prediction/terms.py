@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from eatss.frozen import frozen
 from eatss.gpu.scaled import voltage_share
 from eatss.prediction.card import SCHEDULERS, Card
 from eatss.prediction.code_constants import CodeConstants
@@ -37,7 +37,7 @@ _APART = 0.5
 rows of a triangle runs beside one with those half of it further."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Predicted:
     """What the model expects of one run, an entry a candidate; times in s, energies in J.
 

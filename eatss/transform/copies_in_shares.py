@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from eatss.frozen import frozen
 from eatss.kernel.nodes import Aligned, Commit, Copy, For, If, Let, Node, Scope
 from eatss.kernel.uses import every, trips_from_zero
 from eatss.program import Name
@@ -55,7 +56,7 @@ class _Cut:
         return replace(loop, lower=first, condition=condition, body=body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shares:
     """Copies over some steps: constants in ``front`` of all, and what stands ``behind`` the last.
 

@@ -46,10 +46,11 @@ in front of a turn's products and the stores behind them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eatss.analysis.structure import WORD_BYTES
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.kernel.nodes import Buffer, Copy, Declare, Element, For, If, Layout, Let, Node
 from eatss.kernel.uses import every, every_of, mapped, trips_from_zero
 from eatss.program import Constant, Name, names_in
@@ -129,7 +130,7 @@ def _stores(node: Node) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NarrowLines:
     """Copies in two parts: ``loads`` fill registers, or boxes without them; ``stores`` boxes."""
 

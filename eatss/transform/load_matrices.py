@@ -20,11 +20,12 @@ lane gets words of two columns, those of matrices that take turns [``matrices_in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 
 from eatss.analysis.structure import VECTOR_BYTES
+from eatss.frozen import frozen
 from eatss.instructions.matrix_loads import LOADS, TURNED_BYTES
 from eatss.instructions.products import LANES_OF_A_BOX
 from eatss.kernel.barriers import varies, varying_names
@@ -125,7 +126,7 @@ def _words(operands: Sequence[Element], fragments: set[Buffer]) -> tuple[Element
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Loads:
     """A loop whose turns load fragments, some of them by one ``load``: ``words``, by turn and slot.
 

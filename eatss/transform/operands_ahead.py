@@ -28,10 +28,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.kernel.nodes import (
     Buffer,
     Compute,
@@ -222,7 +223,7 @@ def _turns(path: _Path) -> int:
     return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Operand:
     """An element of a box that a step reads at some of its points, and the registers it gets.
 

@@ -18,8 +18,9 @@ block has the same points as before, only other threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from eatss.frozen import frozen
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, WarpAxis
 from eatss.kernel.uses import elements, every, mapped, own_expressions, trips_from_zero
@@ -28,7 +29,7 @@ from eatss.program import Constant, IntExpr, Name, names_in
 from eatss.program.linear import linear
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Neighbours:
     """A loop of which each thread of a block has points that follow each other.
 

@@ -34,10 +34,11 @@ have several that load for each other. :class:`StepsAhead` are what a turn does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eatss.analysis.structure import WORD_BYTES
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.kernel.nodes import (
     AllFinite,
     Buffer,
@@ -78,7 +79,7 @@ from eatss.transform.copies_among_products import multiplies, turns_between
 from eatss.transform.copies_in_shares import Shares
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """Steps from ``first`` on run in parts of so many, ``count`` of them, in a loop."""
 
@@ -110,7 +111,7 @@ class Part:
         return Name(self.counter) + Name(counter)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Steps:
     """Some steps of products: how many, by what counter, and what each loads and multiplies."""
 
@@ -234,7 +235,7 @@ class Steps:
         return turns_between(loop, first, stop)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Phases:
     """Steps of several products each: what one loads, threads load while they compute another.
 
@@ -384,7 +385,7 @@ _BURDEN = 16
 floats has 28, one by one as rows begin anywhere, and takes 6 % less time with them in shares."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepsAhead:
     """What a turn of a loop does: where ``tests`` hold, steps of products; else ``orelse``.
 

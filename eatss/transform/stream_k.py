@@ -41,9 +41,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.kernel.nodes import (
     Aligned,
     Argument,
@@ -89,7 +90,7 @@ _NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stream:
     """How many ``blocks`` are to take steps of a kernel's tiles, and what is known of them.
 
@@ -368,7 +369,7 @@ _NOTHING = re.compile(r"[0.]+[fFlLuU]*")
 _STORED = frozenset({ElementType.FLOAT, ElementType.DOUBLE})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TileOfSteps:
     """What a block does: ``head`` for all tiles, then for a tile nodes ``before``, a loop, others.
 

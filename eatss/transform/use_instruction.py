@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.kernel.instruction import Coordinate, Instruction, Operand, places
 from eatss.kernel.nodes import (
     Buffer,
@@ -159,7 +160,7 @@ _AXES = 2
 _Values = dict[str, IntExpr]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Nest:
     """A loop over ``k`` around the points of a thread, and a statement in them."""
 

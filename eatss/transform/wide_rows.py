@@ -22,11 +22,12 @@ was: with two ways to load rows some compilers keep so many of them that they sp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from eatss.analysis.banks import COPIED_BYTES
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.kernel.nodes import Aligned, Copy, Element, For, If, Kernel, Let, Node
 from eatss.kernel.uses import every, every_of, mapped, trips_from_zero, with_bodies
 from eatss.program import (
@@ -112,7 +113,7 @@ def _both(loop: For, aligned: Callable[[_Row], Name | None]) -> If | None:
     return If(conditions=tuple(conditions), body=mapped((loop,), vectors_of), orelse=(loop,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Row:
     """A loop over points of a thread that copies registers to memory."""
 
