@@ -167,7 +167,6 @@ def _layout(
             tiles[name] = 1
         else:
             tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
-    shared = {at for at, one in enumerate(kernel.references) if one.placement == "shared"}
     groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
     (space,) = kernel_spaces([facts], {facts.name: structures}, profile).values()
     base, stages = cut_values(kernel), _stages(kernel, decided)
@@ -185,7 +184,7 @@ def _layout(
         tile_sizes=tuple((loop.name, tiles[loop.name]) for loop in facts.loops),
         block=tuple((name, block[name]) for name in mapped),
         staged={
-            group: int(_staged(group, space.staged.get(group, ""), facts, shared, decided))
+            group: int(_staged(group, space.staged.get(group, ""), facts, kernel.shared, decided))
             for group in groups
         },
         spread=spread if structure.spreads else None,
@@ -239,7 +238,7 @@ def _stages(kernel: KernelSelection, decided: Decided) -> int:
 
 
 def _staged(
-    group: Sequence[int], name: str, facts: KernelFacts, shared: set[int], decided: Decided
+    group: Sequence[int], name: str, facts: KernelFacts, shared: frozenset[int], decided: Decided
 ) -> bool:
     """Tell whether a group is staged: by its own name, by its array, or as it was."""
     if name in decided:

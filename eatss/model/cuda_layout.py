@@ -58,14 +58,13 @@ def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[st
 
 def candidate_of(facts: KernelFacts, structure: Structure, kernel: KernelSelection) -> Candidates:
     """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
-    shared = {at for at, r in enumerate(kernel.references) if r.placement == "shared"}
     groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
     block = kernel.threads
     own = kernel.chosen() | {
         "block": tuple((loop.name, block.get(loop.name, 1)) for loop in mapped_loops(facts)),
         "row_block": None,
     }
-    staged = {group: int(set(group) <= shared) for group in groups}
+    staged = {group: int(kernel.shared.issuperset(group)) for group in groups}
     return Candidates(**own, structure=structure, staged=staged).map(lambda one: np.array([one]))
 
 
@@ -81,10 +80,11 @@ def expected_of(
         structure = next((one for one in structures if not one.spreads), None)
     if structure is None:
         return None, ONE_THREAD
-    shared = {at for at, r in enumerate(kernel.references) if r.placement == "shared"}
-    if any(shared & set(g) for own in structure.launches if own.sum_loop for g in own.stageable):
+    if any(
+        kernel.shared & set(g) for own in structure.launches if own.sum_loop for g in own.stageable
+    ):
         return None, STAGED_SUMS
-    if not _factors(structure) <= shared:
+    if not _factors(structure) <= kernel.shared:
         return None, FAR_FACTORS
     found = CudaModel.of(facts, profile).columns(candidate_of(facts, structure, kernel))
     if not found.fits[0]:

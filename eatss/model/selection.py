@@ -257,6 +257,12 @@ class KernelSelection(Layout, Shown):
         return f"<KernelSelection {self.name}: tiles {sizes}{block}; {told}; {self.optimal}>"
 
     @property
+    def shared(self) -> frozenset[int]:
+        """The references in shared memory, by position."""
+        placed = enumerate(self.references)
+        return frozenset(at for at, one in placed if one.placement == "shared")
+
+    @property
     def threads_per_block(self) -> int:
         """Threads of one block."""
         return prod(size for _, size in self.block)

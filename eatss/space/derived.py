@@ -263,8 +263,8 @@ class KernelSpace:
         """Return the values of the variables in a selection."""
         if not self.apart:
             return {}
-        shared = {at for at, own in enumerate(kernel.references) if own.placement == "shared"}
-        return self.values(kernel, {group: set(group) <= shared for group in self.staged})
+        staged = {group: kernel.shared.issuperset(group) for group in self.staged}
+        return self.values(kernel, staged)
 
     def values(self, own: Layout, staged: Mapping[Group, bool]) -> dict[str, Value]:
         """Return the values of the variables in a layout."""
