@@ -58,14 +58,6 @@ from eatss.program import (
     names_in,
     substitute,
 )
-from eatss.transform.copies_among_products import (
-    PlainCopies,
-    apart,
-    copies_among_products,
-    multiplies,
-    plain_copies,
-)
-from eatss.transform.copies_in_shares import Shares
 from eatss.transform.copy_ways import (
     NarrowLines,
     all_in_lines,
@@ -74,6 +66,14 @@ from eatss.transform.copy_ways import (
     with_tests,
     without_lines,
     without_tests,
+)
+from eatss.transform.interleaved_copies import (
+    PlainCopies,
+    Shares,
+    apart,
+    copies_among_products,
+    multiplies,
+    plain_copies,
 )
 from eatss.transform.operands_ahead import plain_steps
 from eatss.transform.register_prefetch import StepsAhead

@@ -75,8 +75,7 @@ from eatss.plan.contract import (
     words_of_two,
 )
 from eatss.program import Constant, IntExpr, Name, substitute
-from eatss.transform.copies_among_products import multiplies, turns_between
-from eatss.transform.copies_in_shares import Shares
+from eatss.transform.interleaved_copies import Shares, multiplies, turns_between
 
 
 @frozen

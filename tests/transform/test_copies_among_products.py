@@ -25,7 +25,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.scops import ElementType
-from eatss.transform.copies_among_products import copies_among_products, plain_copies
+from eatss.transform.interleaved_copies import copies_among_products, plain_copies
 
 N, K = Name("n"), Name("k")
 REGISTER = Element(

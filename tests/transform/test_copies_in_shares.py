@@ -24,7 +24,7 @@ from eatss.kernel.nodes import (
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.scops import ElementType
-from eatss.transform.copies_in_shares import Shares
+from eatss.transform.interleaved_copies import Shares
 
 ROW = Layout((Constant(64),))
 

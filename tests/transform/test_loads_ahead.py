@@ -36,7 +36,7 @@ from eatss.kernel.uses import constant_trips, every, with_expressions
 from eatss.plan.contract import FRAGMENT_PLACES, UNROLLED_A_THREAD, parts_behind, steps_of_a_part
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
 from eatss.scops import ElementType, Read
-from eatss.transform.copies_in_shares import Shares
+from eatss.transform.interleaved_copies import Shares
 from eatss.transform.register_prefetch import Phases, Steps, StepsAhead
 
 PLENTY = 255
