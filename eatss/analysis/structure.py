@@ -112,6 +112,11 @@ class ProductFacts:
     references: tuple[int, ...]
     ends_whole: bool = True
 
+    @property
+    def loops(self) -> tuple[str, str, str]:
+        """The loops over rows and columns, and that of the sums."""
+        return self.rows, self.columns, self.sum_loop
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterTileFacts:

@@ -69,6 +69,11 @@ class AccessFacts:
     converts: bool = False
     touched: TouchedBox | None = None
 
+    @property
+    def terms(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """The coefficients of the loops for each dimension."""
+        return tuple(terms for terms, _ in self.subscripts)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:

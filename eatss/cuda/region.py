@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Literal
 
 import islpy as isl
@@ -23,7 +23,8 @@ from eatss.cuda.signature import (
 )
 from eatss.forked import left_s
 from eatss.gpu import GpuProfile
-from eatss.kernel.nodes import Kernel, Streamed
+from eatss.kernel.instruction import Instruction
+from eatss.kernel.nodes import Buffer, Kernel, Streamed
 from eatss.kernel.uses import (
     computed_by,
     grid_strides,
@@ -50,6 +51,7 @@ from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.placement import neighbours_of, promoted_candidates, unpromoted_notes, with_vectors
 from eatss.lower.planning import Unit, UnitPlanner
+from eatss.lower.products import padding_of
 from eatss.lower.row_phases import rows_in_one
 from eatss.lower.row_planning import RowPlanner
 from eatss.lower.size_products import (
@@ -382,6 +384,7 @@ class RegionBuilder:
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
             stream=None if wished is None else self._stream(unit, wished, kernel),
+            padding=partial(self._padding, unit, kernel),
         )
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)
@@ -399,6 +402,19 @@ class RegionBuilder:
         )
         self._note(kernel, unit.piece, unit.mapping.block, unit.mapping.tiles, notes, in_order)
         return kernel
+
+    def _padding(
+        self,
+        unit: Unit,
+        kernel: BuiltKernel,
+        buffer: Buffer,
+        instruction: Instruction,
+        turns: int,
+    ) -> int:
+        """Return how rows of a box are padded that lanes load fragments from."""
+        tile = next(one for one in kernel.staged if one.name == buffer.name)
+        facts = next(one for one in self._facts if one.name == unit.kernel)
+        return padding_of(tile, unit.piece, facts, unit.mapping, instruction, turns)
 
     def _stream(self, unit: Unit, wished: SharedSum, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""

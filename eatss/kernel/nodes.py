@@ -448,7 +448,8 @@ class WarpAxis:
 
     All are names of the kernel: ``point`` counts the thread's points along the loop, ``loop`` is
     what the loop's own value is called. So many matrices as ``turns`` says take turns in what a
-    thread has: point after point is of another of them.
+    thread has: point after point is of another of them. It is 0 where points are as far apart as
+    there are threads.
     """
 
     loop: str
@@ -457,7 +458,7 @@ class WarpAxis:
     warp: str
     lanes: int
     point: str
-    turns: int = 1
+    turns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,6 +171,7 @@ class KernelBuilder:
             ),
             grid=self._grid(ranges),
             tiles=self._tile_counts(ranges),
+            staged=tuple(self._staging.tiles),
             launch=launch,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),

@@ -11,6 +11,7 @@ from eatss.frozen import frozen
 from eatss.kernel.nodes import Kernel
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
+from eatss.lower.promotion import SharedTile
 from eatss.program import Constant, IntExpr
 from eatss.schedule.names import NameTable
 from eatss.scops import Scop
@@ -48,6 +49,7 @@ class BuiltKernel:
     for nothing. ``index`` has what the kernel and its grid compute of indices. ``origins``
     are where tiles of blocks along x begin, by the loops of the mapping. ``grid_strides`` are the
     axes along which a block may take several tiles; ``tiles`` are those along x, y and z.
+    ``staged`` are the tiles in shared memory.
     """
 
     kernel: Kernel
@@ -60,3 +62,4 @@ class BuiltKernel:
     origins: tuple[IntExpr, ...] = ()
     grid_strides: tuple[Axis, ...] = ()
     tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))
+    staged: tuple[SharedTile, ...] = ()

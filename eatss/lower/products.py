@@ -23,6 +23,8 @@ from eatss.gpu.profile import GpuProfile, Tf32
 from eatss.instructions import INSTRUCTIONS
 from eatss.isl_names import involved_dims
 from eatss.kernel.instruction import Instruction
+from eatss.lower.promotion import SharedTile
+from eatss.plan.contract import fragment_padding
 from eatss.polyhedral.kernel import Reference
 from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
@@ -267,6 +269,32 @@ def _factors_of(
     if not all({loop, sum_loop} <= moving for loop, moving in along.items()):
         return None
     return tuple(dict.fromkeys(references))
+
+
+def padding_of(
+    tile: SharedTile,
+    piece: Piece,
+    facts: KernelFacts,
+    mapping: Mapping,
+    instruction: Instruction,
+    turns: int,
+) -> int:
+    """Return the elements that rows of a tile are padded by so that lanes load fragments of it."""
+    name, number = tile.place
+    known = tuple(one for one in piece.kernel.references if one.subscripts)
+    reference = _reference(known, piece.statement(name), number)
+    work = next(one for one in facts.work.statements if one.name == name)
+    access = next(one for one in work.accesses if one.reference == reference)
+    rows, columns = (one.loop for one in mapping.warps)
+    return fragment_padding(
+        described(instruction),
+        (rows.source_name, columns.source_name, tile.sum_loop),
+        turns,
+        [access.terms],
+        tile.sizes,
+        tile.element_type.size_bytes,
+        columns.threads,
+    )
 
 
 def _adds(instruction: Instruction, kind: ElementType, element_bytes: int) -> bool:

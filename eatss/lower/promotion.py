@@ -10,7 +10,7 @@ import islpy as isl
 from eatss.frozen import frozen
 from eatss.isl_names import coalesced, fixed_box
 from eatss.kernel.nodes import Buffer, Layout
-from eatss.lower.storage import Candidate
+from eatss.lower.storage import Candidate, Place
 from eatss.plan.rows import StagedReads, Tiling, padded_rows, row_dimensions
 from eatss.plan.stage import Stage
 from eatss.program import Constant
@@ -26,7 +26,8 @@ class SharedTile:
 
     ``offsets`` are functions of the parameters, one a dimension; ``stage`` is its copy as planned.
     ``depth`` is how many serial loops stand around the copy. ``footprint`` are the elements that
-    are read, over the parameters of that level.
+    are read, over the parameters of that level. ``place`` is one that reads it, in the innermost
+    serial loop ``sum_loop``.
     """
 
     name: str
@@ -36,6 +37,8 @@ class SharedTile:
     stage: Stage
     depth: int
     footprint: isl.Set
+    place: Place
+    sum_loop: str
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -79,6 +82,8 @@ def shared_tile(
     most_bytes: int,
     tiling: Tiling,
     reads: StagedReads,
+    place: Place,
+    sum_loop: str,
     together: int = 1,
 ) -> SharedTile | str:
     """Place a candidate outside the loops that do not change it, or further in to make it fit.
@@ -91,6 +96,8 @@ def shared_tile(
         most_bytes: what is left of a block's shared memory.
         tiling: the loops of the kernel.
         reads: what is known of the candidate.
+        place: one that reads it.
+        sum_loop: the innermost serial loop around that.
         together: rows are to have a multiple of so many elements.
 
     Returns:
@@ -125,6 +132,8 @@ def shared_tile(
                     stage=stage,
                     depth=depth,
                     footprint=coalesced(footprint),
+                    place=place,
+                    sum_loop=sum_loop,
                 )
         reason = (
             f"its tile of {' x '.join(map(str, sizes))} needs {stage.shared_bytes} bytes, "

@@ -139,6 +139,8 @@ class PromotionBuilder:
                 self._limit_bytes - used,
                 tiling_of(self._mapping),
                 staged_reads(candidate, self._arrays),
+                places[0],
+                serial[-1].source_name if serial else "",
                 width if self._wide and self._mapping.warps else 1,
             )
             if isinstance(tile, str):

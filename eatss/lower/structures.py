@@ -281,11 +281,7 @@ class Describing:
         """
         texts = {self._kernel.references[at].access for at in references}
         forms = {
-            name: {
-                tuple(terms for terms, _ in access.subscripts)
-                for access in work.accesses
-                if access.reference in references
-            }
+            name: {access.terms for access in work.accesses if access.reference in references}
             for work in self._kernel.work.statements
             for name in [work.name]
         }

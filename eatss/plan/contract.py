@@ -9,18 +9,25 @@ the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import product
+from typing import TypeAlias
 
+from eatss.analysis.banks import bank_cycles, best_padding
 from eatss.analysis.structure import (
+    MATRIX_ROWS,
     VECTOR_BYTES,
     WORD_BYTES,
     ProductFacts,
     WarpInstruction,
 )
 from eatss.frozen import frozen
-from eatss.plan.numbers import Flag, Number
+from eatss.plan.numbers import Flag, Number, chosen
 from eatss.plan.registers import least, most
+
+Terms: TypeAlias = tuple[tuple[str, int], ...]
+"""How far a subscript goes with each loop."""
 
 FRAGMENT_PLACES = 32
 """Registers for the places of copies and loads of products: with fewer, compilers spill sums."""
@@ -74,6 +81,26 @@ class Contract:
         first, second = self.loads_of_sides
         return first + second
 
+    def requests(self, rows: bool, columns: bool) -> Number:
+        """Return the loads for the steps of one instruction: of narrow elements whole matrices.
+
+        Bytes of transposed tiles come by twos, and each word of them is put together; if a lane has
+        no two columns for them, it loads byte by byte.
+
+        Args:
+            rows: whether tiles of the first factor lie transposed.
+            columns: whether those of the second do.
+        """
+        own, (first, second) = self.instruction, self.loads_of_sides
+        if own.factor_words >= 1.0:
+            return first + second
+        each = own.factor_bytes / VECTOR_BYTES
+        word = each + 1.0 / WORD_BYTES
+        bytes_ = own.factor_bytes == 1
+        twos = self.columns % (2 * own.points[1]) == 0
+        first = first * (word if bytes_ and rows else each)
+        return first + second * (chosen(twos, word, 1.0) if bytes_ and columns else each)
+
     @property
     def step_words(self) -> Number:
         """Registers for them."""
@@ -116,8 +143,7 @@ def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
     """Return how many matrices' columns take turns: up to as many as elements in 16 bytes.
 
     Those of narrow elements are loaded as whole matrices by all lanes together, whose columns
-    follow each other; those of two matrices of bytes, which come by twos, take turns
-    [``eatss.transform.load_matrices``].
+    follow each other; those of two matrices of bytes, which come by twos, take turns.
 
     Args:
         points: of a thread along columns.
@@ -128,6 +154,80 @@ def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
     while turns > 1 and points % (of_a_matrix * turns):
         turns //= 2
     return max(1, turns)
+
+
+def runs_along(subscripts: Sequence[Terms], loop: str) -> bool:
+    """Tell whether rows of a tile run along a loop: the columns of products, or their sum."""
+    *others, last = subscripts
+    return loop in dict(last) and not any(loop in dict(terms) for terms in others)
+
+
+def fragment_padding(
+    instruction: WarpInstruction,
+    loops: tuple[str, str, str],
+    turns: int,
+    reads: Sequence[Sequence[Terms]],
+    extents: Sequence[int],
+    element_bytes: int,
+    threads: int = 1,
+) -> int:
+    """Return the elements that rows of a tile are padded by, so that lanes meet few banks twice.
+
+    Lane ``4 * row + step`` has that row, and that step, of the first matrix. Of the second it has
+    the step and column ``row``, which is a point of the thread ``row // 2`` if each has two. Where
+    the columns of matrices take turns a lane loads one of each at a time. Of narrow elements a warp
+    loads matrices whose 8 rows are each 16 bytes.
+
+    Args:
+        instruction: what multiplies the matrices.
+        loops: over rows and columns, and that of the sums.
+        turns: how many matrices' columns take turns, 0 where points of a thread are as far apart as
+            there are threads.
+        reads: the subscripts of what is read, all of one factor of products.
+        extents: of the tile.
+        element_bytes: of an element.
+        threads: along columns, where none take turns.
+    """
+    rows, columns, sum_loop = loops
+    narrow, of_a_thread = element_bytes < WORD_BYTES, instruction.points[1]
+
+    def column(row: int) -> int:
+        return turns * row if turns else row // of_a_thread + threads * (row % of_a_thread)
+
+    def lanes(one: Sequence[Terms]) -> list[dict[str, int]]:
+        if narrow:
+            down = (rows, columns) if runs_along(one, sum_loop) else (sum_loop,)
+            return [dict.fromkeys(down, row) for row in range(MATRIX_ROWS)]
+        return [
+            {rows: row, columns: column(row), sum_loop: step * instruction.steps_beside}
+            for row, step in product(*map(range, instruction.lanes))
+        ]
+
+    def width(one: Sequence[Terms]) -> int:
+        if narrow:
+            return VECTOR_BYTES // element_bytes
+        of_columns = turns if runs_along(one, columns) else 1
+        return max(1, of_columns, instruction.steps_beside * runs_along(one, sum_loop))
+
+    def cycles(padding: int) -> int:
+        declared = (*extents[:-1], extents[-1] + padding)
+        return sum(
+            bank_cycles(
+                [_place(one, lane, declared) // width(one) for lane in lanes(one)],
+                width(one) * element_bytes,
+            )
+            for one in reads
+        )
+
+    return best_padding(cycles, extents[-1], element_bytes)
+
+
+def _place(subscripts: Sequence[Terms], lane: Mapping[str, int], extents: Sequence[int]) -> int:
+    """Return the element of a tile that a lane reads."""
+    place = 0
+    for terms, extent in zip(subscripts, extents, strict=True):
+        place = place * extent + sum(lane.get(name, 0) * factor for name, factor in terms)
+    return place
 
 
 def unrolled(steps: Number, products: Number, threads: Number) -> Flag:

@@ -10,10 +10,10 @@ import numpy as np
 
 from eatss.analysis import banks
 from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.plan.contract import fragment_padding, matrices_in_turn, runs_along
 from eatss.plan.rows import in_rows, padded_rows, row_dimensions, step_vector, vector
 from eatss.plan.stage import Stage
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
-from eatss.prediction.cuda_fragments import fragment_padding
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
@@ -205,9 +205,19 @@ def _padded(
 ) -> list[Column]:
     """Return the extents of a box as declared."""
     own = {uniform.access.reference for uniform in members}
-    if any(own & {*product.references} for product in of.cut.products):
-        return [*sizes[:-1], sizes[-1] + fragment_padding(of, members, sizes)]
-    return padded_rows(of.tiling, of.staging[group], sizes)
+    instruction = of.structure.instruction
+    if instruction is None or not any(own & {*one.references} for one in of.cut.products):
+        return padded_rows(of.tiling, of.staging[group], sizes)
+    loops, reads = of.cut.products[0].loops, [one.access.terms for one in members]
+    table = np.stack([*sizes, of.shape.points[loops[1]]], axis=1).astype(np.int64)
+    unique, back = np.unique(table, axis=0, return_inverse=True)
+    width = of.staging[group].element_bytes
+    beside, of_a_matrix = all(runs_along(one, loops[1]) for one in reads), instruction.points[1]
+    paddings = []
+    for *extents, points in unique.tolist():
+        turns = matrices_in_turn(points, of_a_matrix, width) if beside else 1
+        paddings.append(fragment_padding(instruction, loops, turns, reads, extents, width))
+    return [*sizes[:-1], sizes[-1] + np.array(paddings, dtype=np.float64)[back.reshape(-1)]]
 
 
 def vector_width(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> Column:

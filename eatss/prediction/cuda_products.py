@@ -12,15 +12,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES, ProductFacts
+from eatss.analysis.structure import ProductFacts
 from eatss.analysis.work import StatementFacts
-from eatss.plan.contract import STEPS_LOADED, Contract, prefetches
+from eatss.plan.contract import STEPS_LOADED, Contract, prefetches, runs_along
 from eatss.plan.registers import registers_of_a_thread
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.arithmetic import INTEGER_PRODUCT, instructions_of, is_wide
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import line_words
-from eatss.prediction.cuda_fragments import in_rows
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
@@ -197,25 +196,18 @@ def _step_words(of: CudaLaunch) -> Column:
 
 
 def _requests(of: CudaLaunch, statement: StatementFacts, own: Contract) -> Column:
-    """Return the loads for the steps of one instruction: of narrow elements whole matrices.
-
-    Turned ones of bytes come by twos, and each word of them is put together; if a lane has no two
-    columns for them, it loads byte by byte [``eatss.transform.load_matrices``].
-    """
-    instruction, product = own.instruction, own.product
-    sides = (product.rows, product.columns)
-    found = of.zeros
-    for loop, elements in zip(sides, own.loads_of_sides, strict=True):
-        each = of.ones * (instruction.factor_bytes / VECTOR_BYTES)
-        if instruction.factor_words >= 1.0:
-            each = of.ones
-        if instruction.factor_bytes == 1 and any(
-            loop in dict(one.access.strides) and not in_rows(one, product.sum_loop)
-            for one in of.uniform_sets[statement.name]
-            if one.access.reference in product.references
-        ):
-            twos = np.mod(of.shape.points[loop], 2 * instruction.points[1]) == 0
-            twos = twos | (loop == product.rows)
-            each = np.where(twos, each + 1.0 / WORD_BYTES, 1.0)
-        found = found + elements * each
-    return np.asarray(found)
+    """Return the loads for the steps of one instruction."""
+    product = own.product
+    factors = [
+        one.access
+        for one in of.uniform_sets[statement.name]
+        if one.access.reference in product.references
+    ]
+    transposed = (
+        any(
+            loop in dict(one.strides) and not runs_along(one.terms, product.sum_loop)
+            for one in factors
+        )
+        for loop in (product.rows, product.columns)
+    )
+    return np.asarray(of.ones * own.requests(*transposed))

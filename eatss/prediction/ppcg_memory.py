@@ -39,7 +39,7 @@ def alike(statement: StatementFacts) -> dict[object, int]:
 
 def form(access: AccessFacts) -> object:
     """Return what accesses that differ by constants only have in common."""
-    return access.array, tuple(terms for terms, _ in access.subscripts)
+    return access.array, access.terms
 
 
 # -- requests of a warp ---------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def uniform_sets(statement: StatementFacts, launch: LaunchFacts) -> tuple[Unifor
     alike: dict[object, list[AccessFacts]] = {}
     for access in statement.accesses:
         group = _group_of(access, launch)
-        form = tuple(terms for terms, _ in access.subscripts)
+        form = access.terms
         key = access.array, form, access.reference in held, group, access.writes
         alike.setdefault(key, []).append(access)
     uniform_sets = []

@@ -13,7 +13,7 @@ from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Kernel, Perform
 from eatss.kernel.uses import every, inexact_instructions, taken_names, without_unused
 from eatss.transform import TRANSFORMATIONS
-from eatss.transform.bank_conflicts import padded_for_lanes
+from eatss.transform.bank_conflicts import Padding, as_declared, padded_for_lanes
 from eatss.transform.barriers import with_barriers
 from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.copy_ways import without_lines, without_tests
@@ -43,6 +43,7 @@ def transformed(
     most_shared_bytes: int = 0,
     registers: int = 0,
     stream: Stream | None = None,
+    padding: Padding = as_declared,
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.
 
@@ -57,6 +58,7 @@ def transformed(
         most_shared_bytes: what a block may have.
         registers: what a compiler may give a thread.
         stream: how blocks are to take steps of all tiles, if they are.
+        padding: of boxes that lanes load fragments from.
 
     Raises:
         InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X006``,
@@ -74,7 +76,7 @@ def transformed(
         instruction = INSTRUCTIONS.get(name)
         kernel = _with_instruction(kernel, instruction, sizes, apart=stream is not None)
     if kernel.warps:
-        kernel = padded_for_lanes(kernel, most_shared_bytes)
+        kernel = padded_for_lanes(kernel, padding, most_shared_bytes)
         kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
     if not strict_fp:
         kernel = _regrouped(kernel, sizes, stream)

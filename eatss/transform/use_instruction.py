@@ -374,7 +374,7 @@ class _User:
     def _point(self, axis: int, matrix: str, slot: IntExpr) -> IntExpr:
         """Return which of a thread's points along an axis is in a slot of a matrix."""
         count, turns, number = self._count(axis), self._axes[axis].turns, Name(matrix)
-        if turns == 1:
+        if turns <= 1:
             return count * number + slot
         first = number // turns
         inside = number % turns
