@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 from functools import reduce
@@ -44,7 +44,7 @@ from eatss.lower.storage import Candidate, Place, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.thread_tree import Node as Tree
-from eatss.lower.whole_tiles import Types, is_product, over_whole_tiles, whole_if_finite
+from eatss.lower.whole_tiles import Places, is_product, over_whole_tiles, whole_if_finite
 from eatss.plan.registers import MOST_POINTS
 from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
@@ -201,15 +201,12 @@ class KernelBuilder:
             return False
         boxes = {place for candidate in staged for place in candidate.places}
         held = {place for own in self._storage.registers for place in own.places}
-        passed, types = self._references.passed(), self._types
-        return any(
-            is_product(statement, boxes, held, passed, types)
-            for statement in self._piece.statements
-        )
+        places = self._places(boxes, held)
+        return any(is_product(statement, places) for statement in self._piece.statements)
 
-    @property
-    def _types(self) -> Types:
-        return {array.name: array.element_type for array in self._context.scop.arrays}
+    def _places(self, staged: Collection[Place], held: Collection[Place]) -> Places:
+        types = {array.name: array.element_type for array in self._context.scop.arrays}
+        return Places(staged=staged, held=held, passed=self._references.passed(), types=types)
 
     def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
         """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
@@ -642,11 +639,9 @@ class KernelBuilder:
         """Return a phase over all points of its tiles, where what is too much does no harm."""
         if not self._staging.clears or self._mapping.split is not None:
             return None
-        references = self._references
-        staged, held, passed = references.staged(), references.held(), references.passed()
-        zeros = bool(self._mapping.warps)
-        types = self._types
-        return over_whole_tiles(phase, self._piece, staged, held, passed, known, types, zeros=zeros)
+        tiles, zeros = self._references.staged(), bool(self._mapping.warps)
+        places = self._places(tiles, self._references.held())
+        return over_whole_tiles(phase, self._piece, tiles, places, known, zeros=zeros)
 
     def _if_finite(
         self, phase: Phase, full: isl.Set, known: isl.Set
@@ -658,7 +653,7 @@ class KernelBuilder:
             full: where tiles are full.
             known: what is known of sizes and origins.
         """
-        context, references = self._context, self._references
+        context = self._context
         if context.strict_fp or not self._staging.clears or self._mapping.split is not None:
             return None
         written = {
@@ -666,8 +661,9 @@ class KernelBuilder:
         }
         if not all(context.scop.array(one).element_type.is_floating for one in written):
             return None
-        staged, held, passed = references.staged(), references.held(), references.passed()
-        found = whole_if_finite(phase, self._piece, staged, held, passed, known, self._types)
+        staged = self._references.staged()
+        places = self._places(staged, self._references.held())
+        found = whole_if_finite(phase, self._piece, staged, places, known)
         if found is None or not found.places:
             return None
         threads = thread_range(self._isl, self._mapping.spread)

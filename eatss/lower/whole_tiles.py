@@ -49,14 +49,26 @@ Types: TypeAlias = Mapping[str, ElementType]
 """The types of arrays, by name."""
 
 
+@frozen
+class Places:
+    """Where the references of a kernel live that sums of products need.
+
+    ``staged`` ones are in shared memory, ``held`` ones in registers, and ``passed`` are those to
+    scalars that are passed by value. ``types`` are those of arrays.
+    """
+
+    staged: Collection[Place]
+    held: Collection[Place]
+    passed: Collection[Place]
+    types: Types
+
+
 def over_whole_tiles(
     phase: Phase,
     piece: Piece,
     tiles: Mapping[Place, SharedTile],
-    held: frozenset[Place],
-    values: frozenset[Place],
+    places: Places,
     known: isl.Set,
-    types: Types,
     *,
     zeros: bool,
 ) -> Phase | None:
@@ -67,11 +79,9 @@ def over_whole_tiles(
     Args:
         phase: one statement, its instances with loops bound to parameters.
         piece: all statements of the kernel.
-        tiles: where references are staged, in boxes that are zero beside what is read.
-        held: references that live in registers.
-        values: references to scalars that are passed by value.
+        tiles: what is staged, in boxes that are zero beside what is read.
+        places: where references live.
         known: what is known of sizes and origins.
-        types: those of arrays.
         zeros: whether sums may have zeros added, which a factor that is infinite makes NaN. Else
             only registers that are never stored get more than in the source.
     """
@@ -82,11 +92,11 @@ def over_whole_tiles(
     live = union_of([without_parameters(one.params(), serial) for one in piece.placed])
     found = []
     for instance in phase.instances:
-        whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known, types)
+        whole = _over_whole_tile(phase, piece, instance, tiles, places, known)
         if whole is None:
             return None
         statement = piece.statement(instance.get_tuple_name())
-        products = _staged_products(statement, tiles, held, values, types) or ()
+        products = _staged_products(statement, places) or ()
         box = tile_set(instance.get_ctx(), [*phase.mapped, *phase.serial]).intersect(known)
         own = without_parameters(instance.intersect_params(box), serial)
 
@@ -125,10 +135,8 @@ def whole_if_finite(
     phase: Phase,
     piece: Piece,
     tiles: Mapping[Place, SharedTile],
-    held: frozenset[Place],
-    values: frozenset[Place],
+    places: Places,
     known: isl.Set,
-    types: Types,
 ) -> WholeIfFinite | None:
     """Return a phase that runs all points of each tile, and which factors have to be finite.
 
@@ -141,11 +149,11 @@ def whole_if_finite(
     serial = [name for name in phase.bound if name not in mapped]
     live = union_of([without_parameters(one.params(), serial) for one in piece.placed])
     instances: list[isl.Set] = []
-    places: dict[Place, None] = {}
+    finite: dict[Place, None] = {}
     for instance in phase.instances:
-        whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known, types)
+        whole = _over_whole_tile(phase, piece, instance, tiles, places, known)
         statement = piece.statement(instance.get_tuple_name())
-        products = _products(statement, held, types)
+        products = _products(statement, places)
         if whole is None or len(products) != 1 or products[0].inside:
             return None
         factors = products[0].factors
@@ -157,10 +165,10 @@ def whole_if_finite(
         })  # fmt: skip
         if needed is None:
             return None
-        passed = [at for at in factors if (statement.name, at) in values]
-        places |= dict.fromkeys((statement.name, at) for at in (*passed, *needed) if needed)
+        passed = [at for at in factors if (statement.name, at) in places.passed]
+        finite |= dict.fromkeys((statement.name, at) for at in (*passed, *needed) if needed)
         instances.append(whole)
-    return WholeIfFinite(phase=replace(phase, instances=tuple(instances)), places=tuple(places))
+    return WholeIfFinite(phase=replace(phase, instances=tuple(instances)), places=tuple(finite))
 
 
 def runs_whole_if_finite(
@@ -182,9 +190,9 @@ def runs_whole_if_finite(
         types: those of arrays.
     """
     statement, instance = piece.statement(name), piece.domain_of(name)
-    products = _products(statement, held, types)
-    every = {(name, at) for own in products for at in own.every}
-    found = _staged_products(statement, staged, held, every - {*staged}, types)
+    places = Places(staged=staged, held=held, passed=(), types=types)
+    every = {(name, at) for own in _products(statement, places) for at in own.every}
+    found = _staged_products(statement, replace(places, passed=every - {*staged}))
     if found is None or len(found) > 1 or found[0].inside:
         return False
     (only,) = found
@@ -258,15 +266,9 @@ def _within(points: isl.Set, bounds: Sequence[isl.Constraint]) -> isl.Set:
     return points
 
 
-def is_product(
-    statement: Statement,
-    staged: Collection[Place],
-    held: Collection[Place],
-    values: Collection[Place],
-    types: Types,
-) -> bool:
+def is_product(statement: Statement, places: Places) -> bool:
     """Tell whether a statement adds a product of what is staged to a register."""
-    return _staged_products(statement, staged, held, values, types) is not None
+    return _staged_products(statement, places) is not None
 
 
 def _over_whole_tile(
@@ -274,14 +276,12 @@ def _over_whole_tile(
     piece: Piece,
     instance: isl.Set,
     tiles: Mapping[Place, SharedTile],
-    held: frozenset[Place],
-    values: frozenset[Place],
+    places: Places,
     known: isl.Set,
-    types: Types,
 ) -> isl.Set | None:
     """Return all points of a tile as instances of a statement that adds a product to a register."""
     statement = piece.statement(instance.get_tuple_name())
-    products = _staged_products(statement, tiles, held, values, types)
+    products = _staged_products(statement, places)
     if products is None:
         return None
     loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
@@ -291,8 +291,8 @@ def _over_whole_tile(
     if not set(phase.bound) <= inside or not box.is_subset(everywhere.params()):
         return None
     numbers = dict.fromkeys(number for own in products for number in own.every)
-    places = [(number, tiles[statement.name, number]) for number in numbers]
-    return everywhere if all(_is_in_box(everywhere, statement, *one) for one in places) else None
+    boxes = [(number, tiles[statement.name, number]) for number in numbers]
+    return everywhere if all(_is_in_box(everywhere, statement, *one) for one in boxes) else None
 
 
 def _is_in_box(instances: isl.Set, statement: Statement, number: int, tile: SharedTile) -> bool:
@@ -362,23 +362,16 @@ class _Product:
         return tuple(dict.fromkeys((*self.factors, *self.inside)))
 
 
-def _staged_products(
-    statement: Statement,
-    tiles: Collection[Place],
-    held: Collection[Place],
-    values: Collection[Place],
-    types: Types,
-) -> Sequence[_Product] | None:
+def _staged_products(statement: Statement, places: Places) -> Sequence[_Product] | None:
     """Return the products that are added to a register, what is staged of each.
 
     ``None`` where the statement does something else, or adds a product of which nothing is staged.
     """
     found: list[_Product] = []
-    for own in _products(statement, held, types):
-        places = {number: (statement.name, number) for number in own.every}
-        staged = {number for number, place in places.items() if place in tiles}
-        rest = [place for number, place in places.items() if number not in staged]
-        if not staged or not all(place in values for place in rest):
+    for own in _products(statement, places):
+        staged = {number for number in own.every if (statement.name, number) in places.staged}
+        rest = [(statement.name, number) for number in own.every if number not in staged]
+        if not staged or not all(place in places.passed for place in rest):
             return None
         found.append(
             _Product(
@@ -389,12 +382,12 @@ def _staged_products(
     return found or None
 
 
-def _products(statement: Statement, held: Collection[Place], types: Types) -> Sequence[_Product]:
+def _products(statement: Statement, places: Places) -> Sequence[_Product]:
     """Return the products that are added to a register; none of anything else."""
-    own_types = [types[one.array] for one in statement.accesses]
+    own_types = [places.types[one.array] for one in statement.accesses]
 
     def is_target(one: Expression) -> bool:
-        if not isinstance(one, Read) or (statement.name, one.access) not in held:
+        if not isinstance(one, Read) or (statement.name, one.access) not in places.held:
             return False
         return statement.accesses[one.access].array == statement.write.array
 

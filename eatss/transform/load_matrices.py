@@ -14,7 +14,7 @@ becomes, where rows of the box are whole vectors of 8 halves,
 Each lane names a row of 16 bytes, and gets words of two halves each, as tensor cores want them. A
 matrix lies in the box as lanes hold it, row by row, or turned; where it lies otherwise lanes load
 halves one by one. All factors of a kernel come as words, or none does. Bytes are turned by twos: a
-lane gets words of two columns, those of matrices that take turns [``matrices_in_turn``].
+lane gets words of two columns, those of matrices that take turns [``point_groups``].
 """
 
 from __future__ import annotations
