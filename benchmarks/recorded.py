@@ -46,7 +46,7 @@ REJECTED = "rejected.txt"
 def prepare(directory: Path, kernel: str, choices: Sequence[str], gpu: str) -> None:
     """Generate ``directory/kernel/choice`` for every choice of ``--tiles``."""
     # not on the machine with the card
-    from eatss.measurement.tile_choice import parse_tile_choices  # noqa: PLC0415
+    from eatss.measurement.labels import parse_tile_choices  # noqa: PLC0415
     from eatss.session.variants import SourceOptions, generate_variants  # noqa: PLC0415
 
     folder = directory / kernel

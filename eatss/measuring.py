@@ -20,12 +20,12 @@ from eatss.measurement.labels import (
     baseline_label,
     folder_variants,
     is_program,
+    parse_tile_choices,
     program_variant,
 )
 from eatss.measurement.measured import compared, measured, stack_warnings_of
 from eatss.measurement.measurement import Comparison, Measurement
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.tile_choice import parse_tile_choices
 from eatss.notices import warn_caller
 
 if TYPE_CHECKING:

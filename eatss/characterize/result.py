@@ -53,7 +53,7 @@ class Result:
     ``power_w`` is the mean over a window of steady load, ``most_power_w`` the highest sample in it
     (NVML averages each over a second). ``energy_j`` is ``power_w`` times ``time_s``. Clocks are
     means over the window, ``sm_clock_mhz`` as the SMs counted it where they did
-    (:mod:`eatss.characterize.sm_clock`) and ``lowest_sm_clock_mhz`` the lowest that the driver
+    (:mod:`eatss.characterize.bench`) and ``lowest_sm_clock_mhz`` the lowest that the driver
     told; ``throttle`` says what held them back. ``opcodes`` are those of the loop
     in machine code with their counts, ``loops`` how often warps went round it. ``cycles`` is the
     latency of one operation. A reading that could not be taken is ``None``, and ``missing`` says

@@ -100,9 +100,9 @@ def compare(
         baseline_label,
         folder_variants,
         is_program,
+        parse_tile_choices,
     )
     from eatss.measurement.requirement import check_required, parse_requirements  # noqa: PLC0415
-    from eatss.measurement.tile_choice import parse_tile_choices  # noqa: PLC0415
     from eatss.measuring import DEFAULT_TILES, keeping, refuse_output  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
 

@@ -33,10 +33,10 @@ from eatss.streams import echo
 if TYPE_CHECKING:
     from eatss.gpu import GpuProfile
     from eatss.measurement.job import Progress
+    from eatss.measurement.labels import TileChoice
     from eatss.measurement.measured import Measured
     from eatss.measurement.measurement import Measurement
     from eatss.measurement.options import Variant
-    from eatss.measurement.tile_choice import TileChoice
     from eatss.session.variants import SourceOptions
 
 EXAMPLES = {

@@ -25,7 +25,7 @@ from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_from_document
 from eatss.lower.structures import structures_for
-from eatss.measurement.tile_choice import TileChoice
+from eatss.measurement.labels import TileChoice
 from eatss.model.options import SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
 from eatss.model.selection import SELECTION, KernelSelection, Selection

@@ -12,7 +12,7 @@ from eatss.explore.generation import own_folder
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.explore.rows import predicted_metrics
 from eatss.gpu.document import profile_from_document
-from eatss.measurement.tile_choice import TileChoice
+from eatss.measurement.labels import TileChoice
 from eatss.model.options import SelectOptions
 from eatss.point import Point
 from eatss.recipe.options import CodeRequest

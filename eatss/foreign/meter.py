@@ -20,10 +20,9 @@ from eatss.measurement.measurement import DeviceInfo, Missing
 from eatss.measurement.meters.background import POLL_S, PowerMeter
 from eatss.measurement.meters.choose import METERS, choose_meters
 from eatss.measurement.meters.interval_energy import IntervalEnergy
-from eatss.measurement.meters.meter import MeterError
+from eatss.measurement.meters.meter import MeterError, PowerSample
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 from eatss.measurement.named_cards import NamedCard, named_cards
-from eatss.measurement.power_trace import PowerSample
 
 PROGRAM_ENERGY_SCHEMA = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""

@@ -33,10 +33,9 @@ from eatss.measurement.differences import (
     magnified,
     rounding_growth,
 )
-from eatss.measurement.kernels import HostCode, Kernels
+from eatss.measurement.kernels import HostCode, Kernels, Runner
 from eatss.measurement.launches import launches, refusal
 from eatss.measurement.measurement import KernelResources
-from eatss.measurement.runner import Runner
 from eatss.program import Entry, Program
 from eatss.program.expression import Sizes
 from eatss.verify.data import FLAVOURS, Flavour

@@ -110,7 +110,7 @@ _HOME = {
     "program_to_smt2": "smt2",
     "select_kernel": "select",
     "select_program": "select",
-    "sizes_alone": "ppcg",
+    "sizes_alone": "selection",
     "solve": "solver",
     "to_smt2": "smt2",
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from eatss.foreign.meter import ProgramEnergy
 from eatss.measurement.energy.measurement import EnergyMeasurement
-from eatss.measurement.power_trace import PowerTrace
+from eatss.measurement.meters.meter import PowerTrace
 from eatss.report.plot_file import (
     GREY,
     LINES,

@@ -15,9 +15,8 @@ from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.this_machine import AUTO
-from eatss.measurement.labels import SELECTED, rejected_variant
+from eatss.measurement.labels import SELECTED, TileChoice, rejected_variant
 from eatss.measurement.options import Variant
-from eatss.measurement.tile_choice import TileChoice
 from eatss.model import Selection
 from eatss.model.options import SelectOptions, check_target
 from eatss.notices import Told, nobody

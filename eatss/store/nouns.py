@@ -228,7 +228,7 @@ class Sweep(Tabular):
     """
 
     shown_by = "eatss.report.results:sweep_parts"
-    rows_by = "eatss.exchange.tidy:sweep_rows"
+    rows_by = "eatss.exchange.formats:sweep_rows"
 
     identity: Identity
     space: str

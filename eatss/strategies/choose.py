@@ -12,8 +12,7 @@ from eatss.diagnostics import input_error
 from eatss.extensions import Registry
 from eatss.point import Point
 from eatss.strategies.guarded import Guarded
-from eatss.strategies.in_order import at_random, by_model, exhaustive
-from eatss.strategies.local import LocalSearch
+from eatss.strategies.in_order import LocalSearch, at_random, by_model, exhaustive
 from eatss.strategies.strategy import MakeStrategy, Strategy, StrategyJob
 
 

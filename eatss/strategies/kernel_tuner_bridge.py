@@ -24,8 +24,7 @@ import scipy.stats  # noqa: F401 - loading it draws numbers, which a strategy sh
 
 from eatss.diagnostics import InputError, input_error
 from eatss.point import Point, Value, variant_key
-from eatss.strategies.known_points import KnownPoints
-from eatss.strategies.strategy import WAIT, Asked, Strategy, StrategyJob, needed
+from eatss.strategies.strategy import WAIT, Asked, KnownPoints, Strategy, StrategyJob, needed
 
 INSTALL = "eatss[kernel-tuner]"
 _OTHERS = ("brute_force", "nsga2", "nsga3", "pyatf_strategies")

@@ -12,8 +12,7 @@ from typing import Any
 
 from eatss.diagnostics import input_error
 from eatss.point import Point, variant_key
-from eatss.strategies.known_points import KnownPoints
-from eatss.strategies.strategy import Asked, Strategy, StrategyJob, needed
+from eatss.strategies.strategy import Asked, KnownPoints, Strategy, StrategyJob, needed
 
 INSTALL = "eatss[optuna]"
 SAMPLERS = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.characterize.sm_clock import MOST_SMS, SmClock, mean_clock_mhz, sm_clock_of
+from eatss.characterize.bench import MOST_SMS, SmClock, mean_clock_mhz, sm_clock_of
 from eatss.measurement.card import CompileError, LaunchError
 
 

@@ -16,6 +16,7 @@ from typing import TypeAlias, get_args
 import pytest
 
 from eatss.characterize.access_patterns import PATTERNS
+from eatss.characterize.bench import MOST_SMS
 from eatss.characterize.benchmark import (
     ActivityBuffer,
     Argument,
@@ -31,7 +32,6 @@ from eatss.characterize.latency import LAUNCHES
 from eatss.characterize.result import Result
 from eatss.characterize.run import MOST_REPEATS, Chip
 from eatss.characterize.run import suite as made
-from eatss.characterize.sm_clock import MOST_SMS
 from eatss.gpu import list_profiles, load_profile
 
 KIB, GIB = 1 << 10, 1 << 30

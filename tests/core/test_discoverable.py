@@ -20,7 +20,7 @@ from eatss.measurement.energy.measurement import (
     WindowRun,
     WindowShare,
 )
-from eatss.measurement.power_trace import PowerSample, PowerTrace
+from eatss.measurement.meters.meter import PowerSample, PowerTrace
 from eatss.model.expectation import ProgramExpectation
 from eatss.verify.result import Verification
 from tests.core.test_shown import selected

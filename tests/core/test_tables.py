@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.exchange.tidy import csv_bytes
+from eatss.exchange.formats import csv_bytes
 from eatss.report.measurement import comparison_csv
 from eatss.shown import Tabular
 from tests.core.test_shown import expected, metered, selected, selected_for_ppcg

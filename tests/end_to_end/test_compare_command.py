@@ -11,8 +11,8 @@ import pytest
 import eatss as package
 from eatss.diagnostics import input_error
 from eatss.gpu import GpuProfile
+from eatss.measurement.labels import parse_tile_choices
 from eatss.measurement.measurement import comparison_from_dict
-from eatss.measurement.tile_choice import parse_tile_choices
 from eatss.model import Selection
 from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import Recipe

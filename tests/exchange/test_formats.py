@@ -12,8 +12,7 @@ from jsonschema import Draft202012Validator
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.exchange.formats import ExportFormat, exported, format_of, imported
-from eatss.exchange.tidy import columns_of
+from eatss.exchange.formats import ExportFormat, columns_of, exported, format_of, imported
 from eatss.store.nouns import Sweep
 from eatss.store.store import SWEEP, Store, read_sweep
 from tests.report.measurements import measured

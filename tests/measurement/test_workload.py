@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.measurement import runner
+from eatss.measurement import kernels
 from eatss.measurement.arguments import ArgumentStore, CardMemory
 from eatss.measurement.card import LaunchError, Workload
 from eatss.measurement.compile import Compiled, CompileTarget, Toolchain
@@ -151,7 +151,7 @@ def test_long_runs_are_replayed_one_at_a_time() -> None:
 
 
 def test_a_run_of_many_launches_is_several_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "GRAPH_LAUNCHES", 4)
+    monkeypatch.setattr(kernels, "GRAPH_LAUNCHES", 4)
     cupy, lu = made()
     lu.reset()
     cupy.graph_launches.clear()
@@ -162,8 +162,8 @@ def test_a_run_of_many_launches_is_several_graphs(monkeypatch: pytest.MonkeyPatc
 def test_a_run_of_too_many_launches_is_launched_one_by_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "GRAPH_LAUNCHES", 4)
-    monkeypatch.setattr(runner, "MOST_LAUNCHES", 9)
+    monkeypatch.setattr(kernels, "GRAPH_LAUNCHES", 4)
+    monkeypatch.setattr(kernels, "MOST_LAUNCHES", 9)
     cupy, lu = made(first=nothing, second=nothing)
     lu.reset()
     cupy.launched.clear()

@@ -11,7 +11,7 @@ from eatss.codec import encode
 from eatss.frozen import frozen
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.interval_energy import IntervalEnergy
-from eatss.measurement.power_trace import PowerSample, PowerTrace
+from eatss.measurement.meters.meter import PowerSample, PowerTrace
 from eatss.shown import Tabular, in_lines
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from eatss.measurement.meters.interval_energy import (
     joined,
     resolved,
 )
-from eatss.measurement.meters.meter import Meter, MeterError, Trace
+from eatss.measurement.meters.meter import Meter, MeterError, Trace, power_samples
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
 from eatss.measurement.meters.rapl import (
     RAPL_NAME,
@@ -40,7 +40,6 @@ from eatss.measurement.meters.rapl import (
     package_title,
     rapl_packages,
 )
-from eatss.measurement.power_trace import power_samples
 
 OVERSHOOT = 2.0
 """A card is taken never to draw more than so many times its power limit, however briefly."""
