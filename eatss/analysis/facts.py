@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from eatss.analysis.work import KernelWork
+from eatss.frozen import frozen
 from eatss.polyhedral.kernel import Loop, Reduction
 from eatss.polynomial import Polynomial
 
@@ -29,7 +30,7 @@ class VolumeKind(Enum):
     FOOTPRINT = "footprint"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Volume:
     """Elements one tile touches through some references to one array.
 
@@ -44,7 +45,7 @@ class Volume:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReferenceFacts:
     """One reference, as in Table II of EATSS.
 
@@ -67,7 +68,7 @@ class ReferenceFacts:
     spatial: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelFacts:
     """A kernel as the model sees it.
 

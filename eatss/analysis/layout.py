@@ -7,11 +7,12 @@ carries it out, and JSON shows it. Nothing else says what can be chosen.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from eatss.analysis.structure import Structure
 from eatss.codec import BY_NAME
+from eatss.frozen import frozen
 
 Noun = TypeVar("Noun")
 
@@ -57,7 +58,7 @@ Group: TypeAlias = tuple[int, ...]
 Chosen = TypeVar("Chosen", bound="Layout")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SplitK:
     """How a sum is spread over threads and blocks.
 
@@ -70,7 +71,7 @@ class SplitK:
     chunks: Number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SharedSum:
     """How blocks share a sum: so many ``blocks`` take turns at the tiles of a ``loop`` of it.
 
@@ -85,7 +86,7 @@ class SharedSum:
     streamed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowBlock:
     """How kernels that follow each other become one, whose blocks take rows through all of them.
 
@@ -106,7 +107,7 @@ class RowBlock:
         return self.rows * self.lanes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WarpUse:
     """How a launch uses an instruction of warps.
 
@@ -119,7 +120,7 @@ class WarpUse:
     resident: Number = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layout:
     """All that is chosen for one kernel but for the places of its references.
 
@@ -201,7 +202,7 @@ class Layout:
         return {one.name: getattr(self, one.name) for one in fields(Layout)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidates(Layout):
     """Layouts of one kernel under one structure: each number is a column of them.
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.sizes import bytes_of_arrays, parameter_values, sizes_of
 from eatss.analysis.work import bytes_of, instances_of
 from eatss.diagnostics import Diagnostic
 from eatss.expected_run import ProgramSize
+from eatss.frozen import frozen
 from eatss.polyhedral.program import ScheduledScop
 from eatss.scops import Scop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AnalysedScop:
     """One region with its schedule and the facts of its kernels.
 
@@ -27,7 +26,7 @@ class AnalysedScop:
     warnings: tuple[Diagnostic, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AnalysedProgram:
     """All regions of a C file; kernels are numbered through the file.
 

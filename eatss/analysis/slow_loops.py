@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SlowLoop:
     """A loop of a kernel that dependences on one array or scalar keep from running fast.
 

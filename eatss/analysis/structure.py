@@ -6,8 +6,9 @@ in registers and may stage; the model chooses among them and chooses the sizes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
+
+from eatss.frozen import frozen
 
 Numbers = TypeVar("Numbers", bound=Any)
 """A whole number, or a column of them: the generator asks for one, the model for thousands."""
@@ -34,7 +35,7 @@ TensorFormat: TypeAlias = Literal["fp64", "tf32", "fp16", "int8"]
 """What tensor cores multiply."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WarpInstruction:
     """An instruction by which a warp adds a product of two small matrices to a third.
 
@@ -87,7 +88,7 @@ class WarpInstruction:
         return self.rows * self.steps // lanes, self.columns * self.steps // lanes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecomputedArray:
     """An array whose readers compute its elements anew; ``region`` is the number of its region."""
 
@@ -95,7 +96,7 @@ class RecomputedArray:
     array: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProductFacts:
     """Sums of products of a statement that an instruction of warps computes.
 
@@ -118,7 +119,7 @@ class ProductFacts:
         return self.rows, self.columns, self.sum_loop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegisterTileFacts:
     """An array of which each point of a thread keeps an element in registers.
 
@@ -138,7 +139,7 @@ class RegisterTileFacts:
     continued: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartFacts:
     """Statements of a launch that share serial loops of the band, which are cut into tiles."""
 
@@ -146,7 +147,7 @@ class PartFacts:
     serial: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LaunchFacts:
     """One kernel of generated code, sizes aside.
 
@@ -193,7 +194,7 @@ class LaunchFacts:
         return tuple(name for part in self.parts for name in part.statements)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Structure:
     """One way to cut a kernel into launches.
 

@@ -21,6 +21,7 @@ from eatss.analysis.sizes import (
     touched_elements,
 )
 from eatss.analysis.touched import TouchedBox, Values, touched_box
+from eatss.frozen import frozen
 from eatss.isl_names import (
     affine_form,
     at_values,
@@ -44,7 +45,7 @@ from eatss.work.count import count
 from eatss.work.operations import Operations, operations_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AccessFacts:
     """A distinct array reference of one statement, read, written or both.
 
@@ -75,7 +76,7 @@ class AccessFacts:
         return tuple(terms for terms, _ in self.subscripts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Arithmetic:
     """Operations of an instance, as in :class:`StatementFacts`."""
 
@@ -84,7 +85,7 @@ class Arithmetic:
     integer_products: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StatementFacts:
     """One statement of a kernel.
 
@@ -135,7 +136,7 @@ class StatementFacts:
         return min(1.0, self.instances / max(1.0, box * launches))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArrayFacts:
     """An array that a kernel touches: its extents (``None`` where open) and element width.
 
@@ -148,7 +149,7 @@ class ArrayFacts:
     elements: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelWork:
     """The work of a kernel.
 

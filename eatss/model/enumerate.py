@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from eatss.frozen import frozen
 from eatss.model.problem import Direction, Problem, Variable
 from eatss.model.solution import (
     fits,
@@ -35,7 +36,7 @@ _CHUNK = 1 << 16
 _SAFE = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Enumeration:
     """The best vector seen; ``exact`` where no vector of the problem is better."""
 

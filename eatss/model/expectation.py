@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
@@ -12,6 +11,7 @@ from eatss.analysis.structure import Structure
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text, why_unknown
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_layout import expected_of
 from eatss.model.ppcg_candidates import candidates, default_vector
@@ -25,7 +25,7 @@ Threads: TypeAlias = Sequence[int] | Mapping[str, int]
 """Threads of a block in the order of the loops, the last along ``x``, or by loop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelExpectation(Layout):
     """Sizes of one kernel and what is expected of them; ``None`` where they cannot launch.
 
@@ -65,7 +65,7 @@ class KernelExpectation(Layout):
         return f"<KernelExpectation {self.name}: tiles {sizes}{block}; {told}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProgramExpectation(OfRun, Tabular):
     """What is expected of a program on a card.
 

@@ -15,13 +15,13 @@ A package offers one by an entry point of the group ``eatss.objectives``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.extensions import Registry
+from eatss.frozen import frozen
 from eatss.prediction.demand import Column
 from eatss.prediction.terms import Predicted
 
@@ -32,7 +32,7 @@ _MOST = 2.0**60
 """Costs end here, so that a margin on top is still a whole number of 64 bits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Objective:
     """What is best: least ``cost``.
 

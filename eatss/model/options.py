@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from eatss.diagnostics import InputError, input_error
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile, Tf32
 from eatss.options import option, parse_fraction, parse_shared_limit
 from eatss.targets import TARGETS, TargetName
@@ -61,7 +62,7 @@ def _require_number(name: str, value: object, *, whole: bool = False) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelOptions:
     """How to build and solve the model.
 
@@ -175,7 +176,7 @@ class ModelOptions:
         return tuple(Cell(split=s, warp_fraction=w) for s in splits for w in fractions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cell:
     """One choice of split factor and warp fraction."""
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout, mapped
 from eatss.diagnostics import NoSolutionError
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
@@ -180,7 +181,7 @@ class _Kernel:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PredictedProgram:
     """The selections of all kernels and the options they share."""
 

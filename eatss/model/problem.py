@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from eatss.frozen import frozen
 from eatss.polynomial import Polynomial
 
 
@@ -21,7 +22,7 @@ class Direction(Enum):
     SMALLER = "smaller"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Variable:
     """A tile size: a multiple of ``step`` in ``[lower, upper]``.
 
@@ -41,7 +42,7 @@ class Variable:
         return range(self.lower, self.upper + 1, self.step)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Constraint:
     """``expression <= limit``, both in ``unit``.
 
@@ -78,7 +79,7 @@ class Table:
         return dict(zip(self.rows, self.values, strict=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Problem:
     """Maximise ``objective`` over ``variables`` under ``constraints``.
 
@@ -93,7 +94,7 @@ class Problem:
     preference: tuple[tuple[str, Direction], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableProblem:
     """Minimise ``cost`` over its rows; of equal costs the first row counts.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
 from eatss.diagnostics import Diagnostic, EatssError, NoSolutionError
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.model.build import (
     block_loops,
@@ -298,7 +298,7 @@ def _untiled(facts: KernelFacts, profile: GpuProfile, options: ModelOptions) -> 
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SolvedCell:
     """A cell of the grid with its optimum and its rank among the cells (smaller is better)."""
 
@@ -322,7 +322,7 @@ class SolvedCell:
         return "proven" if self.solution.proven else "best found"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SolvedGrid:
     """All cells of the grid: the solved ones, best first, and the dropped ones."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +12,7 @@ from eatss.analysis.structure import RecomputedArray
 from eatss.codec import BY_NAME, Document, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text
+from eatss.frozen import frozen
 from eatss.model.options import ModelOptions
 from eatss.prediction.expected import Prediction
 from eatss.shown import Shown, Tabular, energy_text, in_lines, pairs_text, time_text
@@ -31,7 +32,7 @@ Placement = Literal["l1", "shared", "private"]
 Optimality = Literal["proven", "best found"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Usage:
     """How much of one limit a tile uses.
 
@@ -46,7 +47,7 @@ class Usage:
     binding: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReferenceSelection:
     """A reference of a kernel [EATSS, Table II].
 
@@ -78,7 +79,7 @@ class ReferenceSelection:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PpcgOptions:
     """Options of PPCG that hold for a whole program; ``max_shared_memory`` is in bytes."""
 
@@ -86,7 +87,7 @@ class PpcgOptions:
     unroll_gpu_tile: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CellResult:
     """The optimum in one cell of the grid.
 
@@ -101,7 +102,7 @@ class CellResult:
     traffic: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DroppedCell:
     """A cell of the grid without a solution: which limits exclude it, and why."""
 
@@ -111,7 +112,7 @@ class DroppedCell:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelSelection(Layout, Shown):
     """The tile sizes of one kernel.
 
@@ -287,7 +288,7 @@ def ppcg_arguments(selection: Selection) -> tuple[str, ...] | None:
     return selection.ppcg_arguments if not TARGETS[selection.target].own else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Selection(OfRun, Tabular):
     """Tile sizes of all kernels of a program on one card.
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 
 from eatss.diagnostics import Diagnostic, InternalError
+from eatss.frozen import frozen
 from eatss.model.problem import Constraint, Direction, Problem, Variable
 from eatss.polynomial import Polynomial
 from eatss.text import bytes_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Solution:
     """Values for all variables of a problem, in their order.
 
@@ -27,7 +28,7 @@ class Solution:
     solve_time_s: float = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Conflict:
     """A problem without a solution.
 

@@ -11,6 +11,7 @@ from eatss.analysis.layout import Chosen, SharedSum
 from eatss.analysis.structure import MAX_STAGES
 from eatss.codec import JsonForm
 from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 from eatss.options import Words, option, parse_blocks, parse_placements, parse_shares, parse_tiles
 
 _option = partial(option, panel="Code")
@@ -234,7 +235,7 @@ class CodeRequest(CodeKeywords):
                 INSTRUCTIONS.get(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NamedThreads:
     """Threads of a block by loop; what is not named has one."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +19,7 @@ from eatss.analysis.structure import RecomputedArray
 from eatss.codec import Document, JsonForm
 from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular
+from eatss.frozen import frozen
 from eatss.recipe.options import CodegenOptions
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ SCHEMA_VERSION = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedReference:
     """A reference of some statements, and the memory that it was given.
 
@@ -41,7 +42,7 @@ class PlacedReference:
     memory: Literal["l1", "shared", "private"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelRecipe(Layout):
     """What was decided about one kernel."""
 
@@ -52,7 +53,7 @@ class KernelRecipe(Layout):
     references: tuple[PlacedReference, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recipe:
     """Everything that was decided about the code of a program on a card.
 
