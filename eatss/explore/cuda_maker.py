@@ -18,9 +18,9 @@ from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_from_document
 from eatss.lower.own_sizes import with_own_sizes
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_layout import expected_of
 from eatss.model.options import SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
+from eatss.model.predicted_kernel import expected_of
 from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point
 from eatss.recipe.options import CodeRequest

@@ -15,9 +15,9 @@ from eatss.analysis.structure import MAX_STAGES, Structure
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
 from eatss.model.cuda_candidates import PLAIN_TILE
-from eatss.model.cuda_layout import in_warps, structure_of
 from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import cuda_at
+from eatss.model.predicted_kernel import in_warps, structure_of
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Point, Value
 from eatss.space.decision_names import BY_NAME, CUTS

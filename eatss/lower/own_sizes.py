@@ -10,7 +10,7 @@ from eatss.analysis import KernelFacts
 from eatss.analysis.structure import Structure
 from eatss.gpu import GpuProfile
 from eatss.model import KernelSelection, Selection
-from eatss.model.cuda_layout import in_warps, structure_of
+from eatss.model.predicted_kernel import in_warps, structure_of
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.thread_mapping import sizes_of
 

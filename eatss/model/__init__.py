@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
-    from eatss.model.build import build_problem
+    from eatss.model.build import build_problem, build_uniform_problem
     from eatss.model.enumerate import enumerate_best
     from eatss.model.objectives import OBJECTIVES, Objective
     from eatss.model.options import (
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ModelOptions,
         ObjectiveName,
     )
-    from eatss.model.problem import Constraint, Direction, Problem, Variable
+    from eatss.model.problem import Conflict, Constraint, Direction, Problem, Solution, Variable
     from eatss.model.select import select_kernel, select_program
     from eatss.model.selection import (
         SCHEMA_VERSION,
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
         sizes_alone,
     )
     from eatss.model.smt2 import program_to_smt2, to_smt2
-    from eatss.model.solution import Conflict, Solution
     from eatss.model.solver import solve
-    from eatss.model.uniform import build_uniform_problem
     from eatss.targets import TargetName
 
 __all__ = [

@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.frozen import frozen
-from eatss.model.problem import Direction, Problem, Variable
-from eatss.model.solution import (
+from eatss.model.problem import (
+    Direction,
+    Problem,
+    Variable,
     fits,
     is_monotone,
     monotone_constraints,

@@ -13,8 +13,8 @@ from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text, why_unknown
 from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
-from eatss.model.cuda_layout import expected_of
 from eatss.model.ppcg_candidates import candidates, default_vector
+from eatss.model.predicted_kernel import expected_of
 from eatss.model.selection import PPCG_SHARED_BYTES, PpcgOptions, Selection
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel

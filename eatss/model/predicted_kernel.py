@@ -1,16 +1,21 @@
-"""A kernel's selection by a prediction, as far as both targets say the same of it."""
+"""A kernel's selection by a prediction, and what is expected of one layout of generated code."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Layout
+from eatss.analysis.layout import Candidates, Layout
+from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.structure import Structure
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import OBJECTIVES
 from eatss.model.options import ObjectiveName
 from eatss.model.selection import KernelSelection, ReferenceSelection, Usage
+from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.expected import Prediction
 
 
@@ -84,3 +89,87 @@ def _usage(
         Usage(name=n, title=t, used=used, available=most, unit=unit, binding=10 * used > 9 * most)
         for n, t, used, most, unit in limits
     )
+
+
+ONE_THREAD = "it runs in one thread, for which nothing is predicted"
+NO_REGISTERS = "its sums do not fit registers, and what the code does then is not predicted"
+STAGED_SUMS = "it stages arrays beside sums that are spread, and what that does is not predicted"
+TOO_LARGE = "a block of it does not fit the card"
+FAR_FACTORS = "its warps load factors of products from memory, and what that does is not predicted"
+
+
+def structure_of(structures: Sequence[Structure], kernel: Layout) -> Structure | None:
+    """Return how a selected kernel is cut; ``None`` for one without launches to choose sizes of."""
+    if kernel.spread is None and not kernel.tile_sizes:
+        return None
+    return next((one for one in structures if one.cut == kernel.cut), None)
+
+
+def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[str, int]) -> bool:
+    """Tell whether warps can use a structure's instruction: its threads are boxes of lanes.
+
+    Each thread has whole matrices' worth of points then, and a tile of the sums whole steps.
+
+    Args:
+        structure: the structure.
+        tiles: by loop of the band.
+        threads: by mapped loop.
+    """
+    own = structure.instruction
+    if own is None:
+        return False
+    several = {name for name, count in threads.items() if count > 1}
+    return all(
+        several == {one.rows, one.columns}
+        and tiles[one.sum_loop] % own.steps == 0
+        and all(
+            threads[name] % lanes == 0 and tiles[name] % (threads[name] * points) == 0
+            for name, lanes, points in zip(
+                (one.rows, one.columns), own.lanes, own.points, strict=True
+            )
+        )
+        for one in structure.products
+    )
+
+
+def candidate_of(facts: KernelFacts, structure: Structure, kernel: KernelSelection) -> Candidates:
+    """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
+    groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
+    block = kernel.threads
+    own = kernel.chosen() | {
+        "block": tuple((loop.name, block.get(loop.name, 1)) for loop in mapped_loops(facts)),
+        "row_block": None,
+    }
+    staged = {group: int(kernel.shared.issuperset(group)) for group in groups}
+    return Candidates(**own, structure=structure, staged=staged).map(lambda one: np.array([one]))
+
+
+def expected_of(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    kernel: KernelSelection,
+) -> tuple[Prediction | None, str | None]:
+    """Return what is expected of a selected kernel, or why nothing is."""
+    structure = structure_of(structures, kernel)
+    if structure is None and not facts.loops:  # one thread, nothing to choose
+        structure = next((one for one in structures if not one.spreads), None)
+    if structure is None:
+        return None, ONE_THREAD
+    if any(
+        kernel.shared & set(g) for own in structure.launches if own.sum_loop for g in own.stageable
+    ):
+        return None, STAGED_SUMS
+    if not _factors(structure) <= kernel.shared:
+        return None, FAR_FACTORS
+    found = CudaModel.of(facts, profile).columns(candidate_of(facts, structure, kernel))
+    if not found.fits[0]:
+        return None, NO_REGISTERS
+    prediction = found.at(0)
+    return prediction, TOO_LARGE if prediction is None else None
+
+
+def _factors(structure: Structure) -> set[int]:
+    """Return the references of a structure's products that its layouts stage."""
+    stageable = {at for own in structure.launches for group in own.stageable for at in group}
+    return {at for one in structure.products for at in one.references} & stageable

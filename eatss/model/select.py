@@ -15,10 +15,13 @@ from eatss.gpu.profile import GpuProfile
 from eatss.model.build import (
     block_loops,
     build_problem,
+    build_uniform_problem,
     choose_block,
     element_bytes,
     inner_extent,
+    kernel_sizes,
     memory_of,
+    position_name,
     shared_budget_bytes,
     weights,
 )
@@ -27,7 +30,7 @@ from eatss.model.enumerate import enumerate_best
 from eatss.model.options import DEFAULT_TIMEOUT_S, Cell, ModelOptions
 from eatss.model.predicted_cuda import Structures, select_cuda
 from eatss.model.predicted_ppcg import select_ppcg
-from eatss.model.problem import Constraint, Problem
+from eatss.model.problem import Conflict, Constraint, Problem, Solution
 from eatss.model.row_blocks import with_row_blocks
 from eatss.model.selection import (
     CellResult,
@@ -38,9 +41,7 @@ from eatss.model.selection import (
     Selection,
     Usage,
 )
-from eatss.model.solution import Conflict, Solution
 from eatss.model.solver import solve
-from eatss.model.uniform import build_uniform_problem, kernel_sizes, position_name
 from eatss.notices import Told, nobody
 from eatss.plan.phases import RowRun
 from eatss.targets import TARGETS

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from eatss.analysis.facts import KernelFacts
 from eatss.gpu.profile import GpuProfile
-from eatss.model.build import build_problem, inner_extent
+from eatss.model.build import build_problem, build_uniform_problem, inner_extent, position_name
 from eatss.model.options import Cell
 from eatss.model.predicted_cuda import Structures, cuda_problems
 from eatss.model.predicted_ppcg import ppcg_problems
-from eatss.model.problem import Direction, Problem, TableProblem, Variable
+from eatss.model.problem import Direction, Problem, TableProblem, Variable, amount_text
 from eatss.model.selection import KernelSelection, Selection
-from eatss.model.solution import amount_text
 from eatss.model.table_proof import symbol, table_to_smt2
-from eatss.model.uniform import build_uniform_problem, position_name
 from eatss.polynomial import Polynomial
 from eatss.targets import TARGETS
 

@@ -16,10 +16,12 @@ import z3 as z3_module
 
 from eatss.diagnostics import Diagnostic, InternalError, NoSolutionError
 from eatss.model.options import DEFAULT_TIMEOUT_S
-from eatss.model.problem import Direction, Problem, Variable
-from eatss.model.solution import (
+from eatss.model.problem import (
     Conflict,
+    Direction,
+    Problem,
     Solution,
+    Variable,
     conflict_message,
     excess,
     monotone_constraints,

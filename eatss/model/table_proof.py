@@ -14,8 +14,7 @@ from typing import Any
 import z3 as z3_module
 
 from eatss.diagnostics import Diagnostic, InternalError
-from eatss.model.problem import TableProblem
-from eatss.model.solution import Solution
+from eatss.model.problem import Solution, TableProblem
 
 z3: Any = z3_module  # carries no types
 

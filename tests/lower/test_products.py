@@ -14,7 +14,7 @@ import eatss
 from eatss.analysis.structure import Structure
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_layout import structure_of
+from eatss.model.predicted_kernel import structure_of
 from eatss.program import Program
 from eatss.shipped import data_directory
 

@@ -12,7 +12,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import ModelOptions, Selection
-from eatss.model.cuda_layout import structure_of
+from eatss.model.predicted_kernel import structure_of
 from eatss.program import Original
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of

@@ -12,7 +12,7 @@ import eatss
 from eatss.analysis.mapping import reordering_loops
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_layout import structure_of
+from eatss.model.predicted_kernel import structure_of
 from eatss.program import KernelCode, Program
 from eatss.recipe.options import CodegenOptions
 from eatss.session.session import Session

@@ -20,10 +20,10 @@ from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import ModelOptions, Selection, predicted_cuda, program_to_smt2
 from eatss.model.cuda_candidates import every_candidate
-from eatss.model.cuda_layout import expected_of
 from eatss.model.expectation import KernelExpectation
 from eatss.model.objectives import costs
 from eatss.model.predicted_cuda import FULL_SPEED, FULL_SPEED_AHEAD, cuda_problems
+from eatss.model.predicted_kernel import expected_of
 from eatss.model.table_proof import table_to_smt2
 from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import selection_table

@@ -24,7 +24,7 @@ from eatss.model import (
     enumerate_best,
     solve,
 )
-from eatss.model.solution import fits, is_monotone
+from eatss.model.problem import fits, is_monotone
 from eatss.polynomial import Polynomial
 
 MakeFacts = Callable[..., KernelFacts]

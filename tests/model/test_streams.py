@@ -15,7 +15,7 @@ from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection
 from eatss.model.cuda_candidates import LEAST_IDLE, every_candidate
-from eatss.model.cuda_layout import expected_of, structure_of
+from eatss.model.predicted_kernel import expected_of, structure_of
 from eatss.program import Constant, Launch, Program, evaluate
 from eatss.session.session import Session
 from eatss.shipped import data_directory

@@ -18,7 +18,7 @@ from eatss.kernel.nodes import Buffer, Compute, Declare, For, If, Kernel, Node, 
 from eatss.kernel.uses import constant_trips, every
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
-from eatss.model.cuda_layout import candidate_of
+from eatss.model.predicted_kernel import candidate_of
 from eatss.prediction.cuda_boxes import group_boxes, shared_bytes
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_model import CudaModel

@@ -20,7 +20,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
-from eatss.model.cuda_layout import candidate_of, structure_of
+from eatss.model.predicted_kernel import candidate_of, structure_of
 from eatss.prediction.cuda_boxes import group_boxes, shared_bytes
 from eatss.prediction.cuda_copies import through_registers
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
