@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import networkx as nx  # type: ignore[import-untyped]
 import pytest
@@ -79,3 +81,11 @@ def test_no_package_hides_something_public(files: nx.DiGraph) -> None:
     packages = {name.split(".")[1] for name in files if "." in name}
     assert "calls" in packages
     assert not packages & set(eatss.__all__)
+
+
+def test_every_name_that_a_package_exports_is_there() -> None:
+    """They load on first use, from the files that packages name."""
+    found = [import_module(f"eatss.{one.name}") for one in iter_modules([EATSS]) if one.ispkg]
+    for package in (eatss, *found):
+        for name in getattr(package, "__all__", ()):
+            assert hasattr(package, name), (package.__name__, name)
