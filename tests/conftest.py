@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import re
@@ -18,6 +19,8 @@ from hypothesis import settings
 _ROOT = str(Path(__file__).resolve().parents[1])
 if _ROOT not in sys.path:  # benchmarks, and the doubles of other folders
     sys.path.append(_ROOT)
+
+gc.set_threshold(100_000, 20, 50)  # else 6 % of the time: what parsers and isl make lives long
 
 os.environ.pop("COLUMNS", None)  # workers are given one: pages are as wide as a file's here
 

@@ -26,7 +26,7 @@ places of each box of another group, whatever their stages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeAlias
@@ -233,7 +233,11 @@ def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[str, 
     Returns:
         Nothing if the barriers are enough and every thread meets each of them.
     """
-    return Follower(varying_names(body), overlaid).followed(body, SharedUses())[1]
+    return _faults(body, varying_names(body), overlaid)
+
+
+def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -> tuple[str, ...]:
+    return Follower(varying, overlaid).followed(body, SharedUses())[1]
 
 
 def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
@@ -259,12 +263,12 @@ def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple
 
     Of what has faults nothing is left out.
     """
-    found = tuple(body)
-    if barrier_faults(found, overlaid):
+    found, varying = tuple(body), varying_names(body)
+    if _faults(found, varying, overlaid):
         return found
     for at in reversed(range(barriers_in(found))):
         fewer = without_barrier(found, at)
-        if not barrier_faults(fewer, overlaid):
+        if not _faults(fewer, varying, overlaid):
             found = fewer
     return found
 
@@ -479,8 +483,9 @@ def _meet(one: _Box, other: _Box) -> bool:
 def varying_names(body: Sequence[Node]) -> frozenset[str]:
     """Return the names of constants and counters that differ between the threads of a block."""
     found: set[str] = set()
+    named = [(name, set(names_in(*values))) for name, values in _named(body)]
     while True:
-        more = {name for name, values in _named(body) if any(varies(v, found) for v in values)}
+        more = {name for name, known in named if _vary(known, found)}
         if more <= found:
             return frozenset(found)
         found |= more
@@ -495,7 +500,10 @@ def _named(body: Sequence[Node]) -> Iterator[tuple[str, tuple[IntExpr, ...]]]:
                 yield counter, (node.lower, node.step)
 
 
-def varies(expression: IntExpr, names: Iterable[str]) -> bool:
+def varies(expression: IntExpr, names: Collection[str]) -> bool:
     """Tell whether an expression differs between threads where these names do."""
-    known = set(names)
-    return any(name in known or name.startswith(CUDA.thread) for name in names_in(expression))
+    return _vary(names_in(expression), names)
+
+
+def _vary(mentioned: Iterable[str], names: Collection[str]) -> bool:
+    return any(name in names or name.startswith(CUDA.thread) for name in mentioned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -94,15 +95,23 @@ _Owner = TypeVar("_Owner", Element, Declare)
 
 def inside(node: Node) -> tuple[tuple[Node, ...], ...]:
     """Return the bodies of a node."""
-    return tuple(getattr(node, name) for name in _BODIES.get(type(node), ()))
+    names = _BODIES.get(type(node))
+    return () if names is None else tuple(getattr(node, name) for name in names)
 
 
 def with_bodies(node: _Node, change: Callable[[tuple[Node, ...]], Iterable[Node]]) -> _Node:
-    """Return a node with ``change`` made of each of its bodies."""
+    """Return a node with ``change`` made of each of its bodies; the same one where none changes."""
     own: Any = node
-    found = {name: tuple(change(getattr(own, name))) for name in _BODIES.get(type(own), ())}
-    changed: _Node = replace(own, **found) if found else node
+    bodies = inside(node)
+    found = [tuple(change(body)) for body in bodies]
+    if all(map(_same, bodies, found)):
+        return node
+    changed: _Node = replace(own, **dict(zip(_BODIES[type(own)], found, strict=True)))
     return changed
+
+
+def _same(one: tuple[Node, ...], other: tuple[Node, ...]) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def walked(
@@ -140,10 +149,12 @@ def rewritten(
 
 def every(nodes: Iterable[Node]) -> Iterator[Node]:
     """Yield nodes and all that stand in them, in their order."""
-    for node in nodes:
+    todo = [*nodes][::-1]
+    while todo:
+        node = todo.pop()
         yield node
-        for body in inside(node):
-            yield from every(body)
+        for body in reversed(inside(node)):
+            todo += reversed(body)
 
 
 def every_of(nodes: Iterable[Node], kind: type[_Node]) -> Iterator[_Node]:

@@ -209,25 +209,27 @@ def fragment_padding(
         of_columns = turns if runs_along(one, columns) else 1
         return max(1, of_columns, instruction.steps_beside * runs_along(one, sum_loop))
 
+    loads = [([_place(one, lane, extents) for lane in lanes(one)], width(one)) for one in reads]
+
     def cycles(padding: int) -> int:
-        declared = (*extents[:-1], extents[-1] + padding)
+        long = extents[-1] + padding
         return sum(
-            bank_cycles(
-                [_place(one, lane, declared) // width(one) for lane in lanes(one)],
-                width(one) * element_bytes,
-            )
-            for one in reads
+            bank_cycles([(row * long + x) // own for row, x in places], own * element_bytes)
+            for places, own in loads
         )
 
     return best_padding(cycles, extents[-1], element_bytes)
 
 
-def _place(subscripts: Sequence[Terms], lane: Mapping[str, int], extents: Sequence[int]) -> int:
-    """Return the element of a tile that a lane reads."""
-    place = 0
-    for terms, extent in zip(subscripts, extents, strict=True):
-        place = place * extent + sum(lane.get(name, 0) * factor for name, factor in terms)
-    return place
+def _place(
+    subscripts: Sequence[Terms], lane: Mapping[str, int], extents: Sequence[int]
+) -> tuple[int, int]:
+    """Return the row of a tile that a lane reads from, and the element of the row."""
+    *outer, x = [sum(lane.get(name, 0) * factor for name, factor in one) for one in subscripts]
+    row = 0
+    for at, extent in zip(outer, extents[:-1], strict=True):
+        row = row * extent + at
+    return row, x
 
 
 def unrolled(steps: Number, products: Number, threads: Number) -> Flag:

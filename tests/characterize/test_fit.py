@@ -358,7 +358,7 @@ def test_more_noise_widens_intervals_as_much() -> None:
     assert widths[1] / widths[0] == pytest.approx(4, rel=0.1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.floats(0, 0.9))
 def test_a_price_is_never_negative_whatever_was_measured(seed: int, noise: float) -> None:
     random = np.random.default_rng(seed)

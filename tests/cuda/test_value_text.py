@@ -280,7 +280,7 @@ unhurried = settings(
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would compile for minutes
 )
-test_printed_statements_compute_what_c_computes_bit_for_bit = settings(unhurried, max_examples=3)(
+test_printed_statements_compute_what_c_computes_bit_for_bit = settings(unhurried, max_examples=2)(
     drawn(printed_as_c_computes)
 )
 test_more_printed_statements_compute_what_c_computes = pytest.mark.long(

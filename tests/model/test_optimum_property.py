@@ -31,7 +31,7 @@ from eatss.polynomial import Polynomial
 
 MakeFacts = Callable[..., KernelFacts]
 
-EXAMPLES = 60
+EXAMPLES = 30
 
 
 def brute_force(problem: Problem) -> tuple[tuple[str, int], ...] | None:

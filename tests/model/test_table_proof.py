@@ -20,7 +20,7 @@ z3: Any = z3_module  # carries no types
 TIMEOUT_S = 20.0
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(
     data=st.data(), vectors=st.lists(st.tuples(*[st.integers(1, 6)] * 3), min_size=1, unique=True)
 )

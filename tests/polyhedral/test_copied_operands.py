@@ -235,7 +235,7 @@ PIECES = {
 """What programs are made of."""
 
 
-@settings(max_examples=examples(12), deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(st.fixed_dictionaries({name: st.sampled_from(of) for name, of in PIECES.items()}))
 def test_a_region_with_copies_leaves_what_the_region_does(piece: dict[str, str]) -> None:
     loops = (

@@ -37,7 +37,7 @@ def _expected(events: list[Any]) -> tuple[Pairs, Pairs, Pairs]:
     return flow, anti, output
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_dependences_equal_those_of_a_run(
     data: st.DataObject,
@@ -54,7 +54,7 @@ def test_dependences_equal_those_of_a_run(
     assert listed(found.anti) == anti
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_sizes_put_back_give_the_dependences_of_the_source(
     data: st.DataObject, small_programs: st.SearchStrategy[Any], scop_of: Callable[..., Any]
@@ -91,7 +91,7 @@ def test_flow_of_a_matrix_product(scop_of: Callable[..., Any]) -> None:
     assert found.flow.is_equal(type(found.flow).read_from_str(found.flow.get_ctx(), text))
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_where_exact_dependences_are_too_hard_more_are_respected(
     data: st.DataObject, small_programs: st.SearchStrategy[Any], scop_of: Callable[..., Any]

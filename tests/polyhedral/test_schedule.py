@@ -37,7 +37,7 @@ def _memory(events: list[Any], order: list[Any], local: tuple[str, ...]) -> dict
     return {element: value for element, value in memory.items() if element[0] not in local}
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_running_in_the_new_order_leaves_the_same_memory(
     data: st.DataObject,
@@ -73,7 +73,7 @@ def _check_memory(
     assert _memory(events, new_order, local) == _memory(events, instances, local)
 
 
-@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_more_dependences_than_there_are_leave_the_same_memory_too(
     data: st.DataObject,

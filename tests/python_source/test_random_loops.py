@@ -41,14 +41,14 @@ def made(seed: int, folder: Path, *, plain: bool = False) -> PythonScop:
         reject()
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=_HEALTH)
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=_HEALTH)
 @given(seed=st.integers(0, 2**32))
 def test_c_leaves_what_python_leaves(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check_equal(made(seed, Path(folder)), arguments(seed), Path(folder))
 
 
-@settings(max_examples=examples(10), deadline=None, suppress_health_check=_HEALTH)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=_HEALTH)
 @given(seed=st.integers(0, 2**32))
 def test_the_front_end_reads_what_is_made(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +82,7 @@ def test_generated_code_leaves_what_python_leaves(seed: int) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=examples(24), deadline=None, suppress_health_check=_HEALTH)
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=_HEALTH)
 @given(seed=st.integers(0, 2**32))
 def test_more_generated_code_leaves_what_python_leaves(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
