@@ -1,10 +1,75 @@
-"""Polynomials in tile sizes: volumes, resource use and objectives."""
+"""Polynomials: in tile sizes, for volumes, resource use and objectives; and in any unknowns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
+from typing import Generic, Self, TypeAlias, TypeVar
+
+Monomial: TypeAlias = tuple[str, ...]
+"""The unknowns of a product, sorted; a power has one several times."""
+
+_Number = TypeVar("_Number", int, Fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms(Generic[_Number]):
+    """Monomials with their coefficients; none of these is 0."""
+
+    terms: dict[Monomial, _Number]
+
+    @classmethod
+    def constant(cls, value: _Number) -> Self:
+        """Build a constant."""
+        return cls({(): value} if value else {})
+
+    def plus(self, other: Self, factor: _Number | int = 1) -> Self:
+        """Return ``self + factor * other``."""
+        terms = dict(self.terms)
+        accumulate(terms, other, factor)
+        return type(self)(terms)
+
+    def times(self, other: Self) -> Self:
+        """Return the product."""
+        terms: dict[Monomial, _Number] = {}
+        for left, one in self.terms.items():
+            for right, two in other.terms.items():
+                monomial = tuple(sorted(left + right))
+                terms[monomial] = terms.get(monomial, 0) + one * two
+        return type(self)({m: c for m, c in terms.items() if c})
+
+    def powers_of(self, name: str) -> dict[int, Self]:
+        """Return what each power of an unknown is multiplied by; powers that do not occur miss."""
+        found: dict[int, dict[Monomial, _Number]] = {}
+        for monomial, coefficient in self.terms.items():
+            rest = tuple(one for one in monomial if one != name)
+            found.setdefault(monomial.count(name), {})[rest] = coefficient
+        return {exponent: type(self)(terms) for exponent, terms in found.items()}
+
+    def with_unknown(self, name: str, value: Self) -> Self:
+        """Put a polynomial in the place of an unknown."""
+        result = type(self)({})
+        for monomial, coefficient in self.terms.items():
+            rest = tuple(one for one in monomial if one != name)
+            term = type(self)({rest: coefficient})
+            for _ in range(len(monomial) - len(rest)):
+                term = term.times(value)
+            result = result.plus(term)
+        return result
+
+
+def accumulate(
+    terms: dict[Monomial, _Number], other: Terms[_Number], factor: _Number | int
+) -> None:
+    """Add ``factor * other`` to ``terms`` in place; linear in ``other`` only."""
+    for monomial, coefficient in other.terms.items():
+        value = terms.get(monomial, 0) + factor * coefficient
+        if value:
+            terms[monomial] = value
+        else:
+            terms.pop(monomial, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -28,17 +28,16 @@ from eatss.frontend.ranges import RangeProver
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import (
-    Monomial,
     NonLinearError,
     Poly,
     TooManyPiecesError,
     Value,
     ValueAlgebra,
-    accumulate,
     extremum,
     same,
 )
 from eatss.isl_names import coalesced
+from eatss.polynomial import Monomial, accumulate
 from eatss.scops import SizeCondition
 
 _MAX_DEPTH = 120

@@ -22,9 +22,10 @@ from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
-from eatss.frontend.values import Monomial, NonLinearError, Poly, TooManyPiecesError, Value
+from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.frozen import frozen
 from eatss.isl_names import parameter_is_bounded, parameter_names, without_parameter
+from eatss.polynomial import Monomial
 
 _MAX_INNER = 3
 _MAX_FACTORS = 4

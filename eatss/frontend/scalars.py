@@ -29,14 +29,7 @@ from eatss.frontend.not_affine import NotAffineError, Reason, Unknown
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name
 from eatss.frontend.tree import LEAVING, Node, NodeKind, leaves
-from eatss.frontend.values import (
-    NonLinearError,
-    Poly,
-    TooManyPiecesError,
-    Value,
-    extremum,
-    same,
-)
+from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, extremum, same
 from eatss.frozen import frozen
 
 _WRITES = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.VARIABLE)

@@ -13,15 +13,12 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.isl_names import big_value, coalesced, constant_value, linear_function
-
-Monomial = tuple[str, ...]
+from eatss.polynomial import Monomial, Terms
 
 
 @dataclass(frozen=True, slots=True)
-class Poly:
+class Poly(Terms[int]):
     """A polynomial with integer coefficients; no zero coefficients are kept."""
-
-    terms: dict[Monomial, int]
 
     def __str__(self) -> str:
         text = ""
@@ -32,33 +29,14 @@ class Poly:
         return text or "0"
 
     @classmethod
-    def constant(cls, value: int) -> Poly:
-        """Build a constant."""
-        return cls({(): value} if value else {})
-
-    @classmethod
     def unknown(cls, name: str) -> Poly:
         """Build a single unknown."""
         return cls({(name,): 1})
 
-    def with_unknown(self, name: str, value: Poly) -> Poly:
-        """Put a polynomial in the place of an unknown."""
-        result = Poly({})
-        for monomial, coefficient in self.terms.items():
-            term = Poly.constant(coefficient)
-            for one in monomial:
-                term = term.times(value if one == name else Poly.unknown(one))
-            result = result.plus(term)
-        return result
-
     @property
     def constant_value(self) -> int | None:
         """The value if it is a constant."""
-        if not self.terms:
-            return 0
-        if len(self.terms) == 1 and () in self.terms:
-            return self.terms[()]
-        return None
+        return self.terms.get((), 0) if self.terms.keys() <= {()} else None
 
     @property
     def is_linear(self) -> bool:
@@ -85,32 +63,7 @@ class Poly:
 
     def scaled(self, factor: int) -> Poly:
         """Return the polynomial times a number."""
-        return Poly({m: c * factor for m, c in self.terms.items()} if factor else {})
-
-    def plus(self, other: Poly, factor: int = 1) -> Poly:
-        """Return ``self + factor * other``."""
-        terms = dict(self.terms)
-        accumulate(terms, other, factor)
-        return Poly(terms)
-
-    def times(self, other: Poly) -> Poly:
-        """Return the product."""
-        terms: dict[Monomial, int] = {}
-        for left, a in self.terms.items():
-            for right, b in other.terms.items():
-                monomial = tuple(sorted(left + right))
-                terms[monomial] = terms.get(monomial, 0) + a * b
-        return Poly({m: c for m, c in terms.items() if c})
-
-
-def accumulate(terms: dict[Monomial, int], other: Poly, factor: int) -> None:
-    """Add ``factor * other`` to ``terms`` in place; linear in ``other`` only."""
-    for monomial, coefficient in other.terms.items():
-        value = terms.get(monomial, 0) + factor * coefficient
-        if value:
-            terms[monomial] = value
-        else:
-            terms.pop(monomial, None)
+        return Poly({}).plus(self, factor)
 
 
 MAX_PIECES = 200

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import gcd, prod
 
 import islpy as isl
@@ -73,7 +74,9 @@ def count_points(points: isl.Set) -> Count:
         system = constraint_system(part)
         if system is None:
             raise UncountableError("an integer division in it has no explicit form")
-        total.add(_Part(system.variables, system.constraints, RationalPolynomial.constant(1)))
+        total.add(
+            _Part(system.variables, system.constraints, RationalPolynomial.constant(Fraction(1)))
+        )
     return Count.of(total.pieces, total.atoms)
 
 

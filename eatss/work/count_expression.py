@@ -2,83 +2,39 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from math import comb, lcm
-from typing import TypeAlias
 
 from eatss.isl_names import Constraint
+from eatss.polynomial import Monomial, Terms
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, floored, select, substitute
 from eatss.program.linear import Linear
 
-Monomial: TypeAlias = tuple[tuple[str, int], ...]
-"""Names with their exponents, sorted; no exponent is 0."""
-
-_ONE: Monomial = ()
-
 
 @dataclass(frozen=True, slots=True)
-class RationalPolynomial:
+class RationalPolynomial(Terms[Fraction]):
     """A polynomial in names; no coefficient is 0."""
-
-    coefficients: Mapping[Monomial, Fraction]
-
-    @classmethod
-    def constant(cls, value: Fraction | int) -> RationalPolynomial:
-        """Return a constant."""
-        return cls({_ONE: Fraction(value)} if value else {})
 
     @classmethod
     def of(cls, form: Linear) -> RationalPolynomial:
         """Return a linear form."""
         found: dict[Monomial, Fraction] = {
-            ((name, 1),): Fraction(value) for name, value in form.terms.items()
+            (name,): Fraction(value) for name, value in form.terms.items()
         }
-        return cls({**found, **cls.constant(form.constant).coefficients})
+        return cls(found).plus(cls.constant(Fraction(form.constant)))
 
     @property
     def denominator(self) -> int:
         """The least number that makes all coefficients integral."""
-        return lcm(*(value.denominator for value in self.coefficients.values()))
-
-    def plus(self, other: RationalPolynomial, factor: Fraction | int = 1) -> RationalPolynomial:
-        """Return ``self + factor * other``."""
-        found = dict(self.coefficients)
-        for monomial, value in other.coefficients.items():
-            found[monomial] = found.get(monomial, Fraction(0)) + factor * value
-        return RationalPolynomial({monomial: value for monomial, value in found.items() if value})
-
-    def times(self, other: RationalPolynomial) -> RationalPolynomial:
-        """Return the product."""
-        found: dict[Monomial, Fraction] = {}
-        for one, value in self.coefficients.items():
-            for two, factor in other.coefficients.items():
-                key = _multiplied(one, two)
-                found[key] = found.get(key, Fraction(0)) + value * factor
-        return RationalPolynomial({monomial: value for monomial, value in found.items() if value})
-
-    def powers_of(self, name: str) -> Mapping[int, RationalPolynomial]:
-        """Return what each power of ``name`` is multiplied by; powers that do not occur miss."""
-        found: dict[int, dict[Monomial, Fraction]] = {}
-        for monomial, value in self.coefficients.items():
-            exponent = dict(monomial).get(name, 0)
-            rest = tuple(factor for factor in monomial if factor[0] != name)
-            found.setdefault(exponent, {})[rest] = value
-        return {exponent: RationalPolynomial(part) for exponent, part in found.items()}
+        return lcm(*(value.denominator for value in self.terms.values()))
 
     def substituted(self, name: str, value: Linear) -> RationalPolynomial:
         """Replace ``name`` by a linear form."""
-        parts = self.powers_of(name)
-        if set(parts) <= {0}:
-            return self
-        result, power = RationalPolynomial({}), RationalPolynomial.constant(1)
-        for exponent in range(max(parts) + 1):
-            if exponent in parts:
-                result = result.plus(parts[exponent].times(power))
-            power = power.times(RationalPolynomial.of(value))
-        return result
+        return self.with_unknown(name, RationalPolynomial.of(value))
 
     def summed(self, name: str, lower: Linear, upper: Linear) -> RationalPolynomial:
         """Return the sum over the integers ``lower <= name <= upper``.
@@ -94,23 +50,15 @@ class RationalPolynomial:
         return result
 
 
-def _multiplied(one: Monomial, two: Monomial) -> Monomial:
-    exponents = dict(one)
-    for name, exponent in two:
-        exponents[name] = exponents.get(name, 0) + exponent
-    return tuple(sorted(exponents.items()))
-
-
 @cache
 def _power_sum(exponent: int) -> RationalPolynomial:
     """Return ``0^k + 1^k + … + n^k`` as a polynomial in ``n`` (Faulhaber); 0 at ``n = -1``."""
     # (n + 1)^(k + 1) is the sum of (x + 1)^(k + 1) - x^(k + 1) over 0 <= x <= n
-    power = RationalPolynomial.constant(1)
-    for _ in range(exponent + 1):
-        power = power.times(RationalPolynomial.of(Linear({"n": 1}, 1)))
+    power = RationalPolynomial({("n",) * (exponent + 1): Fraction(1)})
+    power = power.substituted("n", Linear({"n": 1}, 1))
     for lower in range(exponent):
         power = power.plus(_power_sum(lower), -comb(exponent + 1, lower))
-    return RationalPolynomial.constant(Fraction(1, exponent + 1)).times(power)
+    return RationalPolynomial({}).plus(power, Fraction(1, exponent + 1))
 
 
 _MOST_RELAXED = 8
@@ -199,7 +147,7 @@ class Count:
         parts = [
             self.atoms.spelled(_guarded(conditions, polynomial))
             for conditions, polynomial in sorted(self.pieces.items(), key=_order)
-            if polynomial.coefficients
+            if polynomial.terms
         ]
         return _applied(Operator.ADD, parts) if parts else Constant(0)
 
@@ -216,9 +164,7 @@ def _relaxed(piece: Piece) -> Piece:
         single = not condition.equality and len(condition.terms) == 1
         if single and condition.terms[0][1] == 1 and 0 < least <= _MOST_RELAXED:
             name = condition.terms[0][0]
-            while (
-                least and not piece.polynomial.substituted(name, Linear({}, least - 1)).coefficients
-            ):
+            while least and not piece.polynomial.substituted(name, Linear({}, least - 1)).terms:
                 least -= 1
             conditions.add(condition._replace(constant=-least))
         else:
@@ -251,8 +197,8 @@ def polynomial_expression(polynomial: RationalPolynomial) -> IntExpr:
     denominator = polynomial.denominator
     added: list[IntExpr] = []
     subtracted: list[IntExpr] = []
-    for monomial in sorted(polynomial.coefficients, key=_degree_first):
-        factor = polynomial.coefficients[monomial] * denominator
+    for monomial in sorted(polynomial.terms, key=_degree_first):
+        factor = polynomial.terms[monomial] * denominator
         product = _product(abs(factor.numerator), monomial)
         (added if factor > 0 else subtracted).append(product)
     total = _applied(Operator.ADD, added) if added else Constant(0)
@@ -263,12 +209,12 @@ def polynomial_expression(polynomial: RationalPolynomial) -> IntExpr:
     return floored(total, denominator)
 
 
-def _degree_first(monomial: Monomial) -> tuple[int, Monomial]:
-    return -sum(exponent for _, exponent in monomial), monomial
+def _degree_first(monomial: Monomial) -> tuple[int, list[tuple[str, int]]]:
+    return -len(monomial), sorted(Counter(monomial).items())
 
 
 def _product(factor: int, monomial: Monomial) -> IntExpr:
-    names = [Name(name) for name, exponent in monomial for _ in range(exponent)]
+    names = list(map(Name, monomial))
     factors: list[IntExpr] = [*names] if factor == 1 and names else [Constant(factor), *names]
     return _applied(Operator.MUL, factors)
 
