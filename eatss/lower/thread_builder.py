@@ -39,11 +39,10 @@ from eatss.program import (
 from eatss.program.linear import (
     Definition,
     Linear,
+    bounds,
     folded,
     linear,
-    lower_bounds,
     strict,
-    upper_bounds,
 )
 from eatss.program.source_names import SHARED, is_reserved
 from eatss.schedule.mapping import MappedLoop, Mapping
@@ -210,11 +209,11 @@ class ThreadBuilder:
             loop.condition == (Name(counter) <= loop.lower)
             and linear(loop.lower) is not None  # of a quotient the rest would be lost
         ):
-            value = upper_bounds(loop.lower, mapped.step, base)
+            value = bounds(loop.lower, mapped.step, base, upper=True)
             if value is not None:
                 return [equals(name, value[0])]
         if not _at_most(loop.lower, 0):
-            lower = lower_bounds(loop.lower, mapped.step, base)
+            lower = bounds(loop.lower, mapped.step, base, upper=False)
             guards += (
                 [Name(counter) >= loop.lower]
                 if lower is None
@@ -225,7 +224,7 @@ class ThreadBuilder:
         if last is None:
             guards.append(loop.condition)
         elif not _at_least(last, points - 1):
-            upper = upper_bounds(last, mapped.step, base)
+            upper = bounds(last, mapped.step, base, upper=True)
             guards += (
                 [Name(counter) <= last] if upper is None else [name <= bound for bound in upper]
             )

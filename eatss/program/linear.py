@@ -23,6 +23,10 @@ class Linear:
         kept = {name: value for name, value in terms.items() if value}
         return Linear(kept, self.constant + factor * other.constant)
 
+    def __mul__(self, factor: int) -> Linear:
+        """Return ``self * factor``."""
+        return Linear({}, 0).plus(self, factor)
+
     def expression(self) -> IntExpr:
         """Return the form as an expression, positive terms first."""
         result: IntExpr | None = None
@@ -73,7 +77,7 @@ def _sum(forms: Sequence[Linear], expression: Apply) -> Linear:
     first, *others = forms
     subtracts = expression.operator is Operator.SUB
     if subtracts and not others:
-        return Linear({}, 0).plus(first, -1)
+        return first * -1
     for other in others:
         first = first.plus(other, -1 if subtracts else 1)
     return first
@@ -83,9 +87,9 @@ def _product(forms: Sequence[Linear]) -> Linear | None:
     result = Linear({}, 1)
     for form in forms:
         if not form.terms:
-            result = Linear({}, 0).plus(result, form.constant)
+            result = result * form.constant
         elif not result.terms:
-            result = Linear({}, 0).plus(form, result.constant)
+            result = form * result.constant
         else:
             return None
     return result
@@ -133,43 +137,23 @@ def _shortest(form: Linear, definitions: Sequence[Definition]) -> Linear:
     return form
 
 
-def upper_bounds(last: IntExpr, step: int, base: Linear) -> list[IntExpr] | None:
-    """Return bounds on ``base + step * point`` that say ``point <= last``.
+def bounds(end: IntExpr, step: int, base: Linear, *, upper: bool) -> list[IntExpr] | None:
+    """Return bounds on ``base + step * point`` that say ``point <= end``, or ``point >= end``.
 
-    ``None`` where ``last`` is no minimum of linear forms and quotients by ``step``.
+    ``None`` where ``end`` is no minimum (or maximum) of linear forms and quotients by ``step``.
     """
-    if isinstance(last, Apply) and last.operator is Operator.MIN:
-        return _all([upper_bounds(operand, step, base) for operand in last.operands])
-    parsed = _rounded(last, step)
+    if isinstance(end, Apply) and end.operator is (Operator.MIN if upper else Operator.MAX):
+        parts = [bounds(operand, step, base, upper=upper) for operand in end.operands]
+        found = [part for part in parts if part is not None]
+        return [one for part in found for one in part] if len(found) == len(parts) else None
+    parsed = _rounded(end, step)
     if parsed is None:
         return None
     # point <= w - floor(e / s) is point - w <= ceil(-e / s), or s (point - w) < s - e
-    slack = step - 1 if parsed.sign < 0 else 0
-    return [parsed.scaled(step).plus(base).plus(Linear({}, slack)).expression()]
-
-
-def lower_bounds(first: IntExpr, step: int, base: Linear) -> list[IntExpr] | None:
-    """Return bounds on ``base + step * point`` that say ``point >= first``.
-
-    ``None`` where ``first`` is no maximum of linear forms and quotients by ``step``.
-    """
-    if isinstance(first, Apply) and first.operator is Operator.MAX:
-        return _all([lower_bounds(operand, step, base) for operand in first.operands])
-    parsed = _rounded(first, step)
-    if parsed is None:
-        return None
     # point >= w + floor(e / s) is s (point - w) >= e - (s - 1)
-    slack = step - 1 if parsed.sign > 0 else 0
-    return [parsed.scaled(step).plus(base).plus(Linear({}, slack), -1).expression()]
-
-
-def _all(parts: Sequence[list[IntExpr] | None]) -> list[IntExpr] | None:
-    found: list[IntExpr] = []
-    for part in parts:
-        if part is None:
-            return None
-        found.extend(part)
-    return found
+    sign = 1 if upper else -1
+    slack = sign * (step - 1) if parsed.sign * sign < 0 else 0
+    return [parsed.scaled(step).plus(base).plus(Linear({}, slack)).expression()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +166,7 @@ class _Rounded:
 
     def scaled(self, step: int) -> Linear:
         """Return ``step * whole + sign * divided``."""
-        return Linear({}, 0).plus(self.whole, step).plus(self.divided, self.sign)
+        return (self.whole * step).plus(self.divided, self.sign)
 
 
 def _rounded(value: IntExpr, step: int) -> _Rounded | None:

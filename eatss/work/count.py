@@ -186,7 +186,7 @@ class _Total:
     def _rounded(self, bound: _Bound, variables: Sequence[str]) -> Linear:
         """Return a bound as a linear form of variables, parameters and quotients of these."""
         sign = -1 if bound.is_lower else 1
-        dividend = Linear({}, 0).plus(bound.dividend, sign)
+        dividend = bound.dividend * sign
         whole = {n: c // bound.divisor for n, c in dividend.terms.items()}
         rest = {n: c % bound.divisor for n, c in dividend.terms.items() if c % bound.divisor}
         assert not rest.keys() & set(variables)
@@ -194,7 +194,7 @@ class _Total:
         if rest:
             remainder = Linear(rest, dividend.constant % bound.divisor)
             form = form.plus(Linear({self.atoms.quotient(remainder, bound.divisor): 1}, 0))
-        return Linear({}, 0).plus(form, sign)
+        return form * sign
 
     def _piece(self, part: _Part) -> Piece:
         """Return a part without variables; its conditions do not say what quotients are."""
@@ -228,7 +228,7 @@ def _solved(constraint: Constraint, variables: Sequence[str]) -> tuple[str, Line
     for name, factor in constraint.terms:
         if name in variables and abs(factor) == 1:
             rest = _form(constraint).plus(Linear({name: factor}, 0), -1)
-            return name, Linear({}, 0).plus(rest, -factor)
+            return name, rest * -factor
     return None
 
 
@@ -258,7 +258,7 @@ def _bounds(constraints: Iterable[Constraint], name: str) -> Iterator[_Bound]:
         for sign in (1, -1) if constraint.equality else (1,):
             # sign (factor name + rest) >= 0
             towards = -1 if sign * factor > 0 else 1
-            dividend = Linear({}, 0).plus(rest, sign * towards)
+            dividend = rest * (sign * towards)
             yield _Bound(sign * factor > 0, dividend, abs(factor))
 
 
@@ -271,7 +271,7 @@ def _first_of(forms: Sequence[Linear], sign: int) -> Iterator[tuple[Linear, list
         conditions = []
         for other, rival in enumerate(forms):
             if other != position:
-                apart = Linear({}, 0).plus(form, sign).plus(rival, -sign)
+                apart = (form * sign).plus(rival, -sign)
                 strictly = Linear({}, -1 if other < position else 0)
                 conditions.append(_constraint(apart.plus(strictly)))
         yield form, conditions

@@ -16,6 +16,7 @@ from eatss.isl_names import extremes
 from eatss.lower import thread_builder
 from eatss.lower.index_range import INT_MAX, Range, range_of, widened
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
+from eatss.program.linear import bounds
 from eatss.shipped import data_directory
 
 NAMES = ("a", "b", "c")
@@ -102,21 +103,25 @@ def test_a_factor_with_room_lowers_the_sizes_that_are_accepted(tmp_path: Path) -
     assert 7 * largest + 6 <= INT_MAX < 7 * 2 * largest
 
 
-def raised(text: Callable[..., list[IntExpr] | None]) -> Callable[..., list[IntExpr] | None]:
-    """Return bounds that are one too high."""
+def raised(
+    text: Callable[..., list[IntExpr] | None], *, side: bool
+) -> Callable[..., list[IntExpr] | None]:
+    """Return bounds of which those on one side are one too high."""
 
-    def wrong(*arguments: object) -> list[IntExpr] | None:
-        found = text(*arguments)
-        return found and [Apply(Operator.ADD, (one, Constant(1))) for one in found]
+    def wrong(*arguments: object, upper: bool) -> list[IntExpr] | None:
+        found = text(*arguments, upper=upper)
+        if found is None or upper is not side:
+            return found
+        return [Apply(Operator.ADD, (one, Constant(1))) for one in found]
 
     return wrong
 
 
-@pytest.mark.parametrize("name", ["upper_bounds", "lower_bounds"])
+@pytest.mark.parametrize("upper", [True, False])
 def test_a_guard_that_is_printed_wrongly_is_found_before_it_is_printed(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    upper: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(thread_builder, name, raised(getattr(thread_builder, name)))
+    monkeypatch.setattr(thread_builder, "bounds", raised(bounds, side=upper))
     loops = "for (int i = 3; i < n; i++) for (int j = i; j < n; j++) A[i][j] += 1;"
     source = written(tmp_path, loops, "int n, double A[n][n]")
     with pytest.raises(InternalError, match="every instance once"):
