@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeVar
 
 import islpy as isl
 
-from eatss.cuda.text import Lines, type_text
+from eatss.cuda.text import Lines, argument_text, type_text
 from eatss.isl_names import (
     coalesced,
     parameter_at_least,
@@ -24,7 +24,6 @@ from eatss.lower.kernel_context import BuiltKernel
 from eatss.lower.size_products import multiplies_sizes
 from eatss.program import (
     Apply,
-    Argument,
     Constant,
     Entry,
     HostIf,
@@ -150,7 +149,7 @@ def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
         if argument.role == "parameter" and argument.element_type != "int"
     }
     stream = names.fresh("stream")
-    declared = [_declaration(argument, given, const=const) for argument in entry.arguments]
+    declared = [argument_text(argument, given, const=const) for argument in entry.arguments]
     lines = Lines()
     parameters = ", ".join((*declared, f"cudaStream_t {stream}"))
     lines.add(f'extern "C" int {entry.launcher}({parameters})', "{")
@@ -184,13 +183,6 @@ if (cudaError_t eatss_error = cudaFuncSetAttribute({kernel.name},
         cudaFuncAttributeMaxDynamicSharedMemorySize, {kernel.shared_bytes})) \
 return (int)eatss_error;
 """
-
-
-def _declaration(argument: Argument, given: Mapping[str, str], *, const: bool) -> str:
-    c_type = type_text(argument.element_type)
-    if argument.role in ("array", "cell"):
-        return f"{'const ' * (const and not argument.writes)}{c_type} *{argument.name}"
-    return f"{c_type} {given.get(argument.name) or size_text(argument.name)}"
 
 
 def elements_of(one: Temporary) -> IntExpr:

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Sequence
 from string import Template
 
 from eatss.cuda.text import HALF, Lines, type_text
-from eatss.program import Apply, Argument, Entry, IntExpr, Name, Parameter, Program
+from eatss.program import (
+    Apply,
+    Argument,
+    Entry,
+    IntExpr,
+    Parameter,
+    Program,
+    names_in,
+    substitute,
+)
 from eatss.program.source_names import converted, generated_text, size_text
 from eatss.scops import ElementType
 
@@ -413,16 +422,8 @@ def _is_truth(argument: Argument) -> bool:
 
 def _wide(extent: IntExpr) -> str:
     """Return text whose products do not overflow 32 bits."""
-    if isinstance(extent, Apply):
-        return generated_text(_widened(extent))
-    return generated_text(extent)
-
-
-def _widened(extent: IntExpr) -> IntExpr:
-    if isinstance(extent, Apply):
-        operands = tuple(_widened(operand) for operand in extent.operands)
-        return Apply(extent.operator, operands)
-    return converted("long long", extent.name) if isinstance(extent, Name) else extent
+    names = names_in(extent) if isinstance(extent, Apply) else ()
+    return generated_text(substitute(extent, {one: converted("long long", one) for one in names}))
 
 
 def _quoted(text: str) -> str:

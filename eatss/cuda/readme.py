@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from eatss.cuda.text import type_text
+from eatss.cuda.text import argument_text, type_text
 from eatss.program import (
     Argument,
     Constant,
@@ -16,7 +16,6 @@ from eatss.program import (
     c_text,
     every_step,
 )
-from eatss.program.source_names import size_text
 from eatss.scops import ElementType
 
 _OPT_IN_BYTES = 48 * 1024
@@ -162,15 +161,8 @@ def _entry(entry: Entry) -> str:
 
 
 def _signature(entry: Entry) -> str:
-    arguments = [_declaration(argument) for argument in entry.arguments]
+    arguments = map(argument_text, entry.arguments)
     return f"int {entry.launcher}({', '.join([*arguments, 'cudaStream_t stream'])});"
-
-
-def _declaration(argument: Argument) -> str:
-    if argument.role not in ("array", "cell"):
-        return f"{type_text(argument.element_type)} {size_text(argument.name)}"
-    const = "" if argument.writes else "const "
-    return f"{const}{type_text(argument.element_type)} *{argument.name}"
 
 
 def _argument_row(argument: Argument) -> str:

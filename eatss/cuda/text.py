@@ -6,10 +6,13 @@ all other numbers. Nothing is computed in it, and no conversion is left to the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import isfinite, isinf, isnan
+from types import MappingProxyType
 
+from eatss.program import Argument
+from eatss.program.source_names import size_text
 from eatss.scops import ElementType, Literal
 
 
@@ -78,6 +81,22 @@ _LIMITS = {
     ElementType.FLOAT: 2**24,
     ElementType.DOUBLE: 2**53,
 }
+
+
+def argument_text(
+    argument: Argument, given: Mapping[str, str] = MappingProxyType({}), *, const: bool = True
+) -> str:
+    """Return the declaration of an argument of an entry.
+
+    Args:
+        argument: what is declared.
+        given: what sizes are called there, where that is not their name.
+        const: whether arrays that are only read are declared so.
+    """
+    c_type = type_text(argument.element_type)
+    if argument.role in ("array", "cell"):
+        return f"{'const ' * (const and not argument.writes)}{c_type} *{argument.name}"
+    return f"{c_type} {given.get(argument.name) or size_text(argument.name)}"
 
 
 def literal_text(literal: Literal) -> str:
