@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from math import prod
 from typing import Any, TypeAlias
@@ -18,11 +17,12 @@ import numpy as np
 
 from eatss.calls.signature import CallArgument, CallSignature, sizes_of
 from eatss.diagnostics import InputError, input_error
+from eatss.frozen import frozen
 
 _DLPACK_CPU = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArrayView:
     """An array as a kernel sees it.
 

@@ -34,6 +34,7 @@ from eatss.calls.signature import CallSignature, infer_sizes, signature_of, size
 from eatss.diagnostics import EatssError, input_error
 from eatss.expected_run import ExpectedRun
 from eatss.frontend.options import DtypeName
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.measurement.launches import refusal
 from eatss.program import Program, evaluate
@@ -54,7 +55,7 @@ _MOST_PLANS = 256
 _MOST_CUBINS = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CallInfo:
     """What a callable has made so far: programs selected and generated, sizes they are ready for,
     sets of arguments that are told apart, CUDA graphs kept, and what is expected of the programs.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from eatss.cache import Cache, key_of, versions
 from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 from eatss.measurement import nvrtc
 from eatss.program import Program
 from eatss.program.source_names import size_text
@@ -73,7 +73,7 @@ def cubin_of(
     return made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Request:
     """What is told to the compiler besides the text.
 

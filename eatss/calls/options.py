@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 from eatss.text import duration_s
 
 LEAST_TUNE_S = 20.0
 """The shortest time in which two candidates are measured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CallOptions:
     """How a callable is compiled and kept.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from eatss.calls.signature import CallArgument, CallSignature
 from eatss.diagnostics import input_error
+from eatss.frozen import frozen
 from eatss.measurement.arguments import temporaries_of
 from eatss.measurement.launches import ResolvedLaunch, launches
 from eatss.program import Program
@@ -41,7 +41,7 @@ _FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Workspace:
     """Device memory that a call works in: bytes of each temporary array.
 
@@ -52,7 +52,7 @@ class Workspace:
     zeroed: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArgumentList:
     """Slots of what a call passes: arrays and cells, then temporaries, then scalars."""
 

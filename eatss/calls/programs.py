@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +12,7 @@ from eatss.calls.signature import CallSignature, class_of, coarse_class_of, size
 from eatss.diagnostics import InputError
 from eatss.forked import in_bounds
 from eatss.frontend.options import DtypeName, Reading
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.model.options import SelectOptions
 from eatss.notices import warn_caller
@@ -72,7 +73,7 @@ Sizes = tuple[tuple[str, int], ...]
 """Sizes by the names that the C source has for them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceMaker:
     """Makes programs of a source, one for each class of sizes and type."""
 
@@ -159,7 +160,7 @@ class SourceMaker:
         return self.reading if dtype is None else replace(self.reading, dtype=dtype)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProgramMaker:
     """Hands out a program that is there already, whatever the sizes."""
 
@@ -209,7 +210,7 @@ class ProgramMaker:
         return self.program_made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CodeJob:
     """All that decides a program that is selected and generated.
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from eatss.diagnostics import InputError, input_error
+from eatss.frozen import frozen
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
 from eatss.verify.data import dtype_of
 
 Role: TypeAlias = Literal["array", "cell", "scalar", "size"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CallArgument:
     """An argument of a callable.
 
@@ -43,7 +44,7 @@ class CallArgument:
         return self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CallSignature:
     """The arguments of a callable: the function's in their order, then what it reaches besides.
 

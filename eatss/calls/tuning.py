@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from eatss.cache import Cache, default_cache, key_of
@@ -21,6 +21,7 @@ from eatss.calls.programs import CodeJob
 from eatss.codec import MisfitError, decode, encode
 from eatss.diagnostics import EatssError
 from eatss.forked import in_bounds
+from eatss.frozen import frozen
 from eatss.measurement.card import Card, CompileError
 from eatss.measurement.compile import compile_program, find_toolchains
 from eatss.measurement.job import Progress
@@ -45,7 +46,7 @@ _LONGER = 1.5
 """Who gives so many times the time that a winner took to find wants it looked for again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tuned:
     """The winner of a measurement.
 
@@ -64,7 +65,7 @@ class Tuned:
     schema_version: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidate:
     """A program to measure: its folder, and the recipe that it was made from."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,7 @@ from typing import (
 )
 
 from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, FromSettings, Talk, chosen, current
+from eatss.frozen import frozen
 from eatss.options import OF_FIELD, Asked, Option, option
 
 if TYPE_CHECKING:
@@ -48,14 +49,14 @@ class UnclearError(Exception):
     """What is typed is not plainly right."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Group:
     """What makes a parameter: a function whose parameters are options."""
 
     make: Function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Parameter:
     """What is typed: an option or an argument; ``kind`` is its type, ``default`` may be none."""
 
@@ -126,7 +127,7 @@ class Parameter:
         return number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Given:
     """What was typed: values by parameter, where each comes from, and the settings in force."""
 
@@ -184,7 +185,7 @@ _TALK = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Command:
     """A command: its words, where its function stands, and the part of the help it is in."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -26,6 +26,7 @@ from eatss.cli.talk import given_card, report_warnings, say, working
 from eatss.diagnostics import ExitCode, NoSolutionError
 from eatss.files import folder_named
 from eatss.frontend.options import ReadingKeywords
+from eatss.frozen import frozen
 from eatss.measurement.options import MeasureOptions
 from eatss.options import Asked, option
 from eatss.streams import echo
@@ -65,7 +66,7 @@ Results = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Measuring:
     """How to measure, and what stands in for the card, if anything."""
 
@@ -90,7 +91,7 @@ class Measuring:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Generating:
     """How programs are generated from C files: for which card, how C is read, and where to.
 

@@ -9,12 +9,12 @@ both, ``eatss.toml`` counts. One file is read, none is merged with another. So d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.files import read_regular
+from eatss.frozen import frozen
 from eatss.gpu.findings import Place, find_place, place_at
 
 Value: TypeAlias = bool | str | tuple[str, ...]
@@ -28,7 +28,7 @@ _ROOTS = (".git", ".hg")
 _MAX_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SettingsFile:
     """A file and its settings; ``prefix`` is the table that they stand in."""
 
@@ -50,7 +50,7 @@ class SettingsFile:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Default:
     """A setting in force: ``command`` has ``value`` for ``option``; ``key`` is how it is written.
 
@@ -64,7 +64,7 @@ class Default:
     value: Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InForce:
     """The file of settings in force, and what it sets."""
 

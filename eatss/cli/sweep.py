@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,7 @@ from eatss.cli.talk import given_card, say, warn_while_working, working
 from eatss.diagnostics import InputError, input_error
 from eatss.explore.options import SweepOptions
 from eatss.frontend.options import Reading, ReadingKeywords
+from eatss.frozen import frozen
 from eatss.options import Asked, option
 from eatss.shipped import MARK, store_of_ones_own
 from eatss.streams import echo
@@ -60,7 +61,7 @@ MOST_REASONS = 8
 """So many reasons are told for which variants could not be prepared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Made:
     """What variants are made of; ``given`` are the options that were not left as they are."""
 

@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -30,6 +29,7 @@ from eatss.diagnostics import (
     Severity,
     input_error,
 )
+from eatss.frozen import frozen
 from eatss.streams import echo
 from eatss.text import printable
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 FindingsFormat: TypeAlias = Literal["text", "json"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FromSettings:
     """An option as it is typed that a file of settings gave, and the key that stands there."""
 
@@ -52,7 +52,7 @@ class FromSettings:
     key: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Talk:
     """What is said on stderr besides errors.
 
@@ -115,7 +115,7 @@ TOLD_EVERY_S = 10.0
 _REFRESH_S = 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class State:
     """How far a step is: ``done`` of ``total``, where that is known, and more in ``note``."""
 

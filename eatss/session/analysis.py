@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from math import prod
 
@@ -24,6 +24,7 @@ from eatss.diagnostics import (
 )
 from eatss.forked import REGION_S, allow
 from eatss.frontend import FrontendResult, SymbolicResult
+from eatss.frozen import frozen
 from eatss.polyhedral import Kernel, Reference, ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
@@ -48,7 +49,7 @@ _THREADS = 1 << 16
 """Threads of a kernel that leave no card idle."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AnalysisOptions:
     """How regions become kernel facts.
 
@@ -68,7 +69,7 @@ class AnalysisOptions:
     tiles_sums: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SymbolicProgram:
     """A C file, analysed for its own sizes and scheduled for any.
 

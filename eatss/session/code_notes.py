@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -11,6 +10,7 @@ from eatss.analysis import KernelFacts
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.work import instances_of
+from eatss.frozen import frozen
 from eatss.isl_names import (
     affine_form,
     equal_leading_dims,
@@ -41,7 +41,7 @@ _FEW = 128
 """Threads: a card runs some 10^5."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Chain:
     """Statements that run one after another, in few threads; ``depth`` loops are around that.
 
@@ -155,7 +155,7 @@ def _on_host(region: AnalysedScop) -> Iterator[tuple[int, tuple[str, ...]]]:
         yield sum(fact.work.launches or 0 for fact in facts), names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Bond:
     """What joins iterations of the loop at a depth: from ``first`` of a statement to ``then``.
 

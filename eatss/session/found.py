@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from eatss.codec import decode, encode
 from eatss.diagnostics import Diagnostic, EatssError
+from eatss.frozen import frozen
 from eatss.model.selection import Selection
 from eatss.program import Interface, Program
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from eatss.model.expectation import ProgramExpectation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FoundSelection:
     """A selection, and what was said of its source."""
 
@@ -34,7 +35,7 @@ class FoundSelection:
         return self.selection.optimal == "proven"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FoundProgram:
     """A program, and what was said of its source.
 
@@ -61,7 +62,7 @@ class FoundProgram:
         return cls(program=program, warnings=warnings, lasting=lasting)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FoundInterface:
     """What callers of a program pass."""
 

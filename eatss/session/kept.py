@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -21,6 +20,7 @@ from eatss.diagnostics import Diagnostic, InputError
 from eatss.extensions import Registry
 from eatss.files import folder_named, read_regular
 from eatss.frontend.options import Reading
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.model.options import SelectOptions
 from eatss.options import changed
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found", "FoundSelection", "FoundProgram", "FoundInterface")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Printed:
     """What is printed of a result: its text, and what is said of it."""
 
@@ -45,7 +45,7 @@ class Printed:
     warnings: tuple[Diagnostic, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kept(Generic[Found]):
     """The place of a result in the cache; there is none where ``key`` is ``None``.
 

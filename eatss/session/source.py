@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from eatss.diagnostics import input_error
 from eatss.files import is_c_text, read_regular
 from eatss.frontend.options import Reading
+from eatss.frozen import frozen
 from eatss.shipped import located
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _candidates(text: bytes, folders: Sequence[Path]) -> Iterator[Path]:
 _PYTHON_FILE = re.compile(r"(?P<path>.*\.py)(?::(?P<name>[^:/\\]+))?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Source:
     """What is read as C, and the loops in Python that it is the C of, if it is.
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
 from eatss.frontend.options import Reading
+from eatss.frozen import frozen
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.this_machine import AUTO
 from eatss.measurement.labels import SELECTED, TileChoice, rejected_variant
@@ -30,7 +30,7 @@ _MISTAKES = frozenset({"EATSS-C008", "EATSS-E041", "EATSS-K001", "EATSS-K002", "
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_.=-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceOptions(Reading):
     """How C is read, for which card sizes are selected, and what becomes of files in the way.
 
@@ -44,7 +44,7 @@ class SourceOptions(Reading):
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GeneratedVariants:
     """Variants of one C file, and the warnings of reading it."""
 
@@ -52,7 +52,7 @@ class GeneratedVariants:
     warnings: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Generator:
     """A C file for a card."""
 

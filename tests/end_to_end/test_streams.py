@@ -126,8 +126,14 @@ def test_the_version_loads_nothing_that_it_does_not_need() -> None:
     own = {name for name in loaded.split() if name.startswith("eatss")}
     assert said == f"eatss {__version__}"
     assert own == {
-        *("eatss", "eatss.cli", "eatss.cli.talk", "eatss.diagnostics", "eatss.interrupts"),
-        *("eatss.missing_packages", "eatss.text", "eatss.streams", "eatss.version"),
+        *("eatss", "eatss.cli", "eatss.cli.talk", "eatss.diagnostics", "eatss.frozen"),
+        *(
+            "eatss.interrupts",
+            "eatss.missing_packages",
+            "eatss.text",
+            "eatss.streams",
+            "eatss.version",
+        ),
     }
     assert not {"typer", "click", "rich", "pydantic", "numpy", "json"} & set(loaded.split())
 
