@@ -27,7 +27,7 @@ def row_request(of: CudaLaunch, access: AccessFacts) -> tuple[Column, Column]:
     Threads that follow each other have vectors that do.
     """
     cycles, found = request(of, access)
-    rows = of.neighbours(of.cut.mapped[-1]) if of.cut.mapped else of.zeros > 0
+    rows = of.neighbours(of.cut.mapped[-1]) if of.cut.mapped else of.never
     if rows.any():
         apart = request(of, access, apart=vector(access.element_bytes))
         cycles, found = (

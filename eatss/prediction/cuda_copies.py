@@ -235,7 +235,7 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
     written. It comes last: it takes what the others have added up.
     """
     card = of.card
-    on = np.maximum.reduce([of.zeros, *(of.staged(at) for at in range(len(of.cut.stageable)))])
+    on = of.any_staged
     busy = np.maximum.reduce(
         [
             demand.instructions / SCHEDULERS,

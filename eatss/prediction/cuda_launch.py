@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -178,6 +178,17 @@ class CudaLaunch:
         """A column of ones."""
         return np.ones(len(self))
 
+    @property
+    def never(self) -> Flags:
+        """Nowhere."""
+        return np.zeros(len(self), dtype=bool)
+
+    @property
+    def any_staged(self) -> Column:
+        """1 where something is staged in shared memory, else 0."""
+        staged = (self.staged(at) for at in range(len(self.cut.stageable)))
+        return np.asarray(np.maximum.reduce([self.zeros, *staged]))
+
     def neighbours(self, name: str) -> Flags:
         """Return where threads have neighbouring points along a loop."""
         return np.asarray(self.ones > (self.tiling.neighbours.get(name, False) == 0))
@@ -199,12 +210,16 @@ class CudaLaunch:
 
     def points(self) -> Column:
         """Return the points of a thread, those of the sum left out."""
-        return np.asarray(prod(self.shape.points.values(), start=self.ones))
+        return self.points_along(self.shape.points)
 
     def points_of(self, statement: StatementFacts) -> Column:
         """Return the points of a thread that a statement runs at, those of the sum left out."""
-        named = (n for n in self.cut.mapped if n in statement.loops)
-        return np.asarray(prod((self.shape.points[n] for n in named), start=self.ones))
+        return self.points_along(statement.loops)
+
+    def points_along(self, loops: Collection[str]) -> Column:
+        """Return the points of a thread along some loops."""
+        along = (points for name, points in self.shape.points.items() if name in loops)
+        return np.asarray(prod(along, start=self.ones))
 
     def share(self, statement: StatementFacts) -> Column:
         """Return the share of blocks that a statement runs in, and of its steps it runs there."""

@@ -29,7 +29,7 @@ def operands_ahead(
     """
     turn = _in_turn(of, statement)
     if not turn or any(is_product(of, one) for one in turn):
-        return np.asarray(of.zeros > 0)
+        return of.never
     tiles = [of.shape.tile[name] for name in of.serial(statement)]
     steps = np.asarray(prod(tiles, start=of.ones))
     even = (steps == np.maximum.reduce(tiles)) & (np.mod(steps, STEPS_LOADED) == 0)
@@ -54,8 +54,8 @@ def waits_for_nothing(of: CudaLaunch, statement: StatementFacts) -> Flags:
         for uniform in of.uniform_sets[statement.name]
         if uniform.reads and not uniform.held and last in dict(uniform.access.strides)
     ]
-    never = np.asarray(of.zeros > 0)
-    return np.asarray(operands_ahead(of, statement) & ~np.logical_or.reduce([never, *beside]))
+    unstaged = np.logical_or.reduce([of.never, *beside])
+    return np.asarray(operands_ahead(of, statement) & ~unstaged)
 
 
 def loads_late(of: CudaLaunch, statement: StatementFacts) -> Flags:
@@ -93,9 +93,8 @@ def _loaded(of: CudaLaunch, statement: StatementFacts) -> tuple[Column, Column]:
     for uniform in of.uniform_sets[statement.name]:
         if uniform.held or not uniform.reads or uniform.group not in moving:
             continue
-        strides = dict(uniform.access.strides)
-        points = (of.shape.points[name] for name in of.cut.mapped if name in strides)
-        each = of.staged(uniform.group) * uniform.count * prod(points, start=of.ones)
+        points = of.points_along(dict(uniform.access.strides))
+        each = of.staged(uniform.group) * uniform.count * points
         loaded = loaded + each
         words = words + each * element_words(uniform.access.element_bytes)
     return loaded, words
@@ -103,12 +102,11 @@ def _loaded(of: CudaLaunch, statement: StatementFacts) -> tuple[Column, Column]:
 
 def _in_vectors(of: CudaLaunch, statement: StatementFacts) -> Flags:
     """Tell where what a statement reads of boxes for several points lies in rows along them."""
-    found = np.asarray(of.ones > 0)
+    found = ~of.never
     for uniform in of.uniform_sets[statement.name]:
         if uniform.held or not uniform.reads:
             continue
-        moving = [name for name in of.cut.mapped if name in dict(uniform.access.strides)]
-        several = prod((of.shape.points[name] for name in moving), start=of.ones) > 1
+        several = of.points_along(dict(uniform.access.strides)) > 1
         rows = vector_width(of, statement, uniform) > steps_together(of, statement, uniform)
         found = found & (rows | ~several | (of.staged(uniform.group) == 0))
     return found

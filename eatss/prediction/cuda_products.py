@@ -156,7 +156,7 @@ def loads_ahead(of: CudaLaunch) -> Flags:
     """
     products = [*contracts(of).values()]
     if not products:
-        return np.asarray(of.zeros > 0)
+        return of.never
     first = products[0]
     tile = of.shape.tile[first.product.sum_loop]
     even = np.mod(tile / first.instruction.steps, STEPS_LOADED) == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 import numpy.typing as npt
 
@@ -96,10 +94,9 @@ def _is_bound(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     Boxes are filled ahead, and what threads read of them is loaded ahead, too.
     """
     if any(is_product(of, one) for one in of.statements):
-        return np.asarray(of.zeros > 0)
+        return of.never
     late = np.logical_or.reduce([loads_late(of, one) for one in of.statements])
-    staged = np.maximum.reduce([of.zeros, *(of.staged(at) for at in range(len(of.cut.stageable)))])
-    return np.asarray((staged > 0) & (of.layout.boxes > 1) & ~late)
+    return np.asarray((of.any_staged > 0) & (of.layout.boxes > 1) & ~late)
 
 
 def fits(of: CudaLaunch) -> npt.NDArray[np.bool_]:
@@ -115,8 +112,7 @@ def distinct(of: CudaLaunch, uniform: UniformSet) -> Column:
     """Return the elements that the points of a thread touch through a uniform set, at one step."""
     moving = dict(uniform.access.strides)
     named = [n for n in of.cut.mapped if n in moving]
-    each = np.asarray(prod((of.shape.points[n] for n in named), start=of.ones))
-    together = of.ones
+    each, together = of.points_along(named), of.ones
     for (terms, _), span in zip(uniform.access.subscripts, uniform.spans, strict=True):
         loops = [n for n, factor in terms if n in named and abs(factor) == 1]
         if len(loops) == 1:

@@ -45,7 +45,7 @@ def tile_cycles(of: CudaLaunch) -> Column:
     load vectors of their points, step by step. Those that load several steps at a time wait first.
     """
     total = product_cycles(of)
-    in_rows = np.logical_or.reduce([of.zeros > 0, *map(of.neighbours, of.cut.mapped)])
+    in_rows = np.logical_or.reduce([of.never, *map(of.neighbours, of.cut.mapped)])
     for statement in of.statements:
         if not is_product(of, statement) and of.serial(statement):
             each = unrolled_instructions(statement, of.constants, of.shape.points)
@@ -88,8 +88,7 @@ class _Counting:
             self.arithmetic = statement.with_factors_last()
         self.each = unrolled_instructions(self.arithmetic, of.constants, of.shape.points)
         self.longest, self.waited, self.wide = of.zeros, of.zeros, of.zeros
-        boxes = [of.staged(at) for at in range(len(of.cut.stageable))]
-        tiled = np.maximum.reduce([of.zeros, *boxes])
+        tiled = of.any_staged
         self.cut = tiled * of.cut_share(statement) * (1.0 - of.runs_whole(statement))
         self.steps = self.steps * (1.0 + tiled * (of.steps_beside(statement) - 1.0))
         self.guarded = np.maximum(setting.guarded, self.cut)

@@ -6,8 +6,6 @@ each as others (stream-K).
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from eatss.frozen import frozen
@@ -69,7 +67,7 @@ def add_parts(of: CudaLaunch, stream: Stream, demand: DemandBuilder) -> Column:
     """
     if of.cut.stream_loop is None:
         return of.zeros
-    words = prod(of.shape.points.values(), start=of.ones)
+    words = of.points()
     often = words * stream.cuts / of.active
     sectors = of.facts.element_bytes
     demand.add_instructions(often * _MOVES)

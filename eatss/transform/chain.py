@@ -10,8 +10,8 @@ from eatss.instructions import INSTRUCTIONS
 from eatss.kernel.barriers import barrier_faults
 from eatss.kernel.checks import kernel_faults
 from eatss.kernel.instruction import Instruction
-from eatss.kernel.nodes import Kernel, Perform
-from eatss.kernel.uses import every, inexact_instructions, taken_names, without_unused
+from eatss.kernel.nodes import Kernel
+from eatss.kernel.uses import inexact_instructions, taken_names, without_unused
 from eatss.transform import TRANSFORMATIONS
 from eatss.transform.bank_conflicts import Padding, as_declared, padded_for_lanes
 from eatss.transform.barriers import with_barriers
@@ -152,18 +152,10 @@ def _with_instruction(
     taken = taken_names(kernel, sizes)
     sums = with_sums_continued(with_factors_last(in_turn, taken, apart=apart))
     found = use_warp_instruction(sums, instruction, taken)
-    if _performs(found, instruction):
+    if found is not None:
         return with_rows_one_by_one(with_matrices_loaded(found, instruction))
     found = use_warp_instruction(in_turn, instruction, taken_names(kernel, sizes))
-    if not _performs(found, instruction):
-        return kernel
-    return with_matrices_loaded(found, instruction)
-
-
-def _performs(kernel: Kernel, instruction: Instruction) -> bool:
-    return any(
-        isinstance(node, Perform) and node.instruction == instruction for node in every(kernel.body)
-    )
+    return kernel if found is None else with_matrices_loaded(found, instruction)
 
 
 def _changed(kernel: Kernel, name: str, sizes: Collection[str], most_shared_bytes: int) -> Kernel:

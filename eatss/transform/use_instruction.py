@@ -177,17 +177,20 @@ class _Nest:
         return in_order(substitute(index, changes))
 
 
-def use_warp_instruction(kernel: Kernel, instruction: Instruction, taken: set[str]) -> Kernel:
-    """Return a kernel in which warps compute nests of loops together.
+def use_warp_instruction(
+    kernel: Kernel, instruction: Instruction, taken: set[str]
+) -> Kernel | None:
+    """Return a kernel in which warps compute nests of loops together, ``None`` if there are none.
 
     Only nests without guards fit, over whole multiples of what the instruction takes. Names that
     are ``taken`` stay what they are.
     """
-    if not kernel.warps or not instruction.lanes:
-        return kernel
+    if not kernel.warps:
+        return None
     user = _User(kernel, instruction, taken)
     body = mapped(kernel.body, user.changed)
-    return replace(kernel, body=body, regroups=kernel.regroups or user.regroups)
+    regroups = kernel.regroups or user.regroups
+    return replace(kernel, body=body, regroups=regroups) if user.fits else None
 
 
 class _User:
@@ -197,8 +200,9 @@ class _User:
         self._target, *_ = (one for one in instruction.operands if one.role == "inout")
         self._lets = {node.name: node.value for node in every_of(kernel.body, Let)}
         self._taken = taken
-        self.regroups = False
-        """Whether products of one statement are added one after the other."""
+        self.fits = self.regroups = False
+        """Whether some nest is computed so, and whether products of one statement are added one
+        after the other."""
 
     def changed(self, node: Node) -> tuple[Node, ...]:
         """Return what takes the place of a node."""
@@ -209,6 +213,7 @@ class _User:
         made = [self._with(nest) for nest in nests]
         if any(one is None for one in made):
             return (node,)
+        self.fits = True
         self.regroups = self.regroups or len(nests) > len(found)
         return tuple(node for one in made if one is not None for node in one)
 

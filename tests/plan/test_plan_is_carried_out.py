@@ -197,3 +197,5 @@ def test_sums_instructions_and_operands_are_those_of_the_plan(
                     if isinstance(one, Declare) and one.buffer.name.startswith("fragment")
                 ]
                 assert all((len(one) == 3) == ahead[0] for one in fragments)
+                rows = [one.layout.allocated[-1] for one in code.shared]
+                assert rows == [Constant(one.stage.declared[-1][0]) for one in group_boxes(of)]
