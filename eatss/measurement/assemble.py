@@ -349,9 +349,9 @@ def _rate(
     flops: int | None, divisor: float | None, what: str, divisor_name: str, missing: _Missing
 ) -> float | None:
     """Return 10^9 operations a second or a joule."""
-    if flops is None or divisor is None:
-        unknown = "flops" if flops is None else divisor_name
-        missing.add(what, None, f"{unknown} is not known")
+    if not flops or divisor is None:
+        unknown = f"{divisor_name if flops else 'flops'} is not known"
+        missing.add(what, None, "no operation is of floating point" if flops == 0 else unknown)
         return None
     return flops / divisor / 1e9
 

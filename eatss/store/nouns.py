@@ -144,14 +144,14 @@ class Row:
     @property
     def gflops(self) -> float | None:
         """Performance: GFLOP/s."""
-        if self.flops is None or not self.time_s:
+        if not self.flops or not self.time_s:
             return None
         return self.flops / self.time_s / 1e9
 
     @property
     def gflops_per_joule(self) -> float | None:
         """Efficiency, PPW: GFLOP/J, which is GFLOP/s per watt [BEAST, eq. 1]."""
-        if self.flops is None or not self.energy_j:
+        if not self.flops or not self.energy_j:
             return None
         return self.flops / self.energy_j / 1e9
 

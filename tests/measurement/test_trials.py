@@ -12,7 +12,14 @@ from eatss.measurement.measurement import CardState
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.options import MeasureOptions
-from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard, measured
+from eatss.program import save_program
+from tests.measurement.scripted_card import (
+    CardScript,
+    Folders,
+    ScriptedCard,
+    matmul,
+    measured,
+)
 
 NOISE = 0.003
 
@@ -153,6 +160,20 @@ def test_gflops_and_ppw_come_from_the_counted_work(folders: Folders) -> None:
     assert found.provenance.source_hash is not None
     unknown = {missing.what for missing in found.missing}
     assert unknown <= {"revision"}  # eatss may be installed, not run from a checkout
+
+
+def test_a_program_of_integers_has_no_rate_rather_than_zero(folders: Folders) -> None:
+    variant = folders.variant("a", time_s=0.01, power_w=500.0)
+    (entry,) = matmul().entries
+    assert entry.work is not None
+    assert variant.directory is not None
+    counted = replace(entry, work=replace(entry.work, operations=()))
+    save_program(replace(matmul(), entries=(counted,)), variant.directory)
+    found = measured([variant])["a"]
+    assert found.flops == 0
+    assert found.gflops is found.gflops_per_joule is None
+    reasons = {missing.what: missing.reason for missing in found.missing}
+    assert reasons["gflops"] == reasons["gflops_per_joule"] == "no operation is of floating point"
 
 
 def test_without_a_meter_time_is_still_measured(folders: Folders) -> None:
