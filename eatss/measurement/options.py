@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Annotated, Literal, TypeAlias
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
 from eatss.options import Words, option
-from eatss.program.expression import Sizes
 
 CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
 
@@ -144,7 +143,7 @@ class MeasureOptions:
     """
 
     sizes: Annotated[
-        Sizes,
+        Mapping[str, int],
         _option(
             "--size",
             kind=Words,
