@@ -13,7 +13,7 @@ from eatss.frozen import frozen
 from eatss.measurement import nvrtc
 from eatss.program import Program
 from eatss.program.source_names import size_text
-from eatss.program.tokens import definition, tokens
+from eatss.program.tokens import definitions
 
 _KIND = "cubin-jit"
 _STANDARD = "--std=c++17"
@@ -118,18 +118,14 @@ class _Request:
 def _with_known(program: Program, sizes: Mapping[str, int]) -> str:
     """Return a text whose kernels say what sizes they are passed: as fast as if compiled in."""
     text = program.text
-    found = tokens(text)
-    places: list[tuple[int, str]] = []
-    for kernel in program.kernels:
-        function = definition(found, kernel.name)
-        own = [name for name in kernel.arguments if name in sizes]
-        if function is None or not function.body or not own:
-            continue
+    arguments = {kernel.name: kernel.arguments for kernel in program.kernels}
+    for function in reversed(definitions(text, arguments)):
         said = "".join(
-            f" __builtin_assume({size_text(name)} == {_number(sizes[name])});" for name in own
+            f" __builtin_assume({size_text(name)} == {_number(sizes[name])});"
+            for name in arguments[function.name]
+            if name in sizes
         )
-        places.append((text.rindex("{", 0, function.body[0].start) + 1, said))
-    for place, said in sorted(places, reverse=True):
+        place = text.rindex("{", 0, function.body[0].start) + 1
         text = text[:place] + said + text[place:]
     return text
 

@@ -140,8 +140,8 @@ def latency_benchmarks(l2_bytes: int) -> tuple[Benchmark, ...]:
         _waiting("fp64 fma", "double", "d", "fma.rn.f64 %0, %0, %1, %2;"),
         _waiting("fp64 div", "double", "d", "div.rn.f64 %0, %1, %0;", times=8),
         _waiting("fp64 sqrt", "double", "d", "sqrt.rn.f64 %0, %0;", times=8),
-        _atomic(),
-        _barrier(),
+        _latency("atomic add", '"atom.global.add.u32 %0, [%1], %0;" : "+r"(x) : "l"(out + 64)'),
+        _latency("barrier", '"bar.sync 0;" ::: "memory"', threads=256),
     )
 
 
@@ -154,9 +154,7 @@ def _load(level: str, opcode: str, size_bytes: int | None, stride_bytes: int) ->
         chain = Buffer(size_bytes=size_bytes, fill="chain", stride=stride_bytes // 4)
     return _latency(
         f"{level} load",
-        "unsigned",
-        start="0",
-        step=f'"{opcode} %0, [%1];" : "=r"(x) : "{letter}"({place})',
+        f'"{opcode} %0, [%1];" : "=r"(x) : "{letter}"({place})',
         argument=chain,
         warm=_WARM.format(words=(size_bytes or 0) // 4) if level == "L2" else "",
         repeats=size_bytes // stride_bytes // _TIMES if level == "DRAM" and size_bytes else None,
@@ -166,30 +164,19 @@ def _load(level: str, opcode: str, size_bytes: int | None, stride_bytes: int) ->
 def _waiting(name: str, type_: str, letter: str, ptx: str, times: int = _TIMES) -> Benchmark:
     return _latency(
         name,
-        type_,
+        f'"{ptx}" : "+{letter}"(x) : "{letter}"(s), "{letter}"(t)',
+        type_=type_,
         start=f"({type_})(in[threadIdx.x] | 1u)",
-        step=f'"{ptx}" : "+{letter}"(x) : "{letter}"(s), "{letter}"(t)',
         times=times,
-    )
-
-
-def _atomic() -> Benchmark:
-    step = '"atom.global.add.u32 %0, [%1], %0;" : "+r"(x) : "l"(out + 64)'
-    return _latency("atomic add", "unsigned", start="0", step=step)
-
-
-def _barrier() -> Benchmark:
-    return _latency(
-        "barrier", "unsigned", start="0", step='"bar.sync 0;" ::: "memory"', threads=256
     )
 
 
 def _latency(
     name: str,
-    type_: str,
-    *,
-    start: str,
     step: str,
+    *,
+    type_: str = "unsigned",
+    start: str = "0",
     argument: Buffer | None = None,
     warm: str = "",
     times: int = _TIMES,

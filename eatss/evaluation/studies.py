@@ -16,7 +16,7 @@ from eatss.evaluation.population import (
     of_role,
     population,
 )
-from eatss.evaluation.standing import ChoiceName
+from eatss.evaluation.standing import ROLES, ChoiceName
 from eatss.evaluation.tradeoff import fastest, known
 from eatss.frozen import frozen
 from eatss.point import Value
@@ -208,9 +208,7 @@ def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
             continue
         scale = float(np.exp(np.mean([np.log(dict(sizes)[name]) for name in differing])))
         chosen: list[tuple[ChoiceName, Row | None]] = [
-            ("default", of_role(found.rows, "default")),
-            ("paper", of_role(found.rows, "paper")),
-            ("ours", of_role(found.rows, "ours")),
+            *((name, of_role(found.rows, role)) for name, role in ROLES),
             ("fastest", found.rows[fastest(found)] if len(found) >= SEARCHED else None),
         ]
         places = {row.variant: k for k, row in enumerate(found.rows)}

@@ -302,14 +302,7 @@ class Campaign:
         rows = [row for row in self._rows if row.stage == "first"]
         careful = {row.variant for row in self._rows if row.stage == "careful"}
         chosen = contenders(rows, options.objective, options.contenders)
-        pending = [row for row in chosen if row.variant not in careful]
-        while pending or self._in_flight:
-            while pending and self._lab.room > 0 and not self._is_spent(first=False):
-                row = pending.pop(0)
-                self._submit(self._again(row), CAREFUL)
-            if self._in_flight == 0:
-                return
-            self._wait("second pass")
+        self._measure_again([one for one in chosen if one.variant not in careful], CAREFUL)
 
     def _counters_pass(self) -> None:
         """Read hardware counters of variants that are spread over all, from fast to slow."""
@@ -319,21 +312,23 @@ class Campaign:
         rows.sort(key=lambda row: row.time_s or 0.0)
         pending = [row for row in spread_over(rows, options.counters) if row.variant not in counted]
         care = replace(options.first, stage="counters", counters=True)
+        self._measure_again(pending, care, "counters")
+
+    def _measure_again(self, pending: list[Row], care: Care, stage: str = "second pass") -> None:
+        """Measure the variants of rows another time, as far as the budget goes."""
         while pending or self._in_flight:
             while pending and self._lab.room > 0 and not self._is_spent(first=False):
                 self._submit(self._again(pending.pop(0)), care)
             if self._in_flight == 0:
                 return
-            self._wait("counters")
+            self._wait(stage)
 
     def _last_reference(self) -> None:
         """Measure the reference at the end, so that drift is known up to there."""
         if self._reference_role is None or self._is_spent(first=False):
             return
-        wanted = of_role(*self._reference_role)
-        self._submit(wanted, replace(CAREFUL, stage="reference"))
-        while self._in_flight:
-            self._wait("second pass")
+        self._submit(of_role(*self._reference_role), replace(CAREFUL, stage="reference"))
+        self._measure_again([], CAREFUL)
 
     def _again(self, row: Row) -> Wanted:
         known = self._wanted.get(row.variant)

@@ -7,7 +7,7 @@ expanded, so what macros hide stays hidden.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias, cast
@@ -62,7 +62,7 @@ def tokens(text: str) -> tuple[Token, ...]:
 def closing(found: Sequence[Token], opening: int) -> int:
     """Return the place of the bracket that closes the one at ``opening``, or the number of all."""
     opened = found[opening].text
-    closed = {"(": ")", "{": "}"}[opened]
+    closed = {"(": ")", "{": "}", "[": "]"}[opened]
     depth = 0
     for place in range(opening, len(found)):
         depth += (found[place].text == opened) - (found[place].text == closed)
@@ -81,3 +81,10 @@ def definition(found: Sequence[Token], name: str) -> Function | None:
             end = closing(found, close + 1)
             return Function(name, tuple(found[place + 2 : close]), tuple(found[close + 2 : end]))
     return None
+
+
+def definitions(text: str, names: Iterable[str]) -> list[Function]:
+    """Return the definitions of functions that do anything, in their order in the text."""
+    found = tokens(text)
+    known = (definition(found, name) for name in names)
+    return sorted((one for one in known if one and one.body), key=lambda one: one.body[0].start)

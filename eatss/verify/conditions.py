@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 from eatss.program import Program
 from eatss.program.expression import Sizes
-from eatss.program.tokens import definition, tokens
+from eatss.program.tokens import definitions
 from eatss.verify.instrumentation import Branch
 
 Reached: TypeAlias = Literal["never", "perhaps", "surely"]
@@ -103,17 +103,15 @@ class Conditions:
         self._names = {parameter.name for parameter in program.parameters}
         self._definitions: dict[str, list[tuple[int, str, str, str]]] = {}
         self._ranges: dict[str, dict[str, _Range]] = {}
-        for kernel in program.kernels:
-            function = definition(tokens(program.text), kernel.name)
-            if function is None or not function.body:
-                continue
+        blocks = {kernel.name: kernel.block for kernel in program.kernels}
+        for function in definitions(program.text, blocks):
             first = program.text.count("\n", 0, function.body[0].start) + 1
             last = program.text.count("\n", 0, function.body[-1].end) + 1
             lines = program.text.split("\n")[first - 1 : last]
-            self._definitions[kernel.name] = list(_definitions(lines, first))
-            self._ranges[kernel.name] = {
+            self._definitions[function.name] = list(_definitions(lines, first))
+            self._ranges[function.name] = {
                 f"threadIdx_{axis}": (0, count - 1)
-                for axis, count in zip("xyz", kernel.block, strict=True)
+                for axis, count in zip("xyz", blocks[function.name], strict=True)
             }
         self._tiles: dict[str, _Tile] = {}
         self._parts = cache(self._parts_of)

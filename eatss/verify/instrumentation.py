@@ -10,7 +10,7 @@ from typing import Literal
 from eatss.frozen import frozen
 from eatss.program import Program
 from eatss.program.expression import c_text
-from eatss.program.tokens import Function, Token, closing, definition, tokens
+from eatss.program.tokens import Function, Token, closing, definitions, tokens
 
 _TYPES = frozenset(("int", "long", "double", "float", "unsigned", "eatss_half"))
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
@@ -173,14 +173,15 @@ def _parts(tested: str) -> list[str]:
 
 def _promises(program: Program) -> Iterator[tuple[int, int, str]]:
     """Yield where kernels begin, and calls that tell of their parameters with ``__restrict__``."""
-    found = tokens(program.text)
-    functions = (definition(found, kernel.name) for kernel in program.kernels)
-    known = [one for one in functions if one is not None and one.body]
-    for function in sorted(known, key=lambda one: one.body[0].start):
+    for function in _kernels(program):
         calls = "".join(f"eatss::promise({name}); " for name in _restricted(function))
         if calls:  # behind the bracket: what is first in the body may be a line of its own
             place = program.text.index("{", function.parameters[-1].end) + 1
             yield place, place, f" {calls}"
+
+
+def _kernels(program: Program) -> list[Function]:
+    return definitions(program.text, (kernel.name for kernel in program.kernels))
 
 
 def _restricted(function: Function) -> Iterator[str]:
@@ -208,27 +209,17 @@ def _rows(program: Program) -> Iterator[tuple[int, int, str]]:
         for name, shape in (*arrays, *((one.name, one.shape) for one in entry.temporaries)):
             extents.setdefault(name, set()).add(tuple(map(c_text, shape[1:])))
     known = {name: inner.pop() for name, inner in extents.items() if len(inner) == 1}
-    functions = [definition(tokens(program.text), kernel.name) for kernel in program.kernels]
-    for body in [function.body for function in functions if function is not None]:
+    for body in (function.body for function in _kernels(program)):
         for place in range(1, len(body) - 1):
             name, opening = body[place].text, body[place + 1]
             if not known.get(name) or opening.text != "[" or body[place - 1].text in (".", "->"):
                 continue
-            close = _closing(body, place + 1)
+            close = closing(body, place + 1)
             if body[close + 1].text != "[":
                 checks = _checks(body[place + 2 : close], known[name], program.text) or ()
                 calls = "".join(f"eatss::in_row({one}, {extent}, " for one, extent in checks)
                 yield opening.end, opening.end, calls
                 yield body[close].start, body[close].start, ")" * len(checks)
-
-
-def _closing(body: Sequence[Token], opening: int) -> int:
-    depth = 0
-    for place in range(opening, len(body)):
-        depth += (body[place].text in _OPENING) - (body[place].text in _CLOSING)
-        if depth == 0:
-            return place
-    return len(body)
 
 
 def _checks(
@@ -246,7 +237,7 @@ def _checks(
     for wanted in (extent, ["(", *extent, ")"]):
         outer = before[: -len(wanted) - 1]
         if outer and [token.text for token in before[len(outer) :]] == ["*", *wanted]:
-            if outer[0].text == "(" and _closing(outer, 0) == len(outer) - 1:
+            if outer[0].text == "(" and closing(outer, 0) == len(outer) - 1:
                 outer = outer[1:-1]
             others = _checks(outer, extents[:-1], text)
             own = text[inner[0].start : inner[-1].end], extents[-1]
@@ -267,11 +258,9 @@ def _conditions(program: Program) -> Iterator[tuple[str, _Condition]]:
 
     Of launchers, what stands before a ``?`` is left out: they choose how large a grid is.
     """
-    found = tokens(program.text)
     kernels = {kernel.name for kernel in program.kernels}
     names = [*kernels, *(entry.launcher for entry in program.entries)]
-    functions = [one for name in names if (one := definition(found, name)) and one.body]
-    for function in sorted(functions, key=lambda one: one.body[0].start):
+    for function in definitions(program.text, names):
         body = function.body
         for place, token in enumerate(body[:-1]):
             if token.text in ("if", "for") and body[place + 1].text == "(":

@@ -45,13 +45,19 @@ _MOST_LEVELS = 40
 
 @frozen
 class SweepFigure:
-    """One figure: ``name`` for files, what it shows, how it is drawn, and its data."""
+    """One figure: ``name`` for files, what it shows, the axes it is drawn on, and its data."""
 
     name: str
     caption: str
-    draw: Callable[[], Figure]
+    axes: Callable[[], Axes]
     csv: Callable[[], str]
     wide: bool = False
+
+    def draw(self) -> Figure:
+        """Return the figure, drawn."""
+        figure = self.axes().get_figure(root=True)
+        assert figure is not None
+        return figure
 
 
 def sweep_figures(found: Evaluated) -> tuple[SweepFigure, ...]:
@@ -65,12 +71,6 @@ def sweep_figures(found: Evaluated) -> tuple[SweepFigure, ...]:
     )
 
 
-def _figure(axes: Axes) -> Figure:
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    return figure
-
-
 def _distributions(one: Evaluated) -> Iterable[SweepFigure]:
     found = one.found
     thrifty = found.with_energy()
@@ -78,26 +78,26 @@ def _distributions(one: Evaluated) -> Iterable[SweepFigure]:
         name="sorted-by-performance",
         caption="All variants sorted by performance. Where energy does not fall as performance "
         "rises, speed alone is a poor guide.",
-        draw=lambda: _figure(distributions.sorted_distribution(found)),
+        axes=lambda: distributions.sorted_distribution(found),
         csv=lambda: _variants_csv(found, np.argsort(found.performance, kind="stable")),
     )
     if len(thrifty) > 1:
         yield SweepFigure(
             name="sorted-by-energy",
             caption="The same, sorted by energy.",
-            draw=lambda: _figure(distributions.sorted_distribution(thrifty, by="energy")),
+            axes=lambda: distributions.sorted_distribution(thrifty, by="energy"),
             csv=lambda: _variants_csv(thrifty, np.argsort(thrifty.energy_j, kind="stable")),
         )
         yield SweepFigure(
             name="energy-over-performance",
             caption="Energy over performance: the best variants are low and to the right.",
-            draw=lambda: _figure(distributions.performance_energy_scatter(thrifty)),
+            axes=lambda: distributions.performance_energy_scatter(thrifty),
             csv=lambda: _variants_csv(thrifty),
         )
     yield SweepFigure(
         name="spectrum",
         caption="Where default, paper's choice and ours stand among all variants.",
-        draw=lambda: _figure(distributions.spectrum(found)),
+        axes=lambda: distributions.spectrum(found),
         csv=lambda: _variants_csv(found),
     )
     if len(thrifty) > 2:
@@ -105,7 +105,7 @@ def _distributions(one: Evaluated) -> Iterable[SweepFigure]:
             name="hull",
             caption="Variants right of the vertical line are faster than the one of least energy, "
             "those above the horizontal line are thriftier than the fastest.",
-            draw=lambda: _figure(distributions.hull_figure(thrifty)),
+            axes=lambda: distributions.hull_figure(thrifty),
             csv=lambda: _hull_csv(thrifty, one),
         )
     trade = one.evaluation.trade_off
@@ -113,7 +113,7 @@ def _distributions(one: Evaluated) -> Iterable[SweepFigure]:
         yield SweepFigure(
             name="weights",
             caption="What the best variant for each weight of time loses in time and in energy.",
-            draw=lambda: _figure(distributions.weighted_choice(thrifty)),
+            axes=lambda: distributions.weighted_choice(thrifty),
             csv=lambda: _weights_csv(thrifty, one),
         )
 
@@ -126,10 +126,8 @@ def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
                 name=f"correlation-with-{target}",
                 caption="Pearson's coefficients with 95 % intervals; dots are Spearman's. Names of "
                 "metrics that go otherwise with efficiency than with performance are bold.",
-                draw=lambda target=target: _figure(  # type: ignore[misc]
-                    metrics.correlation_bars(
-                        related, target=target, movers=one.evaluation.movers
-                    )
+                axes=lambda target=target: metrics.correlation_bars(  # type: ignore[misc]
+                    related, target=target, movers=one.evaluation.movers
                 ),
                 csv=lambda target=target: csv_of(  # type: ignore[misc]
                     ("metric", "variants", "pearson", "low", "high", "pearson_p", "spearman",
@@ -146,7 +144,7 @@ def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
         yield SweepFigure(
             name=f"split-at-mean-of-{_file_name(name)}",
             caption=f"Variants with {side} beside the others.",
-            draw=lambda name=name: _figure(metrics.metric_split(found, name)[0]),  # type: ignore[misc]
+            axes=lambda name=name: metrics.metric_split(found, name)[0],  # type: ignore[misc]
             csv=lambda name=name: _columns_csv(  # type: ignore[misc]
                 (name, found.column(name)),
                 (found.performance_unit, found.performance),
@@ -159,7 +157,7 @@ def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
         yield SweepFigure(
             name=f"power-over-{_file_name(explained)}",
             caption=f"Mean power over {counter_words(explained)}, with the line of least squares.",
-            draw=lambda: _figure(metrics.power_over_metric(found, explained)),
+            axes=lambda: metrics.power_over_metric(found, explained),
             csv=lambda: _columns_csv(
                 (explained, found.column(explained)), ("power_w", found.power_w)
             ),
@@ -173,7 +171,7 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
             name="splits",
             caption="The fastest variant at each split of shared memory and warp fraction, over "
             "the default.",
-            draw=lambda: _figure(studies.split_bars(evaluation.split_study)),
+            axes=lambda: studies.split_bars(evaluation.split_study),
             csv=lambda: split_study_table(evaluation).csv,
             wide=len(evaluation.split_study) > _NARROW,
         )
@@ -183,7 +181,7 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
             name="sizes",
             caption="Choices over problem sizes; numbers beside points are "
             f"{points[0].efficiency_unit}.",
-            draw=lambda: _figure(studies.size_figure(points)),
+            axes=lambda: studies.size_figure(points),
             csv=lambda: csv_of(
                 ("sizes", "scale", "choice", "time_s", "energy_j", "power_w",
                  points[0].performance_unit, points[0].efficiency_unit),
@@ -202,7 +200,7 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
                 name=f"heat-map-of-{quantity}",
                 caption=f"Best {quantity} for each {names[0]} and {names[1]}, the two values that "
                 "explain most of the time.",
-                draw=lambda grid=grid: _figure(studies.heat_map_figure(grid)),  # type: ignore[misc]
+                axes=lambda grid=grid: studies.heat_map_figure(grid),  # type: ignore[misc]
                 csv=lambda grid=grid: _heat_csv(grid),  # type: ignore[misc]
                 wide=grid.cells.shape[1] > _NARROW,
             )
@@ -215,7 +213,7 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
         yield SweepFigure(
             name="best-over-time",
             caption="How far the best so far was from the best of all, while the sweep ran.",
-            draw=lambda: _figure(studies.best_over_time_figure(progress)),
+            axes=lambda: studies.best_over_time_figure(progress),
             csv=lambda: csv_of(
                 ("variants", "at_s", "best_time_s", "best_energy_j", "strategy"),
                 map(attrgetter("variants", "at_s", "time_s", "energy_j", "strategy"), progress),
@@ -230,8 +228,8 @@ def _models(one: Evaluated) -> Iterable[SweepFigure]:
         yield SweepFigure(
             name=f"predicted-{objective}",
             caption=f"Predicted over measured {objective}: on the line both are the same.",
-            draw=lambda objective=objective: _figure(  # type: ignore[misc]
-                metrics.prediction_figure(found, objective=objective)
+            axes=lambda objective=objective: metrics.prediction_figure(  # type: ignore[misc]
+                found, objective=objective
             ),
             csv=lambda objective=objective: _columns_csv(  # type: ignore[misc]
                 (f"predicted_{objective}", predicted(found, objective)[0]),
@@ -247,7 +245,7 @@ def _cards(one: Evaluated) -> Iterable[SweepFigure]:
         yield SweepFigure(
             name="drift",
             caption="References over the mean of their card: what drifts here drifts in all rows.",
-            draw=lambda: _figure(studies.drift_figure(own, cards)),
+            axes=lambda: studies.drift_figure(own, cards),
             csv=lambda: csv_of(
                 columns := ("card", "at_s", "time_s", "energy_j"), map(attrgetter(*columns), own)
             ),
