@@ -15,8 +15,7 @@ from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import GroupBox, in_front, is_narrow, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
-from eatss.prediction.cuda_operands import operands_ahead
-from eatss.prediction.cuda_products import loads_ahead
+from eatss.prediction.cuda_products import loads_ahead, operands_ahead
 from eatss.prediction.cuda_resources import CodeResources
 from eatss.prediction.cuda_statements import tile_cycles
 from eatss.prediction.demand import Column

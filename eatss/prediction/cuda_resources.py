@@ -25,8 +25,7 @@ from eatss.prediction.cuda_boxes import (
     working_bytes,
 )
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_operands import loads_late, operand_words
-from eatss.prediction.cuda_products import fragment_words, is_product
+from eatss.prediction.cuda_products import fragment_words, is_product, loads_late, operand_words
 from eatss.prediction.demand import Column
 from eatss.prediction.occupancy import resident_blocks
 from eatss.prediction.uniform_references import UniformSet

@@ -16,8 +16,14 @@ from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import steps_together, vector_wavefronts, vector_width
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_operands import loads_late, operands_ahead, waits_for_nothing
-from eatss.prediction.cuda_products import add_product, is_product, product_cycles
+from eatss.prediction.cuda_products import (
+    add_product,
+    is_product,
+    loads_late,
+    operands_ahead,
+    product_cycles,
+    waits_for_nothing,
+)
 from eatss.prediction.cuda_resources import (
     CodeResources,
     distinct,

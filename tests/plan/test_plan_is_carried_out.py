@@ -22,8 +22,7 @@ from eatss.model.predicted_kernel import candidate_of
 from eatss.prediction.cuda_boxes import group_boxes, shared_bytes
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_operands import operands_ahead
-from eatss.prediction.cuda_products import contracts, loads_ahead
+from eatss.prediction.cuda_products import contracts, loads_ahead, operands_ahead
 from eatss.prediction.cuda_resources import fits, held_registers
 from eatss.program import Apply, Constant
 from eatss.recipe.options import CodegenOptions

@@ -25,7 +25,7 @@ from eatss.prediction.cuda_boxes import group_boxes, shared_bytes
 from eatss.prediction.cuda_copies import through_registers
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_operands import operand_words, operands_ahead
+from eatss.prediction.cuda_products import operand_words, operands_ahead
 from eatss.program import Original
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of
@@ -186,7 +186,7 @@ def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
 
     words, cycles = words_and_cycles()
     monkeypatch.setattr(
-        "eatss.prediction.cuda_operands.operands_ahead", lambda of, *_: of.zeros > 0
+        "eatss.prediction.cuda_products.operands_ahead", lambda of, *_: of.zeros > 0
     )
     without, longer = words_and_cycles()
     assert (words, without) == (2, of.code.operand_registers)
