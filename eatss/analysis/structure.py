@@ -199,17 +199,24 @@ class Structure:
     """One way to cut a kernel into launches.
 
     ``host_loop`` is a loop of the band that runs on the host; all launches run once for each of its
-    iterations. A structure that ``spreads`` has sums spread over lanes or chunks; of one with a
-    ``shared_loop`` blocks share the tiles of that loop. ``instruction`` is what warps compute
-    products by. Sums ``in_order`` are added up in that of the source.
+    iterations. ``instruction`` is what warps compute products by. Sums ``in_order`` are added up in
+    that of the source.
     """
 
     launches: tuple[LaunchFacts, ...]
-    spreads: bool = False
     host_loop: str | None = None
-    shared_loop: str | None = None
     instruction: WarpInstruction | None = None
     in_order: bool = False
+
+    @property
+    def spreads(self) -> bool:
+        """Whether sums are spread over lanes or chunks."""
+        return any(one.sum_loop is not None for one in self.launches)
+
+    @property
+    def shared_loop(self) -> str | None:
+        """The loop of whose tiles blocks share the sums."""
+        return next((one.shared_loop for one in self.launches if one.shared_loop), None)
 
     @property
     def cut(self) -> tuple[bool, str | None, str | None, str | None]:

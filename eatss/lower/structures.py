@@ -118,7 +118,7 @@ class Describing:
     def structures(self) -> Iterator[Structure]:
         """Yield the cuts, the one without spread sums first."""
         units = self._units()
-        plain = self._structure(units, spreads=False, host_loop=None)
+        plain = self._structure(units)
         yield plain
         if not self._options.strict_fp:
             yield from self._with_products(units, plain)
@@ -128,7 +128,7 @@ class Describing:
             if any(unit.mapping.split is not None for unit in units) and (
                 host_loop is None or host_loop in (loop.source_name for loop in units[0].piece.host)
             ):
-                yield self._structure(units, spreads=True, host_loop=host_loop)
+                yield self._structure(units, host_loop)
 
     def _host_loops(self) -> Iterable[str]:
         if not self._piece.selected:
@@ -148,8 +148,7 @@ class Describing:
                 continue
             units = self._units(shared_sum=SharedSum(loop=loop.name, blocks=_TRIAL.chunks))
             if any(unit.mapping.shared is not None for unit in units):
-                shared = self._structure(units, spreads=False, host_loop=None)
-                shared = replace(shared, shared_loop=loop.name)
+                shared = self._structure(units)
                 yield shared
                 yield from self._with_products(units, shared)
 
@@ -169,13 +168,10 @@ class Describing:
         )
         return planner.units(self._piece, self._names.inner())
 
-    def _structure(
-        self, units: Sequence[Unit], *, spreads: bool, host_loop: str | None
-    ) -> Structure:
+    def _structure(self, units: Sequence[Unit], host_loop: str | None = None) -> Structure:
         launches = tuple(self.launch(unit) for unit in units)
         return Structure(
             launches=launches,
-            spreads=spreads,
             host_loop=host_loop,
             in_order=self._options.strict_fp,
         )
