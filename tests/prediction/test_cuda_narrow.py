@@ -10,7 +10,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_candidates import candidates_of
-from eatss.prediction import cuda_products
+from eatss.plan import contract
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.demand import Demand
 from eatss.session.session import Session
@@ -85,7 +85,7 @@ def test_eight_elements_of_a_lane_are_one_load(
     at = row(layouts, 2)
     assert demand.tensor16[at] * LANES == VECTORS**3
     elements = (VECTORS / 128) ** 2 * 8 * VECTORS / 16 * (4 * 8 + 4 * 4)
-    monkeypatch.setattr(cuda_products, "VECTOR_BYTES", 2)  # one half
+    monkeypatch.setattr(contract, "VECTOR_BYTES", 2)  # one half
     _, one_by_one = predicted(VECTORS)
     saved = one_by_one.instructions[at] - demand.instructions[at]
     assert saved == pytest.approx(elements * 7 / 8)
