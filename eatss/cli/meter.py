@@ -137,8 +137,7 @@ def _written(
     found: ProgramEnergy, text: str, *, trace: Path | None, plot: Path | None, file: Path | None
 ) -> bool:
     """Write the files that are asked for, and tell whether all could be: each is tried."""
-    from eatss.report.energy_measurement import power_csv  # noqa: PLC0415
-    from eatss.report.power_plot import plot_program  # noqa: PLC0415
+    from eatss.report.energy_measurement import plot_program, power_csv  # noqa: PLC0415
 
     writing: list[tuple[Path | None, Callable[[Path], None]]] = [
         (trace, lambda path: write_text("--trace", path, power_csv(found))),

@@ -223,7 +223,7 @@ def results_prune(
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - keeps --help fast
 
-    from eatss.store.pruning import Unwanted, moment_before  # noqa: PLC0415
+    from eatss.store.conditions import Unwanted, moment_before  # noqa: PLC0415
     from eatss.store.store import Store  # noqa: PLC0415
     from eatss.text import bytes_text  # noqa: PLC0415
 

@@ -19,7 +19,6 @@ from eatss.compilers import find_nvcc
 from eatss.diagnostics import EatssError
 from eatss.frozen import frozen
 from eatss.gpu.load import list_profiles, profile_directory
-from eatss.machine.cupy_versions import cupy_verdict, installed_cupy
 from eatss.machine.driver_access import (
     DriverFacts,
     Verdict,
@@ -28,7 +27,15 @@ from eatss.machine.driver_access import (
     look,
     nvml_lacking,
 )
-from eatss.machine.requirements import LIGHT, WHOLE, installed_as, requirement, requirements
+from eatss.machine.requirements import (
+    LIGHT,
+    WHOLE,
+    cupy_verdict,
+    installed_as,
+    installed_cupy,
+    requirement,
+    requirements,
+)
 from eatss.missing_packages import GENERATING
 from eatss.shipped import data_directory
 

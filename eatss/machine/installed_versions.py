@@ -14,9 +14,8 @@ from eatss.compilers import find_nvcc
 from eatss.diagnostics import EatssError
 from eatss.frozen import frozen
 from eatss.gpu.detect import detect
-from eatss.machine.cupy_versions import installed_cupy
 from eatss.machine.driver_access import driver_verdict, look
-from eatss.machine.requirements import requirements
+from eatss.machine.requirements import installed_cupy, requirements
 
 _ABSENT = "not installed"
 

@@ -15,8 +15,14 @@ from eatss.space.counting import Progress, counted, drawn_ranks, emptiness, ever
 from eatss.space.decision_names import is_decision
 from eatss.space.dimensions import Integers
 from eatss.space.evaluation import constant_of, evaluate, evaluate_one, truth
-from eatss.space.expressions import LARGEST, Expression, ExpressionFault
-from eatss.space.findings import expression_finding, origin_of, placed
+from eatss.space.expressions import (
+    LARGEST,
+    Expression,
+    ExpressionFault,
+    expression_finding,
+    origin_of,
+    placed,
+)
 from eatss.space.levels import Block, Levels, Test, root
 from eatss.space.nouns import Space, SpaceCount
 from eatss.space.parsed import ParsedSpace, parsed_space

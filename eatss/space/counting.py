@@ -27,7 +27,7 @@ import numpy.typing as npt
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.findings import finding
 from eatss.space.dimensions import Integers
-from eatss.space.findings import origin_of
+from eatss.space.expressions import origin_of
 from eatss.space.levels import CHUNK, Block, Levels, Test, pieces, root
 from eatss.space.nouns import FilterCount, Space, SpaceCount
 from eatss.space.weights import Weights, added, distinct, repeated, summed, total, tuples

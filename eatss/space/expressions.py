@@ -3,6 +3,7 @@
 ``(blk_m + blk_n) * blk_k * bytes <= card.shared_per_block_bytes`` is parsed by :mod:`ast` and never
 executed as Python. Allowed are whole numbers, numbers, texts, names (dotted too), ``+ - * / // %
 **``, comparisons, ``and or not``, ``a if c else b``, ``in`` lists, and ``FUNCTIONS``.
+What is wrong with one is told with its place in the document.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import keyword
 import re
 import warnings
 from collections.abc import Collection, Iterator
-from dataclasses import field
+from contextlib import contextmanager
+from dataclasses import field, replace
 
-from eatss.diagnostics import did_you_mean
+from eatss.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
 from eatss.frozen import frozen
+from eatss.gpu.findings import Origin, finding
+from eatss.space.nouns import Space
 
 FUNCTIONS = {
     "min": (2, None),
@@ -297,3 +301,39 @@ _KINDS = {
 
 def _kind(node: ast.expr) -> str:
     return _KINDS.get(type(node), "this")
+
+
+def origin_of(space: Space) -> Origin:
+    """Return what the messages about a space name, and its text where it came from a file."""
+    return Origin(label=space.source or f"the space {space.name}", text=space.text or None)
+
+
+def expression_finding(fault: ExpressionFault, origin: Origin) -> Diagnostic:
+    """Return a finding about a part of an expression, pointed at where that is in a file."""
+    found = finding(fault.code, fault.message, fault.path, origin, fault.hint)
+    if found.span is None or found.source_line is None:
+        where = f'in "{fault.text}", column {fault.start + 1}' if fault.text else ""
+        named = ".".join(fault.path)
+        message = f"{origin.label}: {named}: {fault.message}" if named else fault.message
+        return replace(found, message=f"{message} ({where})" if where else message)
+    return _pointed(found, found.span, found.source_line, fault)
+
+
+@contextmanager
+def placed(space: Space) -> Iterator[None]:
+    """Turn what expressions raise into errors with a place in the space's file."""
+    try:
+        yield
+    except ExpressionFault as fault:
+        raise InputError(expression_finding(fault, origin_of(space))) from None
+
+
+def _pointed(found: Diagnostic, span: SourceSpan, line: str, fault: ExpressionFault) -> Diagnostic:
+    """Return the finding at the part of the expression, where its text stands on the key's line."""
+    after = re.compile(r"\s*=\s*").match(line, span.end_column - 1)
+    start = line.find(fault.text, after.end() if after else span.end_column - 1)
+    if not fault.text or start < 0:
+        return found
+    column = start + fault.start + 1
+    place = replace(span, column=column, end_column=max(start + fault.end, column) + 1)
+    return replace(found, span=place)

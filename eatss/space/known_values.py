@@ -12,8 +12,7 @@ from eatss.point import Value
 from eatss.space.bound import BoundSpace
 from eatss.space.dimensions import Dimension, ListedDimension
 from eatss.space.evaluation import evaluate_one
-from eatss.space.expressions import ExpressionFault
-from eatss.space.findings import expression_finding, origin_of
+from eatss.space.expressions import ExpressionFault, expression_finding, origin_of
 from eatss.space.parsed import ParsedSpace, parsed_space
 
 

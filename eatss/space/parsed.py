@@ -22,10 +22,11 @@ from eatss.space.expressions import (
     LARGEST,
     Expression,
     ExpressionFault,
+    expression_finding,
     name_fault,
+    origin_of,
     parse_expression,
 )
-from eatss.space.findings import expression_finding, origin_of
 from eatss.space.nouns import Generated, Iterator, Listed, Range, Space
 
 

@@ -18,6 +18,7 @@ from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity, i
 from eatss.files import read_regular
 from eatss.notices import Warned, warn_caller
 from eatss.shipped import located_sweep
+from eatss.store.conditions import Pruned, Unwanted, pruned
 from eatss.store.faults import faults_told
 from eatss.store.identity import check_identity, check_space
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep, as_result
@@ -28,7 +29,6 @@ from eatss.store.opening import (
     real_path,
     transaction,
 )
-from eatss.store.pruning import Pruned, Unwanted, pruned
 from eatss.store.stored_rows import (
     INSERT_CARD,
     INSERT_ROW,

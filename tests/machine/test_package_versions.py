@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from eatss.machine.cupy_versions import cupy_verdict, install_command
-from eatss.machine.requirements import Requirement, requirement, requirements
+from eatss.machine.requirements import (
+    Requirement,
+    cupy_verdict,
+    install_command,
+    requirement,
+    requirements,
+)
 
 NAMED = (
     Requirement(name="cupy-cuda13x", versions=">=13.6,<15", extra="gpu"),

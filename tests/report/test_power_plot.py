@@ -19,7 +19,7 @@ from eatss.measurement.energy.measurement import (
     WindowRun,
 )
 from eatss.measurement.meters.meter import PowerSample
-from eatss.report.power_plot import plot_program
+from eatss.report.energy_measurement import plot_program
 
 TRACE = tuple(PowerSample(time_s=k / 10 - 0.2, power_w=300.0 + k) for k in range(13))
 

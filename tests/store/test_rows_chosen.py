@@ -14,10 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError
-from eatss.store.conditions import Order, best, chosen_rows, cost, ranked, rows_of_variant
+from eatss.store.conditions import (
+    Order,
+    Unwanted,
+    best,
+    chosen_rows,
+    cost,
+    moment_before,
+    pruned,
+    ranked,
+    rows_of_variant,
+)
 from eatss.store.merging import merged
 from eatss.store.nouns import Row, Sweep, with_counters
-from eatss.store.pruning import Unwanted, moment_before, pruned
 from eatss.store.store import Store
 from eatss.store.summary import summary_of
 from tests.store.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ENERGY_SCHEMA = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
-_PLOT = "eatss.report.power_plot:draw_power"
+_PLOT = "eatss.report.energy_measurement:draw_power"
 """What draws; found by its name when it is asked for, because it needs these nouns."""
 
 SourceKind: TypeAlias = Literal["card", "cpu", "own"]
