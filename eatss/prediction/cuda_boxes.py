@@ -36,7 +36,7 @@ def group_boxes(of: CudaLaunch) -> list[GroupBox]:
     """Return the box of each stageable group."""
     boxes = []
     for at, reads in enumerate(of.staging):
-        members = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
+        members = of.readers(at)
         whole = _union(of, [box_of(of, one, declared=True) for one in members])
         stage = Stage(
             extents=whole,
@@ -108,8 +108,7 @@ def line_words(of: CudaLaunch) -> Column:
     words = of.zeros
     for group in range(len(of.staging)):
         if is_narrow(of, group):
-            own = [one for one in of.all_uniform_sets if one.group == group]
-            sizes = prod(_union(of, [box_of(of, one, declared=True) for one in own]))
+            sizes = prod(_union(of, [box_of(of, one, declared=True) for one in of.readers(group)]))
             words = words + of.staged(group) * np.ceil(sizes / of.shape.block_threads)
     return np.asarray(words * (of.layout.boxes > 1))
 
@@ -157,7 +156,7 @@ def box_sectors(of: CudaLaunch, uniform: UniformSet, *, whole: bool) -> Column:
         last = np.ceil(run * width / SECTOR_BYTES) * sizes[-1] / run
     if uniform.spans[-1]:  # a halo begins in a sector of its own
         last = last + 1.0
-    return np.asarray(prod(sizes[:-1], start=of.ones) * last)
+    return of.product(sizes[:-1]) * last
 
 
 def step_lines(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> Column:

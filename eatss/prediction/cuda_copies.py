@@ -56,10 +56,10 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         times = of.ones * filled
         for name in of.serial_band[: box.depth]:
             times = times * of.shape.steps[name]
-        loads = np.ceil(prod(box.sizes, start=of.ones) / threads)
+        loads = np.ceil(of.product(box.sizes) / threads)
         stage = box.stage
         row_sectors = np.ceil(box.sizes[-1] * stage.element_bytes / SECTOR_BYTES)
-        box_bytes = prod(box.sizes[:-1], start=of.ones) * row_sectors * SECTOR_BYTES
+        box_bytes = of.product(box.sizes[:-1]) * row_sectors * SECTOR_BYTES
         fetched = of.active * box_bytes * times * on
         together = _copied_together(of, at, stage)
         wave = np.maximum(stage.element_bytes * of.card.warp / LINE_BYTES, 1.0 / together)
@@ -258,6 +258,5 @@ def _copied_together(of: CudaLaunch, at: int, stage: Stage) -> Column:
     Copies of products that warps compute are counted by element, but for halves.
     """
     by_element = of.structure.instruction is not None and stage.element_bytes >= WORD_BYTES
-    own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
-    inside = any(any(one.spans) for one in own)
+    inside = any(any(one.spans) for one in of.readers(at))
     return of.ones * (1 if by_element or inside else stage.width)

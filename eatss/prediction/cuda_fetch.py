@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -71,7 +70,7 @@ def _unrolled(of: CudaLaunch, statements: Sequence[StatementFacts]) -> tuple[Col
     """
     points = sum((of.points_of(one) for one in statements), start=of.zeros)
     tiles = [of.shape.tile[name] for name in of.serial(statements[0]) if name in of.shape.tile]
-    steps = np.asarray(prod(tiles, start=of.ones))
+    steps = of.product(tiles)
     kept = np.minimum(steps * points, most_unrolled(of.shape.block_threads))
     in_parts = unrolled(steps, points, of.shape.block_threads)
     return np.where(in_parts, steps * points, kept), kept

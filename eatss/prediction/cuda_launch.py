@@ -218,8 +218,15 @@ class CudaLaunch:
 
     def points_along(self, loops: Collection[str]) -> Column:
         """Return the points of a thread along some loops."""
-        along = (points for name, points in self.shape.points.items() if name in loops)
-        return np.asarray(prod(along, start=self.ones))
+        return self.product(points for name, points in self.shape.points.items() if name in loops)
+
+    def product(self, factors: Iterable[Column]) -> Column:
+        """Return a product, ones where there is nothing to multiply."""
+        return np.asarray(prod(factors, start=self.ones))
+
+    def readers(self, group: int) -> list[UniformSet]:
+        """Return the uniform sets of a stageable group."""
+        return [one for one in self.all_uniform_sets if one.group == group]
 
     def share(self, statement: StatementFacts) -> Column:
         """Return the share of blocks that a statement runs in, and of its steps it runs there."""
@@ -232,7 +239,7 @@ class CudaLaunch:
 
     def steps(self, names: Sequence[str]) -> Column:
         """Return how often a thread runs some serial loops."""
-        steps = np.asarray(prod((self.block_trips(n) for n in names), start=self.ones))
+        steps = self.product(map(self.block_trips, names))
         if self.cut.sum_loop in names:
             steps = steps / (self.shape.lanes * self.shape.chunks)
         return np.asarray(np.maximum(steps, 1.0))

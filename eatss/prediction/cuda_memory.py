@@ -75,7 +75,7 @@ def _streamed_again(of: CudaLaunch, uniform: UniformSet, everything: float) -> C
     kept = min(1.0, _KEPT_OF_STREAMS * of.card.l2_bytes / max(1.0, everything))
     moving = dict(uniform.access.strides)
     others = [name for name in of.cut.mapped if name not in moving]
-    tiles = prod((of.shape.steps[name] for name in others), start=of.ones)
+    tiles = of.product(of.shape.steps[name] for name in others)
     return 1.0 + stream_of(of).streamed * (tiles - 1.0) * (1.0 - kept)
 
 
@@ -128,5 +128,5 @@ def _again(setting: CodeResources, uniform: UniformSet, touched: float) -> Colum
     at_once = np.maximum(1.0, resident / of.shape.steps[columns])
     if rows[-1] == others[-1]:
         at_once = np.where(in_groups, np.maximum(at_once, together), at_once)
-    repeats = prod((of.shape.steps[n] for n in rows), start=of.ones)
+    repeats = of.product(of.shape.steps[n] for n in rows)
     return np.maximum(1.0, repeats / at_once)

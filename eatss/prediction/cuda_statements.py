@@ -187,7 +187,7 @@ class _Counting:
         values = prod(of.trips[name] for name in inside)
         words = values * body * element_words(uniform.access.element_bytes)
         around = of.steps(outside[: len(outside) - len(again)])
-        tiles = prod((of.shape.steps.get(name, of.ones) for name in again), start=of.ones)
+        tiles = of.product(of.shape.steps.get(name, of.ones) for name in again)
         kept = (words <= of.code.unrolled_values) & (of.staged(uniform.group) == 0)
         return np.where(kept, around * tiles * values, of.steps(loops))
 
