@@ -71,7 +71,8 @@ class ScheduledScop:
     ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
     as in PPCG. ``assumes`` are the sizes that the schedule is right for, where it is not for all
-    that run anything; ``dependences`` are those for them.
+    that run anything; ``dependences`` are those for them. ``source_order`` says that no other
+    order was found in the time there is, so ``schedule`` is that of the source.
     """
 
     scop: Scop
@@ -81,3 +82,4 @@ class ScheduledScop:
     kernels: tuple[Kernel, ...]
     host_statements: tuple[str, ...] = ()
     assumes: isl.Set | None = None
+    source_order: bool = False

@@ -130,9 +130,10 @@ def cut_again(scheduled: ScheduledScop, schedule: isl.Schedule) -> ScheduledScop
         InternalError: ``EATSS-P901`` to ``EATSS-P905`` when a check fails.
     """
     check_legality(scheduled.scop, scheduled.dependences, schedule)
-    return _cut(
+    found = _cut(
         scheduled.scop, scheduled.dependences, schedule, scheduled.general, scheduled.assumes
     )
+    return replace(found, source_order=scheduled.source_order)
 
 
 def launching_all(scheduled: ScheduledScop) -> ScheduledScop:
@@ -153,7 +154,7 @@ def _schedule(
     source: the dependences are of that, and its loops are parallel where they carry none.
     """
     general: Dependences | None = None
-    found: tuple[isl.Schedule, bool] | None = None
+    found: tuple[isl.Schedule, bool, bool] | None = None
     try:
         with bounded_work(scop, limit):
             general = compute_dependences(symbolic.scop)
@@ -163,14 +164,15 @@ def _schedule(
             raise
     with bounded_work(scop, limit):
         if found is None:
-            found = original_with_marks(symbolic.scop, general), False
-        general_schedule, assumed = found
+            found = original_with_marks(symbolic.scop, general), False, True
+        general_schedule, assumed, source_order = found
         dependences = instantiate_dependences(general, symbolic.values)
         assumes = scop.context if assumed else None  # numbers that became symbols are as they are
         schedule = instantiate_schedule(general_schedule, scop, symbolic.values)
-        return _cut(
+        cut = _cut(
             scop, dependences, schedule, General(scop=symbolic.scop, dependences=general), assumes
         )
+        return replace(cut, source_order=source_order)
 
 
 def _cut(
@@ -199,19 +201,19 @@ def _cut(
 
 def _checked_schedule(
     scop: Scop, dependences: Dependences, *, patient: bool
-) -> tuple[isl.Schedule, bool]:
+) -> tuple[isl.Schedule, bool, bool]:
     """Return isl's schedule, or the program's own order where isl finds none or a wrong one.
 
     isl's scheduler takes too long for some regions, now and then gives up ("unable to carry
     dependences"), or returns a schedule that breaks a validity dependence it was given; the last
     two were seen with statements that overwrite one element inside several loops. Every schedule
     is checked, the original too. The second result tells whether it is right only for the sizes
-    that the source implies.
+    that the source implies, the third whether it is the program's own order.
     """
     try:
         schedule = compute_schedule(scop, dependences, seconds=TRY_S if patient else _IMPATIENT_S)
         if schedule is not None:
-            return schedule, _checked(scop, dependences, schedule) is not None
+            return schedule, _checked(scop, dependences, schedule) is not None, False
     except InternalError:
         pass
     except isl.Error:
@@ -221,7 +223,7 @@ def _checked_schedule(
         raise _without_order(scop)
     schedule = original_with_marks(scop, dependences)
     check_legality(scop, dependences, schedule)
-    return schedule, False
+    return schedule, False, True
 
 
 def _without_order(scop: Scop) -> InputError:

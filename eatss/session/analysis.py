@@ -232,6 +232,8 @@ def _analysed(
     with source_lines(f"on region {scop.index} of '{scop.function}'", scop.span):
         if scheduled is None:
             scheduled, warnings = _scheduled(scop, options)
+        if scheduled.source_order:
+            warnings += (_source_order(scop),)
         if options.cut == "eatss":
             scheduled = launching_all(scheduled)
         facts = analyse(
@@ -428,6 +430,17 @@ def _with_open_loops(analysed: AnalysedScop, region: SymbolicRegion) -> Analysed
         for fact, kernel in zip(analysed.facts, analysed.scheduled.kernels, strict=True)
     )
     return replace(analysed, facts=facts)
+
+
+def _source_order(scop: Scop) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-P008",
+        severity=Severity.NOTE,
+        message="isl finds no schedule of this region in the time there is: its loops keep the "
+        "order of the source, and only those are parallel that are so there",
+        span=scop.span,
+        hint="mark a smaller region",
+    )
 
 
 def _not_generic(region: SymbolicRegion) -> Diagnostic:

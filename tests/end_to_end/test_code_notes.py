@@ -12,8 +12,11 @@ from typer.testing import CliRunner
 import eatss
 from eatss.cli.typer_app import app
 from eatss.diagnostics import Severity
+from eatss.forked import Cause, ForkEndedError
 from eatss.frontend.options import Reading
+from eatss.polyhedral import scheduling
 from eatss.session.session import Session
+from eatss.targets import Cut
 
 SQUARE = "int n, double A[n][n], double B[n][n], double x[n], double y[n]"
 LONG = "double x[4000000], double y[4000000]"
@@ -160,3 +163,15 @@ def test_code_and_selection_tell_it(tmp_path: Path) -> None:
     (note,) = [one for one in kernel["notes"] if "the loop" in one]
     assert text in note
     assert note.endswith("; let j run the other way: from what is computed first to what is last")
+
+
+@pytest.mark.parametrize("cut", ["eatss", "ppcg"])
+def test_an_order_that_stays_as_it_is_for_want_of_time_is_told(
+    cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(*_: object) -> None:
+        raise ForkEndedError(Cause.TIME, "so it is")
+
+    monkeypatch.setattr(scheduling, "run_forked", end)
+    told = Session(source(*FAST["sweeps"]), Reading(), cut=cut).warnings
+    assert ("EATSS-P008", Severity.NOTE) in {(one.code, one.severity) for one in told}

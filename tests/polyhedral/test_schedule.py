@@ -101,6 +101,7 @@ def test_where_isl_comes_to_no_schedule_the_order_of_the_source_stays(
     monkeypatch.setattr(scheduling, "run_forked", end)
     scheduled = schedule_scop(scop_of(STENCIL, parameters=["T", "N"]))
     assert len(tried) == 3
+    assert scheduled.source_order
     assert [kernel.host_loops for kernel in scheduled.kernels] == [("t",), ("t",)]
 
 
@@ -140,6 +141,7 @@ def test_where_no_work_is_left_for_a_schedule_the_order_of_the_source_is_kept(
     found = schedule_scop(scop_of(STENCIL, parameters=["T", "N"]), max_operations=500_000)
     assert [kernel.host_loops for kernel in found.kernels] == [("t",), ("t",)]
     assert all(loop.parallel for kernel in found.kernels for loop in kernel.loops)
+    assert found.source_order
     general = found.general
     check_legality(
         general.scop,
