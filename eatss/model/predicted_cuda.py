@@ -28,7 +28,7 @@ from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
 from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection
-from eatss.model.table_proof import solve_table
+from eatss.model.solver import solve_table
 from eatss.plan.registers import ROOM_BESIDE_SUMS
 from eatss.plan.rows import element_words
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction

@@ -39,7 +39,7 @@ from eatss.model.selection import (
     PpcgOptions,
     Selection,
 )
-from eatss.model.table_proof import solve_table
+from eatss.model.solver import solve_table
 from eatss.notices import Told, nobody
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.model import PpcgModel, prediction_at

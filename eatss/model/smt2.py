@@ -12,7 +12,7 @@ from eatss.model.predicted_cuda import Structures, cuda_problems
 from eatss.model.predicted_ppcg import ppcg_problems
 from eatss.model.problem import Direction, Problem, TableProblem, Variable, amount_text
 from eatss.model.selection import KernelSelection, Selection
-from eatss.model.table_proof import symbol, table_to_smt2
+from eatss.model.solver import symbol, table_to_smt2
 from eatss.polynomial import Polynomial
 from eatss.targets import TARGETS
 

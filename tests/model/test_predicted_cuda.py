@@ -24,7 +24,7 @@ from eatss.model.expectation import KernelExpectation
 from eatss.model.objectives import costs
 from eatss.model.predicted_cuda import FULL_SPEED, FULL_SPEED_AHEAD, cuda_problems
 from eatss.model.predicted_kernel import expected_of
-from eatss.model.table_proof import table_to_smt2
+from eatss.model.solver import table_to_smt2
 from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import selection_table
 from eatss.session.steps import select_for

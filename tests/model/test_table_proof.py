@@ -10,10 +10,10 @@ import z3 as z3_module
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import eatss.model.table_proof as table_proof
 from eatss.diagnostics import InternalError
+from eatss.model import solver
 from eatss.model.problem import Table, TableProblem
-from eatss.model.table_proof import solve_table, table_to_smt2
+from eatss.model.solver import solve_table, table_to_smt2
 
 z3: Any = z3_module  # carries no types
 
@@ -86,7 +86,7 @@ def test_a_better_row_that_was_overlooked_is_our_own_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table: Costs = {(4, 1, 1): 7, (2, 1, 1): 5, (1, 1, 1): 6}
-    monkeypatch.setattr(table_proof, "min", lambda *_, **__: 0, raising=False)
+    monkeypatch.setattr(solver, "min", lambda *_, **__: 0, raising=False)
     with pytest.raises(InternalError, match="better sizes of kernel0") as caught:
         solve_table(problem(table), timeout_s=TIMEOUT_S)
     assert caught.value.diagnostics[0].code == "EATSS-M904"
