@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -18,7 +18,7 @@ from eatss.notices import warn_caller
 from eatss.options import Keywords, spelled_out
 from eatss.program import Program
 from eatss.python_source.python_scop import PythonScop
-from eatss.recipe.options import CodeKeywords, CodeRequest, SizeKeywords
+from eatss.recipe.options import CodeRequest, SizeKeywords
 from eatss.recipe.recipe import Recipe, read_recipe
 from eatss.recipe.requests import check_alone, choices
 from eatss.session.found import FoundProgram, FoundSelection
@@ -55,7 +55,7 @@ class _Inspect(Keywords, PpcgReadingKeywords):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Codegen(Keywords, CodeKeywords, SelectKeywords, ReadingKeywords, Caching):
+class _Codegen(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
     source: str | PathLike[str] | PythonScop = field(kw_only=False)
     gpu: str | PathLike[str] | GpuProfile
     output: str | PathLike[str] | None = None
@@ -230,7 +230,7 @@ def inspect(asked: _Inspect) -> AnalysedProgram:
     return analysed
 
 
-@spelled_out(_Codegen, CodeKeywords, SelectKeywords, ReadingKeywords, Caching)
+@spelled_out(_Codegen, CodeRequest, SelectKeywords, ReadingKeywords, Caching)
 def codegen(asked: _Codegen) -> Program:
     """Generate CUDA for every kernel of a C file or of C source text.
 
@@ -291,14 +291,10 @@ def _generated(
     from eatss.session.session import Session  # noqa: PLC0415 - it needs isl
 
     session = Session(source, reading, volume=choosing.volume_name(), code=True)
-    lasting, chosen = True, None
-    if not isinstance(decided, Recipe):
-        chosen = decided or session.select(
+    lasting = True
+    if decided is None:
+        decided = session.select(
             profile, choosing, strict_fp=wanted.strict_fp, fuse_rows=wanted.fuse_rows
         )
-        lasting = decided is not None or chosen.optimal == "proven"
-        limit = choosing.shared_limit_bytes(profile)
-        decided = session.recipe(chosen, profile, replace(wanted, shared_limit_bytes=limit))
-    program = session.generate(decided, profile, chosen)
-    told = None if chosen is None else session.expected(chosen, decided, profile)
-    return FoundProgram.of(program, session.of(decided).warnings, told, lasting=lasting)
+        lasting = decided.optimal == "proven"
+    return session.program(decided, profile, choosing, wanted, lasting=lasting)

@@ -21,7 +21,7 @@ from eatss.gpu.this_machine import AUTO, is_auto, profile_of_cuda_device
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.options import Keywords, spelled_out
 from eatss.program import Program
-from eatss.recipe.options import CodeKeywords, CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.session.source import Source
 from eatss.shipped import located
 
@@ -30,7 +30,7 @@ CARD_WITHOUT_CARD = "h200"
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Jit(Keywords, CodeKeywords, SelectKeywords, ReadingKeywords, Caching):
+class _Jit(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
     source: str | PathLike[str] | Any = field(kw_only=False)
     gpu: str | PathLike[str] | GpuProfile = AUTO
     specialize: bool = True
@@ -38,7 +38,7 @@ class _Jit(Keywords, CodeKeywords, SelectKeywords, ReadingKeywords, Caching):
     tune: str | float | None = None
 
 
-@spelled_out(_Jit, CodeKeywords, SelectKeywords, ReadingKeywords, Caching)
+@spelled_out(_Jit, CodeRequest, SelectKeywords, ReadingKeywords, Caching)
 def jit(asked: _Jit) -> JitFunction:
     """Make a function of C, or of loops in Python: it is selected for and compiled when called.
 

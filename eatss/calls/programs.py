@@ -277,5 +277,4 @@ def _decided(sized: Session, session: Session, job: CodeJob) -> tuple[Selection,
         plain = sized.plain
         selection = plain.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)
     limit = job.choosing.shared_limit_bytes(job.profile)
-    wanted = replace(job.wanted, shared_limit_bytes=limit)
-    return selection, session.recipe(selection, job.profile, wanted)
+    return selection, session.recipe(selection, job.profile, job.wanted, limit)

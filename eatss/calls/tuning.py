@@ -257,7 +257,6 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     options = job.choosing.for_card(job.profile)
     structures = structures_for(sized.analysed, job.profile, strict_fp=strict, tf32=options.tf32)
     limit = job.choosing.shared_limit_bytes(job.profile)
-    wanted = replace(job.wanted, shared_limit_bytes=limit)
     apart = selection  # another layout of one kernel is for kernels that are not one
     if any(kernel.row_block is not None for kernel in selection.kernels):
         apart = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=False)
@@ -282,7 +281,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     for label, chosen in choices:
         place = Path(folder) / label
         try:
-            recipe = session.recipe(chosen, job.profile, wanted)
+            recipe = session.recipe(chosen, job.profile, job.wanted, limit)
             session.write(session.generate(recipe, job.profile), place)
         except EatssError:  # a layout that the generator refuses is no candidate
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +30,7 @@ from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.measurement.options import nvcc_option
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.options import Asked, option
-from eatss.recipe.options import CodeKeywords, CodeRequest
+from eatss.recipe.options import CodeRequest
 from eatss.streams import echo
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def codegen(
             help="Folder for the program; made if need be.",
         ),
     ] = None,
-    code: Asked[CodeKeywords],
+    code: Asked[CodeRequest],
     selection: Annotated[
         Path | None,
         of_code(
@@ -147,7 +146,7 @@ def codegen(
 
     profile, source = given_card(gpu, diagnostics), Source.of(file)
     recipe = None if recipe_file is None else read_recipe(recipe_file)
-    wanted = CodeRequest(**code.fields)
+    wanted = code.made()
     options = SelectOptions(target="cuda", **choosing.fields)
     how, decided = Reading(**reading.fields, schedule=schedule), recipe or sizes
     named = choices(wanted, options, sizes, how)
@@ -191,9 +190,7 @@ def _generated(
     diagnostics: FindingsFormat,
 ) -> FoundProgram:
     """Generate a program, and say what is done and what is to be said of its source."""
-    from eatss.model.selection import Selection  # noqa: PLC0415
     from eatss.polyhedral.schedule_file import save_schedules  # noqa: PLC0415
-    from eatss.session.found import FoundProgram  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     session = Session(source, reading, volume=options.volume_name(), code=True)
@@ -209,16 +206,8 @@ def _generated(
     if save_schedule is not None:
         scheduled = [region.scheduled for region in session.of(decided).symbolic.regions]
         write_text("--save-schedule", save_schedule, save_schedules(scheduled))
-    selection, told = decided if isinstance(decided, Selection) else None, None
     with working(f"generating code for {profile.title}"):
-        if isinstance(decided, Selection):
-            limit = options.shared_limit_bytes(profile)
-            request = replace(wanted, shared_limit_bytes=limit)
-            decided = session.recipe(decided, profile, request)
-        if selection is not None:
-            told = session.expected(selection, decided, profile)
-        program = session.generate(decided, profile, selection)
-    found = FoundProgram.of(program, session.of(decided).warnings, told, lasting=lasting)
+        found = session.program(decided, profile, options, wanted, lasting=lasting)
     report_warnings([one for one in found.warnings if one not in session.warnings], diagnostics)
     return found
 

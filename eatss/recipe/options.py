@@ -174,19 +174,8 @@ class CodeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CodeKeywords(CodeOptions, SizeKeywords):
-    """What functions that generate code take, as keywords."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CodeRequest(CodeKeywords):
-    """What the user wants of generated code instead of what is selected.
-
-    Attributes:
-        shared_limit_bytes: Bound on the shared memory of a block; by default the card's.
-    """
-
-    shared_limit_bytes: int | None = None
+class CodeRequest(CodeOptions, SizeKeywords):
+    """What the user wants of generated code instead of what is selected."""
 
     @property
     def keeps_apart(self) -> bool:

@@ -41,11 +41,15 @@ _AXES = 3
 
 
 def checked_options(
-    facts: Sequence[KernelFacts], scops: Sequence[Scop], wanted: CodeRequest
+    facts: Sequence[KernelFacts],
+    scops: Sequence[Scop],
+    wanted: CodeRequest,
+    shared_limit_bytes: int | None = None,
 ) -> CodegenOptions:
     """Return the options of code generation.
 
-    A kernel may be called ``kernel0`` or ``k0``.
+    A kernel may be called ``kernel0`` or ``k0``. ``shared_limit_bytes`` bounds the shared memory of
+    a block, ``None`` for the card's.
 
     Raises:
         InputError: ``EATSS-K001`` a tile size for a loop that is not tiled, ``EATSS-K002`` for an
@@ -66,9 +70,8 @@ def checked_options(
         )
     plain = {one.name: getattr(wanted, one.name) for one in fields(CodeOptions)}
     return CodegenOptions(
-        **plain
-        | {name: tuple(plain[name]) for name in ("transformations", "instructions")}
-        | {"shared_limit_bytes": wanted.shared_limit_bytes},
+        **plain | {name: tuple(plain[name]) for name in ("transformations", "instructions")},
+        shared_limit_bytes=shared_limit_bytes,
         tile_sizes=tuple(_tile_sizes(wanted.tiles or {}, facts, names)),
         block=tuple(_blocks(wanted.block, facts, names)),
         placements=tuple(_placements(wanted.placements or {}, scops)),

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from eatss.model.expectation import ProgramExpectation
     from eatss.recipe.options import CodeRequest
     from eatss.recipe.recipe import Recipe
+    from eatss.session.found import FoundProgram
     from eatss.space.nouns import Space
     from eatss.targets import TargetName
 
@@ -389,8 +390,20 @@ class Session:
         options = PpcgOptions(max_shared_memory=limit, unroll_gpu_tile=unroll_gpu_tile)
         return expect_ppcg(self.analysed, profile, wanted, options)
 
-    def recipe(self, selection: Selection, profile: GpuProfile, wanted: CodeRequest) -> Recipe:
+    def recipe(
+        self,
+        selection: Selection,
+        profile: GpuProfile,
+        wanted: CodeRequest,
+        shared_limit_bytes: int | None = None,
+    ) -> Recipe:
         """Return what a selection and the user decide about the code.
+
+        Args:
+            selection: sizes.
+            profile: the card.
+            wanted: wishes of the user.
+            shared_limit_bytes: bound on the shared memory of a block; ``None`` for the card's.
 
         Raises:
             InputError: ``EATSS-K0xx``, they do not fit the program.
@@ -399,10 +412,10 @@ class Session:
         from eatss.recipe.requests import check_selection, checked_options  # noqa: PLC0415
 
         if selection.recomputed != self.recomputed:
-            return self.of(selection).recipe(selection, profile, wanted)
+            return self.of(selection).recipe(selection, profile, wanted, shared_limit_bytes)
         program = self.analysed
         check_selection(selection, program.facts, profile, program.dtype)
-        options = checked_options(program.facts, self.scops, wanted)
+        options = checked_options(program.facts, self.scops, wanted, shared_limit_bytes)
         if selection.options.model in PUBLISHED and not wanted.strict_fp:
             selection = self._with_cuts(selection, profile)
         return recipe_of(selection, options)
@@ -419,6 +432,39 @@ class Session:
         if selection.options.model == "prediction" and not options.changes_layout:
             return selection
         return expect_recipe(self.of(selection).analysed, profile, recipe, selection)
+
+    def program(
+        self,
+        decided: Selection | Recipe,
+        profile: GpuProfile,
+        choosing: SelectOptions,
+        wanted: CodeRequest,
+        *,
+        lasting: bool,
+    ) -> FoundProgram:
+        """Generate what is decided, and return it with what is expected of it and said of both.
+
+        Args:
+            decided: sizes, which the user's wishes are added to, or all.
+            profile: the card.
+            choosing: what sizes are selected for.
+            wanted: wishes of the user.
+            lasting: whether more time would not find better sizes.
+
+        Raises:
+            InputError: as :meth:`recipe` and :meth:`generate`.
+        """
+        from eatss.session.found import FoundProgram  # noqa: PLC0415 - select needs none
+
+        selection = decided if isinstance(decided, Selection) else None
+        told = None
+        if isinstance(decided, Selection):
+            limit = choosing.shared_limit_bytes(profile)
+            decided = self.recipe(decided, profile, wanted, limit)
+        if selection is not None:
+            told = self.expected(selection, decided, profile)
+        program = self.generate(decided, profile, selection)
+        return FoundProgram.of(program, self.of(decided).warnings, told, lasting=lasting)
 
     def generate(
         self, recipe: Recipe, profile: GpuProfile, selection: Selection | None = None

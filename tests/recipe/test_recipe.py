@@ -42,10 +42,10 @@ def analysed(kernel: str) -> Session:
     return Session(data_directory("kernels") / f"{kernel}.c", code=True)
 
 
-def decided(kernel: str, **own: Any) -> Recipe:
+def decided(kernel: str, limit: int | None = None, **own: Any) -> Recipe:
     session, wanted = analysed(kernel), CodeRequest(**own)
     selection = session.select(H200, SelectOptions(target="cuda"), strict_fp=wanted.strict_fp)
-    return session.recipe(selection, H200, wanted)
+    return session.recipe(selection, H200, wanted, limit)
 
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -54,7 +54,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "own sizes": {"tiles": {"kernel0": {"i": 32}}, "block": {"kernel0": {"i": 4}}},
     "own places": {"placements": {"A": "l1"}},
     "wide, with lines": {"index_bits": 64, "line_info": True},
-    "little shared memory": {"shared_limit_bytes": 8192},
+    "little shared memory": {"limit": 8192},
 }
 
 
