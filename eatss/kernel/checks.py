@@ -17,7 +17,7 @@ made it. Barriers between the groups are looked at by :mod:`eatss.kernel.barrier
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -36,7 +36,7 @@ from eatss.kernel.nodes import (
     Perform,
     PutTogether,
 )
-from eatss.kernel.uses import NAMED, accesses, every, every_of, inside, own_expressions
+from eatss.kernel.uses import NAMED, accesses, every, every_of, inside, own_expressions, walked
 from eatss.program import Constant, IntExpr, evaluate, names_in, substitute
 from eatss.targets import CUDA
 
@@ -66,10 +66,9 @@ def kernel_faults(
     known = {*sizes, *(argument.name for argument in kernel.arguments)}
     passed = {one.buffer for one in kernel.arguments if one.buffer is not None}
     constant = {one.buffer for one in kernel.arguments if one.buffer and one.read_only}
-    here = _Here(passed | set(kernel.shared), constant)
     faults = [
         *_changes(kernel, before, most_shared_bytes),
-        *here.faults(kernel.body, known, frozenset()),
+        *_faults_here(kernel, known, passed | set(kernel.shared), constant),
         *_misplaced(kernel),
         *overlay_faults(kernel.body, kernel.overlaid),
         *(
@@ -109,49 +108,49 @@ def _changes(kernel: Kernel, before: Kernel | None, most_shared_bytes: int) -> I
         yield f"it takes {kernel.shared_bytes} bytes of shared memory, and a block may have {most}"
 
 
-class _Here:
-    """Looks at nodes where some buffers are declared, of which some are constant."""
+_Known: TypeAlias = tuple[frozenset[str], frozenset[Buffer]]
+"""Names and registers that are there."""
 
-    def __init__(self, declared: set[Buffer], constant: set[Buffer]) -> None:
-        self._declared, self._constant = declared, constant
 
-    def faults(
-        self, nodes: Sequence[Node], known: set[str], registers: frozenset[Buffer]
-    ) -> Iterator[str]:
-        known = set(known)
-        for node in nodes:
-            yield from _unknown(_before(node), known)
-            inner = known | {*node.counters} if isinstance(node, For) else known
-            yield from _unknown(own_expressions(node), inner | _counted(node))
-            if isinstance(node, Perform):
-                yield from _missing(node)
-            written, read = accesses(node)
-            for element in (*written, *read):
-                yield from self._element(element, registers)
-            for element in written:
-                if element.buffer in self._constant or element.buffer.space == "argument":
-                    yield f"{element.buffer.name} is written, and passed to be read only"
-            for body in inside(node):
-                yield from self.faults(body, inner, registers)
-            if isinstance(node, NAMED):
-                known.add(node.name)
-            elif isinstance(node, Copy) and node.width > 1 and not _fits(node):
-                names = " or ".join(
-                    one.buffer.name
-                    for one in (node.target, node.source)
-                    if one.buffer.space != "global"
-                )
-                yield f"rows of {names} do not begin where wide copies may"
-            elif isinstance(node, Declare):
-                registers |= {node.buffer}
+def _known(known: _Known, node: Node) -> tuple[_Known, _Known]:
+    """Return what is there inside a node and behind it."""
+    names, registers = known
+    inside = names.union(node.counters) if isinstance(node, For) else names
+    behind = names | {node.name} if isinstance(node, NAMED) else names
+    declared = registers | {node.buffer} if isinstance(node, Declare) else registers
+    return (inside, registers), (behind, declared)
 
-    def _element(self, element: Element, registers: frozenset[Buffer]) -> Iterator[str]:
-        buffer = element.buffer
-        if buffer not in (registers if buffer.space == "register" else self._declared):
-            yield f"the {buffer.space} buffer {buffer.name} is not there where it is used"
-        if len(element.subscripts) != len(buffer.layout.extents):
-            dimensions, given = len(buffer.layout.extents), len(element.subscripts)
-            yield f"{buffer.name} has {dimensions} dimensions, and an element {given} subscripts"
+
+def _faults_here(
+    kernel: Kernel, names: Collection[str], there: set[Buffer], constant: set[Buffer]
+) -> Iterator[str]:
+    """Yield what nodes name that is not there, or not so, of buffers that are all over a kernel."""
+    for node, known in walked(kernel.body, (frozenset(names), frozenset[Buffer]()), _known):
+        yield from _unknown(_before(node), known[0])
+        (inner, registers), _ = _known(known, node)
+        yield from _unknown(own_expressions(node), inner | _counted(node))
+        if isinstance(node, Perform):
+            yield from _missing(node)
+        written, read = accesses(node)
+        for element in (*written, *read):
+            home = registers if element.buffer.space == "register" else there
+            yield from _misnamed(element, home)
+        for element in written:
+            if element.buffer in constant or element.buffer.space == "argument":
+                yield f"{element.buffer.name} is written, and passed to be read only"
+        if isinstance(node, Copy) and node.width > 1 and not _fits(node):
+            own = (one.buffer for one in (node.target, node.source))
+            boxes = " or ".join(one.name for one in own if one.space != "global")
+            yield f"rows of {boxes} do not begin where wide copies may"
+
+
+def _misnamed(element: Element, there: Collection[Buffer]) -> Iterator[str]:
+    buffer = element.buffer
+    if buffer not in there:
+        yield f"the {buffer.space} buffer {buffer.name} is not there where it is used"
+    if len(element.subscripts) != len(buffer.layout.extents):
+        dimensions, given = len(buffer.layout.extents), len(element.subscripts)
+        yield f"{buffer.name} has {dimensions} dimensions, and an element {given} subscripts"
 
 
 def _counted(node: Node) -> set[str]:
@@ -172,7 +171,7 @@ def _before(node: Node) -> Sequence[IntExpr]:
     return tuple(own_expressions(node))
 
 
-def _unknown(expressions: Iterator[IntExpr] | Sequence[IntExpr], known: set[str]) -> Iterator[str]:
+def _unknown(expressions: Iterable[IntExpr], known: Collection[str]) -> Iterator[str]:
     for name in sorted(set(names_in(*expressions))):
         if name not in known and not name.startswith(CUDA.coordinates):
             yield f"nothing is called {name} where it is used"

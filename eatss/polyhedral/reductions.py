@@ -19,13 +19,13 @@ from eatss.scops import (
     Cast,
     ElementType,
     Expression,
-    Literal,
     Read,
     Scop,
     Select,
     Unary,
     preorder,
 )
+from eatss.scops.expression import rebuilt
 
 _FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
 _INTEGER_FUNCTIONS = frozenset({"max", "min"})
@@ -146,18 +146,12 @@ def _same_node(item: Placed, one: Expression, other: Expression) -> bool:
     if isinstance(one, AffineValue) and isinstance(other, AffineValue):
         same = one.element_type is other.element_type
         return same and bool(one.value.is_equal(other.value))
-    return type(one) is type(other) and _own_part(one) == _own_part(other)
+    return rebuilt(one, _nothing) == rebuilt(other, _nothing)
 
 
-def _own_part(node: Expression) -> tuple[object, ...]:
-    """Return what a node is besides its operands."""
-    if isinstance(node, Literal):
-        return node.text, node.element_type
-    if isinstance(node, Unary | Binary):
-        return (node.operator,)
-    if isinstance(node, Cast):
-        return (node.element_type,)
-    return (node.function, len(node.arguments)) if isinstance(node, Call) else ()
+def _nothing(_: Expression) -> Expression:
+    """Return the same in the place of any operand."""
+    return Read(access=-1)
 
 
 def _operator_of(value: Expression, stored: ElementType) -> str | None:
