@@ -26,6 +26,7 @@ places of each box of another group, whatever their stages.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -48,7 +49,7 @@ from eatss.kernel.nodes import (
     Scope,
     Wait,
 )
-from eatss.kernel.uses import accesses, every, mapped
+from eatss.kernel.uses import accesses, every, every_of, mapped, read, written
 from eatss.program import (
     Constant,
     IntExpr,
@@ -134,19 +135,17 @@ def stage_of(element: Element, cycles: Mapping[str, Cycle]) -> Stage:
     return ANY
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Box:
     """A box, and which of its stages; an array, and the phase that touches it.
 
     A box that is overlaid has a ``group``. A follower has one object for each, compared as such.
     """
 
-    __slots__ = ("buffer", "group", "phase", "stage")
-
-    def __init__(self, buffer: Buffer, stage: Stage, phase: str, group: int | None) -> None:
-        self.buffer = buffer
-        self.stage = stage
-        self.phase = phase
-        self.group = group
+    buffer: Buffer
+    stage: Stage
+    phase: str
+    group: int | None
 
 
 class _Through:
@@ -242,20 +241,13 @@ def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -
 
 def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
     """Return the arrays that one phase writes and another one writes or reads."""
-    writers: dict[Buffer, set[str]] = {}
-    users: dict[Buffer, set[str]] = {}
-    for node in every(body):
-        if not isinstance(node, Scope) or not node.phase:
-            continue
-        for one in every(node.body):
-            written, read = accesses(one)
-            for element in written:
-                writers.setdefault(element.buffer, set()).add(node.phase)
-            for element in (*written, *read):
-                users.setdefault(element.buffer, set()).add(node.phase)
-    return frozenset(
-        buffer for buffer in writers if buffer.space == "global" and len(users[buffer]) > 1
-    )
+    phases = [node for node in every_of(body, Scope) if node.phase]
+    users: defaultdict[Buffer, set[str]] = defaultdict(set)
+    for node in phases:
+        for buffer in written(node.body) | read(node.body):
+            users[buffer].add(node.phase)
+    made = {buffer for node in phases for buffer in written(node.body)}
+    return frozenset(one for one in made if one.space == "global" and len(users[one]) > 1)
 
 
 def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[Node, ...]:
@@ -275,7 +267,7 @@ def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple
 
 def barriers_in(body: Sequence[Node]) -> int:
     """Return the number of barriers."""
-    return sum(isinstance(node, Barrier) for node in every(body))
+    return len(list(every_of(body, Barrier)))
 
 
 def without_barrier(body: Sequence[Node], at: int) -> tuple[Node, ...]:

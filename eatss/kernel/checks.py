@@ -36,7 +36,18 @@ from eatss.kernel.nodes import (
     Perform,
     PutTogether,
 )
-from eatss.kernel.uses import NAMED, accesses, every, every_of, inside, own_expressions, walked
+from eatss.kernel.uses import (
+    NAMED,
+    accesses,
+    every,
+    every_of,
+    inside,
+    own_expressions,
+    own_names,
+    read,
+    walked,
+    written,
+)
 from eatss.program import Constant, IntExpr, evaluate, names_in, substitute
 from eatss.targets import CUDA
 
@@ -128,7 +139,7 @@ def _faults_here(
     for node, known in walked(kernel.body, (frozenset(names), frozenset[Buffer]()), _known):
         yield from _unknown(_before(node), known[0])
         (inner, registers), _ = _known(known, node)
-        yield from _unknown(own_expressions(node), inner | _counted(node))
+        yield from _unknown(own_expressions(node), inner.union(getattr(node, "counters", ())))
         if isinstance(node, Perform):
             yield from _missing(node)
         written, read = accesses(node)
@@ -151,13 +162,6 @@ def _misnamed(element: Element, there: Collection[Buffer]) -> Iterator[str]:
     if len(element.subscripts) != len(buffer.layout.extents):
         dimensions, given = len(buffer.layout.extents), len(element.subscripts)
         yield f"{buffer.name} has {dimensions} dimensions, and an element {given} subscripts"
-
-
-def _counted(node: Node) -> set[str]:
-    """Return what a node itself counts, besides the turns of a loop."""
-    if isinstance(node, AllFinite):
-        return {node.counter}
-    return {*node.counters} if isinstance(node, PutTogether) else set()
 
 
 def _before(node: Node) -> Sequence[IntExpr]:
@@ -258,20 +262,13 @@ def uses_of(nodes: Sequence[Node], groups: Mapping[str, int]) -> dict[int, tuple
 
 
 def _groups_in(node: Node, groups: Mapping[str, int]) -> set[int]:
-    return {
-        groups[one.buffer.name]
-        for inner in every((node,))
-        for elements in accesses(inner)
-        for one in elements
-        if _is_overlaid(one.buffer, groups)
-    }
+    used = written((node,)) | read((node,))
+    return {groups[one.name] for one in used if _is_overlaid(one, groups)}
 
 
 def _named_in(node: Node) -> set[str]:
     """Return the names that something inside a node, or its counter, has."""
-    nodes = list(every((node,)))
-    found = {name for one in nodes if isinstance(one, For) for name in one.counters}
-    return found | {one.name for one in nodes if isinstance(one, NAMED)}
+    return {name for one in every((node,)) for name in own_names(one)}
 
 
 def _is_overlaid(buffer: Buffer, groups: Mapping[str, int]) -> bool:

@@ -296,6 +296,11 @@ class AllFinite:
     threads: int
     shares: tuple[Share, ...]
 
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """All names that count something inside."""
+        return (self.counter,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialSum:

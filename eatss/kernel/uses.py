@@ -255,15 +255,18 @@ def names_of(nodes: Iterable[Node]) -> set[str]:
     return {name for node in every(nodes) for one in expressions(node) for name in names_in(one)}
 
 
+def own_names(node: Node) -> tuple[str, ...]:
+    """Return the names that a node gives: of what it counts, and what it is called behind it."""
+    counters = node.counters if isinstance(node, For | AllFinite | PutTogether) else ()
+    return (*counters, node.name) if isinstance(node, NAMED) else counters
+
+
 def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
     """Return all names that something in a kernel has, or that are known without being passed."""
     nodes = list(every(kernel.body))
     found = {*sizes, *names_of(kernel.body), *(one.name for one in kernel.arguments)}
     found |= {one.name for one in (*buffers_of(kernel.body), *kernel.shared)}
-    found |= {name for one in nodes if isinstance(one, For) for name in one.counters}
-    found |= {one.counter for one in nodes if isinstance(one, AllFinite)}
-    found |= {name for one in nodes if isinstance(one, PutTogether) for name in one.counters}
-    return found | {one.name for one in nodes if isinstance(one, NAMED)}
+    return found | {name for one in nodes for name in own_names(one)}
 
 
 def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
