@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
@@ -12,11 +13,10 @@ from eatss.diagnostics import input_error
 from eatss.files import read_regular
 from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator
 from eatss.program.plan import (
+    INTEGERS,
     Argument,
     Entry,
-    HostIf,
     HostLoop,
-    HostStep,
     KernelCode,
     Launch,
     Program,
@@ -76,54 +76,31 @@ def _check_kernel(kernel: KernelCode) -> None:
 def _check_entry(entry: Entry, program: Program) -> None:
     sizes = frozenset(parameter.name for parameter in program.parameters)
     arrays: tuple[Argument | Temporary, ...] = (*entry.arguments, *entry.temporaries)
-    shapes = [array.shape for array in arrays]
-    for extent in (extent for shape in shapes for extent in shape):
-        _check_expression(extent, sizes)
-    for assumption in entry.assumptions:
-        _check_expression(assumption.condition, sizes)
-    if entry.work is not None:
-        counts = [operation.count for operation in entry.work.operations or ()]
-        for count in (*counts, entry.work.read_bytes, entry.work.written_bytes):
-            if count is not None:
-                _check_expression(count, sizes)
-    values = sizes.union(array.name for array in arrays)
-    _check_steps(entry.body, sizes, values, program.kernels)
-
-
-def _check_steps(
-    steps: Iterable[HostStep],
-    sizes: frozenset[str],
-    values: frozenset[str],
-    kernels: Sequence[KernelCode],
-) -> None:
-    for step, around in every_step(steps):
+    works = () if entry.work is None else (entry.work,)
+    for noun in (*arrays, *entry.assumptions, *works):
+        _check_expressions(noun, sizes)
+    for step, around in every_step(entry.body):
         counters = sizes.union(loop.counter for loop in around)
-        match step:
-            case Launch():
-                _check_launch(step, counters, values | counters, kernels)
-            case HostLoop():
-                if step.step < 1:
-                    raise ValueError(f"the loop of '{step.counter}' has the step {step.step}")
-                _check_expression(step.lower, counters)
-                _check_expression(step.upper, counters)
-            case HostIf():
-                _check_expression(step.condition, counters)
+        _check_expressions(step if isinstance(step, Launch) else replace(step, body=()), counters)
+        if isinstance(step, HostLoop) and step.step < 1:
+            raise ValueError(f"the loop of '{step.counter}' has the step {step.step}")
+        if isinstance(step, Launch):
+            values = counters.union(array.name for array in arrays)
+            _check_launch(step, values, program.kernels)
 
 
-def _check_launch(
-    launch: Launch,
-    counters: frozenset[str],
-    values: frozenset[str],
-    kernels: Sequence[KernelCode],
-) -> None:
-    for extent in launch.grid:
-        _check_expression(extent, counters)
+def _check_launch(launch: Launch, values: frozenset[str], kernels: Sequence[KernelCode]) -> None:
     kernel = next((kernel for kernel in kernels if kernel.name == launch.kernel), None)
     if kernel is None:
         raise ValueError(f"there is no kernel '{launch.kernel}'")
     for name in kernel.arguments:
         if name not in values:
             raise ValueError(f"nothing is called '{name}', which '{launch.kernel}' takes")
+
+
+def _check_expressions(noun: object, names: frozenset[str]) -> None:
+    for one in INTEGERS.of(noun):
+        _check_expression(one, names)
 
 
 def _check_expression(expression: IntExpr, names: frozenset[str]) -> None:
