@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import prod
-from typing import TypeAlias
+from operator import eq, floordiv, ge, gt, le, lt, mod, xor
+from typing import Any, TypeAlias
 
 from eatss.codec import JsonForm
 
@@ -215,35 +216,51 @@ def _inside(expression: IntExpr, level: int) -> str:
     return text
 
 
-FUNCTIONS: dict[Operator, Callable[[Sequence[int]], int]] = {
+def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """Return a function of two numbers, or columns of them, as one that says 1 for what is true."""
+    return lambda v: function(v[0], v[1]) * 1
+
+
+FUNCTIONS: dict[Operator, Callable[[Any], Any]] = {
     Operator.ADD: sum,
     Operator.SUB: lambda v: -v[0] if len(v) == 1 else v[0] - sum(v[1:]),
     Operator.MUL: prod,
-    Operator.FLOORDIV: lambda v: v[0] // v[1],
-    Operator.MOD: lambda v: v[0] % v[1],
-    Operator.QUOTIENT: lambda v: v[0] // v[1],
-    Operator.REMAINDER: lambda v: v[0] % v[1],
+    Operator.FLOORDIV: _of_two(floordiv),
+    Operator.MOD: _of_two(mod),
+    Operator.QUOTIENT: _of_two(floordiv),
+    Operator.REMAINDER: _of_two(mod),
     Operator.MIN: min,
     Operator.MAX: max,
-    Operator.EQ: lambda v: int(v[0] == v[1]),
-    Operator.LE: lambda v: int(v[0] <= v[1]),
-    Operator.LT: lambda v: int(v[0] < v[1]),
-    Operator.GE: lambda v: int(v[0] >= v[1]),
-    Operator.GT: lambda v: int(v[0] > v[1]),
+    Operator.EQ: _of_two(eq),
+    Operator.LE: _of_two(le),
+    Operator.LT: _of_two(lt),
+    Operator.GE: _of_two(ge),
+    Operator.GT: _of_two(gt),
     Operator.AND: lambda v: int(all(v)),
     Operator.OR: lambda v: int(any(v)),
-    Operator.XOR: lambda v: v[0] ^ v[1],
+    Operator.XOR: _of_two(xor),
     Operator.SELECT: lambda v: v[1] if v[0] else v[2],
 }
 
 
 def evaluate(expression: IntExpr, values: Sizes) -> int:
     """Return the value of an expression; ``KeyError`` for a name without a value."""
+    found: int = evaluated(expression, values, FUNCTIONS)
+    return found
+
+
+def evaluated(
+    expression: IntExpr,
+    values: Mapping[str, Any],
+    functions: Mapping[Operator, Callable[[Any], Any]],
+) -> Any:
+    """Return the value of an expression by what each operator does with its operands' values."""
     if isinstance(expression, Constant):
         return expression.value
     if isinstance(expression, Name):
         return values[expression.name]
-    return FUNCTIONS[expression.operator]([evaluate(o, values) for o in expression.operands])
+    operands = [evaluated(one, values, functions) for one in expression.operands]
+    return functions[expression.operator](operands)
 
 
 def _of(operator: Operator) -> Callable[..., Apply]:
