@@ -14,8 +14,7 @@ from eatss.frozen import frozen
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.checks import check_launches, crosses_threads
-from eatss.lower.continued_sums import continued_sums
-from eatss.lower.products import may_fit
+from eatss.lower.products import continued_sums, may_fit
 from eatss.lower.storage import (
     NeedsOneThreadError,
     Place,

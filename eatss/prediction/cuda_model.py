@@ -23,9 +23,9 @@ from eatss.prediction.card import Card, card_of
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.cuda_copies import add_copies, add_held, add_phases, add_spills, add_sums
-from eatss.prediction.cuda_fetch import loops_apart
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_memory import moved_bytes, scatter
+from eatss.prediction.cuda_products import loops_apart
 from eatss.prediction.cuda_resources import fits, resources_of
 from eatss.prediction.cuda_statements import add_statements
 from eatss.prediction.cuda_streams import add_parts, stream_of

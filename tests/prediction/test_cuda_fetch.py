@@ -12,9 +12,9 @@ from eatss.analysis.mapping import mapped_loops
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
-from eatss.prediction.cuda_fetch import LoopsApart, loops_apart
 from eatss.prediction.cuda_launch import launch_of
 from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_products import LoopsApart, loops_apart
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.shipped import data_directory
