@@ -167,18 +167,16 @@ def _layout(
             tiles[name] = 1
         else:
             tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
+    if decided.get("stream") and structure.stream_loop is None:
+        raise _refused(f"blocks cannot take equal shares of the steps of {kernel.name}")
     groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
     (space,) = kernel_spaces([facts], {facts.name: structures}, profile).values()
-    base, stages = cut_values(kernel), _stages(kernel, decided)
-    spread = replace(
-        kernel.spread or SplitK(lanes=1, tile=PLAIN_TILE, chunks=1),
-        **{
-            field: decided[name]
-            for field, name in zip(("lanes", "tile", "chunks"), _SPREAD, strict=True)
-            if name in decided
-        },
-    )
-    instruction = structure.instruction
+    steps = {"steps": PLAIN_TILE} if kernel.spread is None else {}
+    now = cut_values(kernel) | steps | decided
+    stages, instruction = now["stages"], structure.instruction
+    if not 1 <= stages <= MAX_STAGES:
+        raise _refused(f"stages is {stages}, not 1 to {MAX_STAGES}")
+    spread = SplitK(lanes=now["lanes"], tile=now["steps"], chunks=now["chunks"])
     return Candidates(
         structure=structure,
         tile_sizes=tuple((loop.name, tiles[loop.name]) for loop in facts.loops),
@@ -188,7 +186,7 @@ def _layout(
             for group in groups
         },
         spread=spread if structure.spreads else None,
-        shared_sum=_shared_sum(kernel, structure, decided.get("share", base["share"]), decided),
+        shared_sum=_shared_sum(structure, now["share"], now["stream"]),
         host_loop=structure.host_loop,
         warps=None if instruction is None else WarpUse(instruction=instruction.name, stages=stages),
         stages=stages if instruction is None else 1,
@@ -215,26 +213,12 @@ def _along(name: str, decided: Decided, threads: int, tile: int) -> tuple[int, i
     return count, count * (before if points is None else points)
 
 
-def _shared_sum(
-    kernel: KernelSelection, structure: Structure, share: int, decided: Decided
-) -> SharedSum | None:
+def _shared_sum(structure: Structure, share: int, stream: int) -> SharedSum | None:
     """Return how blocks share a sum: the tiles of its loop, or equal parts of all steps."""
-    blocks = decided.get("stream", kernel.streams)
-    if blocks and structure.stream_loop is None and "stream" in decided:
-        raise _refused(f"blocks cannot take equal shares of the steps of {kernel.name}")
-    if blocks and structure.stream_loop is not None:
-        return SharedSum(loop=structure.stream_loop, blocks=blocks, streamed=True)
+    if stream and structure.stream_loop is not None:
+        return SharedSum(loop=structure.stream_loop, blocks=stream, streamed=True)
     loop = structure.shared_loop
     return None if loop is None else SharedSum(loop=loop, blocks=share)
-
-
-def _stages(kernel: KernelSelection, decided: Decided) -> int:
-    """Return the boxes in use at once."""
-    before: int = kernel.boxes
-    stages: int = decided.get("stages", before)
-    if not 1 <= stages <= MAX_STAGES:
-        raise _refused(f"stages is {stages}, not 1 to {MAX_STAGES}")
-    return stages
 
 
 def _staged(

@@ -14,7 +14,6 @@ from eatss.targets import CUDA
 Integers = npt.NDArray[np.int64]
 
 SECTOR_BYTES = 32
-REGISTER_BYTES = 4
 LINE_BYTES = 128
 BANKS = 32
 BANK_BYTES = 4

@@ -223,24 +223,16 @@ class KernelSpace:
     def cuts(self) -> dict[str, Listed | Generated]:
         """What is decided beside sizes and places: those of :func:`cut_values` that differ."""
         found: dict[str, Listed | Generated] = {}
-        if self.products:
-            found["warps"] = Listed(values=(NONE, *(str(one.instruction) for one in self.products)))
-        stages = _values(1, *(one.boxes for one in (*self.apart, *self.sharing)))
-        if stages != (1,):
-            found["stages"] = Listed(values=stages)
-        if len(self.hosts) > 1:
-            found["host"] = Listed(values=tuple(host or NONE for host in self.hosts))
-        if self.sharing:
-            found["share"] = Listed(values=_values(1, *(one.chunks for one in self.sharing)))
-        streams = _values(0, *(one.streams for one in self.every))
-        if streams != (0,):
-            found["stream"] = Listed(values=streams)
+        every = [cut_values(one) for one in self.every]
+        for kind, neutral in cut_values(Layout(tile_sizes=(), block=())).items():
+            own = [neutral, *(values[kind] for values in every)]
+            listed = tuple(dict.fromkeys(own)) if isinstance(neutral, str) else _values(*own)
+            if len(listed) > 1:
+                found[kind] = Listed(values=listed)
         if any(one.spread is not None for one in self.apart):
-            steps = _values(1, *LANES.values())
-            chunks = max(int(np.max(one.chunks)) for one in self.apart)
             found["lanes"] = Listed(values=tuple(sorted(LANES)))
-            found["steps"] = Listed(values=steps)
-            found["chunks"] = _powers(chunks)
+            found["steps"] = Listed(values=_values(1, *LANES.values()))
+            found["chunks"] = _powers(max(int(np.max(one.chunks)) for one in self.apart))
         return found
 
     def iterators(self) -> list[Iterator]:

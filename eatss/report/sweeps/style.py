@@ -48,7 +48,6 @@ CHOICE_MARKS: Mapping[ChoiceName, str] = {
 MANY = 400
 """Clouds of more points are drawn as pixels also in SVG and PDF."""
 
-_LETTER_SIZE = 13.0
 _APART_PX = 20.0
 
 Place = tuple[Role, float, float]
