@@ -22,6 +22,7 @@ from eatss.analysis.structure import (
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.gpu.profile import GpuProfile
 from eatss.plan.rows import is_asynchronous, may_be_aligned, vector
+from eatss.plan.stage import buffers
 from eatss.polyhedral.isl_limits import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
 from eatss.prediction.cuda_launch import trips_of
@@ -94,9 +95,6 @@ WARPS_ALONG = (1, 2, 4, 8)
 
 STAGES = (1, 2, 3, 4)
 """Boxes of shared memory in use at once where warps compute products."""
-
-NARROW_STAGES = (1, 2)
-"""The same where some elements are halves that are copied one by one, through registers."""
 
 PLAIN_STAGES = (1, 2)
 """The same where threads compute alone, on cards whose copies need no registers."""
@@ -411,7 +409,8 @@ def _products(facts: KernelFacts, structure: Structure, instruction: WarpInstruc
     groups = [group for group in _groups(facts, structure) if used & set(group)]
     covered = {at for group in groups for at in group}
     stageable = [own for launch in structure.launches for own in launch.stageable]
-    stages_of = STAGES if _may_run_ahead(facts, covered) else NARROW_STAGES
+    ahead = _may_run_ahead(facts, covered)
+    stages_of = sorted({buffers(stages, asynchronous=ahead) for stages in STAGES})
     # of instructions with more steps than the least tile has, tiles have as many more
     least = PRODUCT_STEPS[0]
     steps_of = [steps * max(least, instruction.steps) // least for steps in PRODUCT_STEPS]

@@ -11,6 +11,7 @@ from math import prod
 
 from eatss.frozen import frozen
 from eatss.plan.numbers import Flag, Number, chosen, common_divisor, no, nowhere
+from eatss.plan.registers import least
 from eatss.plan.rows import PIECE_BYTES, copied_in_pieces, vector
 
 LEAST_IN_A_ROW = 8
@@ -19,6 +20,16 @@ LEAST_IN_A_ROW = 8
 MOST_IN_PIECES = 24
 """Elements or vectors that a thread copies so at most, all of them unrolled. A step of gramschmidt
 in doubles with 32 for each of 32 threads took 12 % more time than the layout before it."""
+
+
+FEWEST_AHEAD = 2
+"""Buffers of a tile that is filled ahead, at least. A copy has one turn to arrive then, and so is
+not to start late in a turn."""
+
+
+def buffers(wanted: Number, *, asynchronous: bool) -> Number:
+    """Return the buffers of a tile that is filled ahead: through registers no more than two."""
+    return wanted if asynchronous else least(wanted, FEWEST_AHEAD)
 
 
 def copied_in_rows(sizes: Sequence[Number], threads: Number, width: int = 1) -> Flag:

@@ -12,7 +12,7 @@ from eatss.analysis import banks
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.plan.contract import fragment_padding, matrices_in_turn, runs_along
 from eatss.plan.rows import in_rows, padded_rows, row_dimensions, step_vector, vector
-from eatss.plan.stage import Stage
+from eatss.plan.stage import Stage, buffers
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
@@ -74,7 +74,8 @@ def shared_bytes(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
 def stages_of(of: CudaLaunch, boxes: Sequence[GroupBox]) -> list[Column]:
     """Return the boxes in use at once of each group: one of what no innermost loop fills anew."""
     innermost = _innermost(of, boxes)
-    ahead = np.where(innermost > 0, of.layout.boxes, 1.0)
+    asynchronous = any(one.asynchronous for one in of.staging)
+    ahead = np.where(innermost > 0, buffers(of.layout.boxes, asynchronous=asynchronous), 1.0)
     return [np.where(box.depth == innermost, ahead, 1.0) for box in boxes]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from eatss.analysis.structure import WORD_BYTES
 from eatss.plan.rows import PIECE_BYTES, element_words, vector
-from eatss.plan.stage import Stage
+from eatss.plan.stage import FEWEST_AHEAD, Stage
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import GroupBox, in_front, is_narrow, stages_of
@@ -29,9 +29,6 @@ sector, it took 1.11 times the time (``gramschmidt-layouts``)."""
 
 _ATOMIC_MOVES = 2.0
 """How often L2 moves what an atomic addition adds to."""
-
-_SHORTEST = 2
-"""Boxes with which copies are spread over products."""
 
 _EXCHANGE = 2.0
 """Atomic operations in the place of one where blocks compare and exchange: the value is read
@@ -142,7 +139,7 @@ def _behind_cycles(setting: CodeResources, bytes_a_turn: Column, tile: Column) -
     parts = sum(1 for part in of.cut.parts if part.serial) or 1
     warps = np.ceil(of.shape.block_threads / card.warp) / SCHEDULERS
     turn = tile / parts * np.maximum(1.0, warps * setting.present)
-    late = turn * loads_ahead(of) * np.where(of.layout.boxes == _SHORTEST, 0.5, 1.0)
+    late = turn * loads_ahead(of) * np.where(of.layout.boxes == FEWEST_AHEAD, 0.5, 1.0)
     if any(is_narrow(of, at) for at in range(len(of.cut.stageable))):  # they start in front
         late = of.zeros
     l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz

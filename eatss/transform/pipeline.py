@@ -49,6 +49,7 @@ from eatss.kernel.uses import (
     written,
 )
 from eatss.plan.rows import is_asynchronous
+from eatss.plan.stage import FEWEST_AHEAD, buffers
 from eatss.program import (
     Apply,
     Constant,
@@ -82,9 +83,6 @@ _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the
 registers of 64 x 128 x 32 products, which then spill."""
 
-_SHORTEST = 2
-"""Stages of which a copy has one turn to arrive, and so is not to start late in a turn."""
-
 
 def pipelined(
     kernel: Kernel, stages: int, most_shared_bytes: int, taken: set[str], registers: int
@@ -100,7 +98,7 @@ def pipelined(
         ahead = _Ahead.of(loop, found)
         if ahead is None:
             continue
-        for number in range(stages if ahead.starts else min(stages, _SHORTEST), 1, -1):
+        for number in range(buffers(stages, asynchronous=ahead.starts), 1, -1):
             changed = ahead.with_stages(found, number, around)
             if changed.shared_bytes <= most_shared_bytes:
                 found = changed
@@ -272,7 +270,7 @@ class _Ahead:
                 plain = plain_copies(lines, around.varying)
             return self._with_steps_ahead(steps, staged, copies, plain, first, around)
         rest = _in_stage(self.rest, staged, Name(around.stage))
-        tests, then = self._turn(copies, rest, around, last=stages > _SHORTEST)
+        tests, then = self._turn(copies, rest, around, last=stages > FEWEST_AHEAD)
         body = (Wait(pending=stages - 2), Barrier(), *then)
         prologue = tuple(node for some in first for node in some)
         if then != (*copies, *rest):
@@ -346,7 +344,7 @@ class _Ahead:
             *loads(loop.lower, Constant(0), tested=True),
             *tests,
             replace(loop, body=then, cycle=cycle),
-            *self._there(_SHORTEST)[:-1],
+            *self._there(FEWEST_AHEAD)[:-1],
         )
 
     def _with_lines(
@@ -369,7 +367,7 @@ class _Ahead:
         rest = _in_stage(self.rest, staged, Name(around.stage))
         body = (*self._there(stages), *copies, *rest, *stores)
         prologue = _less_unrolled([node for some in first for node in some])
-        return (*prologue, replace(loop, body=body, cycle=cycle), *self._there(_SHORTEST)[:-1])
+        return (*prologue, replace(loop, body=body, cycle=cycle), *self._there(FEWEST_AHEAD)[:-1])
 
     def _there(self, stages: int) -> tuple[Node, ...]:
         """Return what all threads do for the box of a turn to be there."""
