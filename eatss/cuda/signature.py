@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Literal
 
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.program import Argument, Constant, Interface, InterfaceEntry, Parameter, Temporary
+from eatss.program.plan import Place, Role
 from eatss.program.source_names import SHARED, size_macro
 from eatss.schedule.names import NameTable
 from eatss.scops import FunctionParameter, ParameterDeclaration, ParameterOrigin, Scop
@@ -134,11 +134,11 @@ def _parameter(
         return _argument(scop, array, written, parameter.position)
     names = {d.source_name: d.name for d in scop.parameter_declarations if d.origin == "parameter"}
     element = "char" if parameter.element_type is None else parameter.element_type.value
-    role = "array" if parameter.is_pointer else "scalar"
+    role: Role = "array" if parameter.is_pointer else "scalar"
     is_structure = parameter.element_type is None and not parameter.is_pointer
     return Argument(
         name=names.get(parameter.name) or NameTable().fresh(parameter.name),
-        role="parameter" if parameter.name in names else ("array" if role == "array" else "scalar"),
+        role="parameter" if parameter.name in names else role,
         element_type=element,
         shape=(Constant(1),) if parameter.is_pointer else (),
         reads=parameter.name in names,
@@ -176,7 +176,7 @@ def _size(declaration: ParameterDeclaration) -> Argument:
     )
 
 
-def _source(origin: ParameterOrigin) -> Literal["parameter", "member", "global", "local"]:
+def _source(origin: ParameterOrigin) -> Place:
     match origin:
         case "parameter" | "member" | "global":
             return origin
@@ -188,7 +188,7 @@ def _argument(
     scop: Scop, array: DeviceArray, written: frozenset[str], position: int | None
 ) -> Argument:
     noun = array.array
-    role = "scalar" if array.by_value else "cell" if noun.n_dims == 0 else "array"
+    role: Role = "scalar" if array.by_value else "cell" if noun.n_dims == 0 else "array"
     reads = any(
         access.array == noun.name and not access.is_write
         for statement in (scop.written or scop).statements
@@ -197,7 +197,7 @@ def _argument(
     by_value = role == "cell" and noun.origin == "parameter"  # pointers are arrays
     return Argument(
         name=array.name,
-        role="scalar" if role == "scalar" else "cell" if role == "cell" else "array",
+        role=role,
         element_type=noun.element_type.value,
         shape=array.declared,
         reads=reads,

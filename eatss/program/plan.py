@@ -43,6 +43,11 @@ class Parameter:
         return self.defined_as or self.name
 
 
+Role: TypeAlias = Literal["array", "scalar", "cell", "parameter"]
+Place: TypeAlias = Literal["parameter", "member", "global", "local"]
+"""What an argument is in the original C."""
+
+
 @frozen
 class Argument:
     """An argument of an entry, in order.
@@ -59,12 +64,12 @@ class Argument:
     """
 
     name: str
-    role: Literal["array", "scalar", "cell", "parameter"]
+    role: Role
     element_type: str
     shape: tuple[IntExpr, ...]
     reads: bool
     writes: bool
-    source: Literal["parameter", "member", "global", "local"]
+    source: Place
     source_name: str
     position: int | None
     structure: str = ""
