@@ -56,7 +56,7 @@ PUBLISHED: Mapping[str, Published] = {
         "eatss.measurement.requirement:JudgedComparison", "eatss compare --format json"
     ),
     "cache": Published("eatss.cache.store:Contents", "eatss cache ls --format json"),
-    "meter": Published("eatss.foreign.meter:ProgramEnergy", "eatss meter --format json"),
+    "meter": Published("eatss.foreign:ProgramEnergy", "eatss meter --format json"),
     "results": Published("eatss.store.summary:Summaries", "eatss results ls --format json"),
     "sweep": Published("eatss.store.nouns:Sweep", "eatss results export, show --format json"),
     "prepared": Published(
@@ -65,7 +65,7 @@ PUBLISHED: Mapping[str, Published] = {
     "report": Published(
         "eatss.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
     ),
-    "replay": Published("eatss.replay.recorded:Replay", "eatss sweep --replay --format json"),
+    "replay": Published("eatss.replay:Replay", "eatss sweep --replay --format json"),
     "doctor": Published("eatss.report.environment:Examination", "eatss doctor --format json"),
     "settings": Published("eatss.report.listings:Settings", "eatss settings --format json"),
     "kernels": Published("eatss.shipped:ShippedKernels", "eatss kernels --format json"),

@@ -22,7 +22,7 @@ from eatss.options import argument, option
 from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.foreign.meter import MeterOptions, ProgramEnergy
+    from eatss.foreign import MeterOptions, ProgramEnergy
 
 EXAMPLES = {
     "meter": """
@@ -96,7 +96,7 @@ def meter(
     The program's standard streams, signals and exit code are its own: results go to standard
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
-    from eatss.foreign.meter import MeterOptions, without_trace  # noqa: PLC0415 - keeps --help fast
+    from eatss.foreign import MeterOptions, without_trace  # noqa: PLC0415 - keeps --help fast
     from eatss.report.energy_measurement import render_program_energy  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
 
@@ -122,8 +122,7 @@ def meter(
 
 def _metered(command: Sequence[str], options: MeterOptions, nvml: str | None) -> ProgramEnergy:
     """Run the program; one that cannot be started ends the command as a shell would."""
-    from eatss.foreign.child import NotStartedError  # noqa: PLC0415
-    from eatss.foreign.meter import meter_program  # noqa: PLC0415
+    from eatss.foreign import NotStartedError, meter_program  # noqa: PLC0415
 
     module = None if nvml is None else resolve_name(nvml)
     try:

@@ -31,7 +31,7 @@ from eatss.targets import TargetName
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
     from eatss.explore.nouns import Progress
-    from eatss.replay.recorded import Objective
+    from eatss.replay import Objective
     from eatss.store.nouns import Sweep
     from eatss.strategies.budget import Budget
 

@@ -18,7 +18,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.codec import json_text
-from eatss.foreign.meter import CardEnergy, Drawn, ProgramEnergy
+from eatss.foreign import CardEnergy, Drawn, ProgramEnergy
 from eatss.measurement.energy.measurement import EnergyMeasurement, WindowEnergy
 from eatss.measurement.meters.meter import PowerTrace
 from eatss.report.plot_file import (

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from eatss.codec import json_text
 from eatss.evaluation.population import size_words
-from eatss.replay.recorded import Mark, Replay, Summary
+from eatss.replay import Mark, Replay, Summary
 from eatss.report.render import NONE, figure, indented_table, render
 
 _ROLES = {"default": "the default", "paper": "the paper's choice", "ours": "that of eatss"}

@@ -1,6 +1,6 @@
 """Strategies: which point of a search space is measured next, given what was found so far.
 
-In: a space, a seed, the order of the model. Out: points, one at a time. Next: ``eatss/replay/``,
+In: a space, a seed, the order of the model. Out: points, one at a time. Next: ``eatss/replay.py``,
 which tries strategies on what was recorded.
 """
 

@@ -10,7 +10,7 @@ import pytest
 import eatss
 from eatss.diagnostics import Diagnostic, EatssError, SourceSpan
 from eatss.explore.card_process import CardGoneError
-from eatss.foreign.child import NotStartedError
+from eatss.foreign import NotStartedError
 from eatss.ppcg_build.run import PpcgError
 from eatss.report.diagnostics import diagnostics_text
 

@@ -13,8 +13,7 @@ import pytest
 
 import eatss
 from eatss.codec import decode, encode
-from eatss.foreign.child import Child, NotStartedError
-from eatss.foreign.meter import MeterOptions, ProgramEnergy, meter_program
+from eatss.foreign import Child, MeterOptions, NotStartedError, ProgramEnergy, meter_program
 from eatss.measurement.meters import METERS
 from eatss.report.energy_measurement import power_csv, render_program_energy
 from tests.end_to_end.in_process import eatss as in_process

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from eatss.codec import decode, encode
 from eatss.diagnostics import InputError
 from eatss.point import Point
-from eatss.replay import Replay, replayed
-from eatss.replay.recorded import cost_of, recorded
+from eatss.replay import Replay, cost_of, recorded, replayed
 from eatss.store.nouns import Sweep
 from eatss.strategies import STRATEGIES, WAIT, Asked, Budget, StrategyJob
 from tests.replay.sweeps import random_sweep, row, sweep

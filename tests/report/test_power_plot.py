@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import eatss
-from eatss.foreign.meter import CpuEnergy, ProgramEnergy
+from eatss.foreign import CpuEnergy, ProgramEnergy
 from eatss.measurement.energy.measurement import (
     EnergyMeasurement,
     SourceEnergy,
