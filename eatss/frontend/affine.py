@@ -26,7 +26,7 @@ from eatss.frontend.not_affine import (
 )
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import Node, NodeKind, chain
 from eatss.frontend.values import (
     NonLinearError,
     Poly,
@@ -211,14 +211,13 @@ class AffineReader:
         return NotAffineError(node, Reason.DATA, f"'{node.name}' is data")
 
     def _binary(self, node: Node, domain: isl.Set) -> Value:
-        left_node, right_node = node.children
         if node.op == "*":
             return self._product(node, domain)
         if node.op in ("/", "%", ">>", "<<", "&", "|", "^"):
             return division.by_constant(self, node, domain)
         if node.op in _COMPARISONS or node.op in ("&&", "||"):
             return self._truth(node, domain)
-        for child in (left_node, right_node):
+        for child in node.children:
             self._ring(child, domain)  # data is the better reason
         raise not_affine(node)
 
@@ -242,7 +241,7 @@ class AffineReader:
         if node.op == "~":
             value = self.value(node.children[0], domain)
             ones = -1 if node.type.signed else node.type.maximum
-            return self.algebra.add(Poly.constant(ones), value, -1)
+            return self.algebra.add(ones, value, -1)
         if node.op == "!":
             return self._truth(node, domain)
         raise not_affine(node)
@@ -250,7 +249,7 @@ class AffineReader:
     def _truth(self, node: Node, domain: isl.Set) -> Value:
         """Read a comparison used as the number 0 or 1."""
         holds = self._condition(node, domain)
-        return self.algebra.choose(holds, Poly.constant(1), Poly.constant(0))
+        return self.algebra.choose(holds, 1, 0)
 
     def _cast(self, node: Node, domain: isl.Set) -> Value:
         operand = node.children[0]
@@ -325,30 +324,24 @@ class AffineReader:
             if not node.type.is_integer:
                 raise division.why_not(node)
             value = self.value(node, domain)
-            return self.algebra.unequal(value, Poly.constant(0))
+            return self.algebra.unequal(value, 0)
 
     def _logical(self, node: Node, domain: isl.Set) -> isl.Set:
         """Read a chain of one logical operator along its left spine without recursion."""
-        operator = node.op
-        operands: list[Node] = []
-        while node.kind is NodeKind.BINARY and node.op == operator:
-            operands.append(node.children[1])
-            node = node.children[0]
-        operands.append(node)
-        operands.reverse()
+        is_and = node.op == "&&"
         holds: isl.Set | None = None
         reached = domain
-        for operand in operands:
+        for operand in chain(node, node.op):
             here = self._condition(operand, reached)
             if holds is None:
                 holds = here
             else:
-                holds = holds.intersect(here) if operator == "&&" else holds.union(here)
+                holds = holds.intersect(here) if is_and else holds.union(here)
             if holds.n_basic_set() > 8:
                 holds = coalesced(holds)
             if holds.n_basic_set() > 200:
                 raise TooManyPiecesError
-            reached = reached.intersect(here) if operator == "&&" else reached.subtract(here)
+            reached = reached.intersect(here) if is_and else reached.subtract(here)
         assert holds is not None
         return holds
 

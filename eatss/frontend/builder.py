@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
+from itertools import count
 
 import islpy as isl
 
@@ -19,11 +20,11 @@ from eatss.frontend.loops import Exits, Header, LoopReader
 from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
-from eatss.frontend.refusals import REFUSED_STATEMENTS
+from eatss.frontend.refusals import COMMA_STATEMENT, IDLE_STATEMENT, REFUSED_STATEMENTS
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of, written_name
-from eatss.frontend.tree import BODIES, LOOPS, Node, NodeKind
+from eatss.frontend.tree import BODIES, Node, NodeKind, chain, unconverted
 from eatss.frontend.types import TypeClass
 from eatss.frontend.updates import (
     Guard,
@@ -46,13 +47,22 @@ _MAX_DEPTH = 150
 
 @frozen
 class Frame:
-    """Where in the region a statement stands."""
+    """Where in the region a statement stands; ``places`` are those left in its block."""
 
     loops: tuple[LoopLevel, ...]
     positions: tuple[int, ...]
     domain: isl.Set
     depth: int = 0
     guards: tuple[Guard, ...] = ()
+    places: Iterator[int] = field(default_factory=count)
+
+    def next(self) -> Frame:
+        """Return where the next statement stands, with a block of its own."""
+        return replace(self, positions=(*self.positions, next(self.places)), places=count())
+
+    def within(self, domain: isl.Set) -> Frame:
+        """Return the same place for the points of a domain."""
+        return replace(self, domain=coalesced(domain) if domain.n_basic_set() > 1 else domain)
 
 
 class StatementReader:
@@ -69,6 +79,16 @@ class StatementReader:
         self._ppcg_name = ""
         self._too_deep = False
         self._exits: list[Exits | None] = []
+        self._readers: dict[NodeKind, Callable[[Node, Frame], None]] = {
+            NodeKind.IF: self._if,
+            NodeKind.DECLARATIONS: self._declarations,
+            NodeKind.ASSIGN: self._assignments,
+            NodeKind.FOR: self._for,
+            NodeKind.WHILE: self._while,
+            NodeKind.DO: self._while,
+            NodeKind.BREAK: self._leave,
+            NodeKind.CONTINUE: self._leave,
+        }
 
     def set_before(self, numbers: Mapping[Variable, tuple[Node, int]], domain: isl.Set) -> None:
         """Let the region itself set scalars to the numbers that statements before it set."""
@@ -79,18 +99,13 @@ class StatementReader:
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
-        _ = self._sequence(nodes, frame, 0)
-
-    def _sequence(self, nodes: list[Node], frame: Frame, position: int) -> int:
-        """Read statements from a position on; return the next free position."""
         for node in nodes:
             exits = self._exits[-1] if self._exits else None
             if exits is not None and exits.left is not None:
-                frame = replace(frame, domain=_coalesced(frame.domain.subtract(exits.left)))
-            position = self._statement(node, frame, position)
-        return position
+                frame = frame.within(frame.domain.subtract(exits.left))
+            self._statement(node, frame)
 
-    def _statement(self, node: Node, frame: Frame, position: int) -> int:
+    def _statement(self, node: Node, frame: Frame) -> None:
         frame = replace(frame, depth=frame.depth + 1)
         if frame.depth > _MAX_DEPTH:
             if not self._too_deep:
@@ -98,43 +113,30 @@ class StatementReader:
                     Code.NESTING, node, "statements are nested too deeply", "use fewer levels"
                 )
             self._too_deep = True
-            return position
-        kind = node.kind
-        if kind is NodeKind.COMPOUND:
+        elif node.kind is NodeKind.COMPOUND:
             self.ppcg.wholes += [self._reporter.quoted(node)] * node.is_inlined
             with self.ppcg.block():
-                return self._sequence(node.children, frame, position)
-        if kind is NodeKind.IF:
-            return self._if(node, frame, position)
-        if kind is NodeKind.DECLARATIONS:
-            return self._declarations(node, frame, position)
-        if kind is NodeKind.ASSIGN:
-            return self._assignments(node, frame, position)
-        here = replace(frame, positions=(*frame.positions, position))
-        if kind in LOOPS:
-            (self._for if kind is NodeKind.FOR else self._while)(node, here)
-        elif kind in (NodeKind.BREAK, NodeKind.CONTINUE):
-            self._leave(node, frame)
-        elif kind is not NodeKind.EMPTY:
-            self._ppcg_name = self.ppcg.statement()
-            self._simple(node, here)
-        return position + (kind is not NodeKind.EMPTY)
+                self.read_all(node.children, frame)
+        elif node.kind is not NodeKind.EMPTY:
+            self._readers.get(node.kind, self._other)(node, frame)
 
-    def _assignments(self, node: Node, frame: Frame, position: int) -> int:
+    def _other(self, node: Node, frame: Frame) -> None:
+        self._ppcg_name = self.ppcg.statement()
+        self._simple(node, frame.next())
+
+    def _assignments(self, node: Node, frame: Frame) -> None:
         """Read ``a = b = c`` as ``b = c; a = b;``, which C defines it to be."""
         chain = [node]
         while (inner := _assigned(chain[-1])) is not None:
             chain.append(inner)
         self._ppcg_name = self.ppcg.statement()
         for link in reversed(chain):
-            here = replace(frame, positions=(*frame.positions, position))
-            self._simple(link, here)
-            position += 1
-        return position
+            self._simple(link, frame.next())
 
     # -- control --------------------------------------------------------------------
 
     def _for(self, node: Node, frame: Frame) -> None:
+        frame = frame.next()
         counter = counter_of(node)
         is_set = counter is not None and counter.kind is NodeKind.NAME
         sets = self._symbols.of(counter) if counter is not None and is_set else None
@@ -149,6 +151,7 @@ class StatementReader:
                 self._loop(node, header, frame)
 
     def _while(self, node: Node, frame: Frame) -> None:
+        frame = frame.next()
         header = self.scalars.header(node, frame.domain)
         self.ppcg.wholes += [self._reporter.quoted(node.children[0])] * (not node.implicit)
         with self.ppcg.loop(None):
@@ -209,7 +212,7 @@ class StatementReader:
                 domain = self._loops.iterations(header, name, frame.domain)
             except RefusedError:
                 with self._doubt(), self._left(None):
-                    self._sequence(header.round, inner, 0)
+                    self.read_all(header.round, inner)
                 self.scalars.forget(node)
                 return
             self.scalars.begin(rounds, name, domain)
@@ -217,13 +220,13 @@ class StatementReader:
             first = len(self.statements)
             inner = replace(inner, domain=domain)
             with self._left(exits):
-                position = self._sequence([header.body], inner, 0)
+                self.read_all([header.body], inner)
             if header.after is not None:
                 if exits.left is not None:
                     self.scalars.forget(header.body)
                 if exits.broken is not None:
-                    inner = replace(inner, domain=_coalesced(domain.subtract(exits.broken)))
-                self._sequence([header.after], inner, position)
+                    inner = inner.within(domain.subtract(exits.broken))
+                self.read_all([header.after], inner)
             self.statements[first:] = [
                 replace(raw, domain=exits.before(raw.domain, self._affine.algebra))
                 for raw in self.statements[first:]
@@ -240,6 +243,7 @@ class StatementReader:
             self._exits.pop()
 
     def _leave(self, node: Node, frame: Frame) -> None:
+        next(frame.places)
         if not self._exits:
             self._refuse_statement(node)
             return
@@ -284,14 +288,14 @@ class StatementReader:
         variable = self._symbols.of(name) if name is not None else None
         with self._doubt(), self._left(None):
             if variable is None or variable in self._affine.active:
-                self._sequence(statements, frame, 0)
+                self.read_all(statements, frame)
                 return
             unique = self._symbols.names.free(variable.name, self._affine.active.values())
             level = LoopLevel(name=unique, variable=variable, sign=1)
             with self._counter(variable, unique):
-                self._sequence(statements, replace(frame, loops=(*frame.loops, level)), 0)
+                self.read_all(statements, replace(frame, loops=(*frame.loops, level)))
 
-    def _if(self, node: Node, frame: Frame, position: int) -> int:
+    def _if(self, node: Node, frame: Frame) -> None:
         test, *arms = node.children
         try:
             with self._affine.ranges.stating():
@@ -299,33 +303,29 @@ class StatementReader:
         except NotAffineError as error:
             self._mark(test)
             if not test.pure_index:
-                position = self._choice(node, frame, position)
+                self._choice(node, frame)
             else:
                 self._reporter.not_affine(error, test, Place.CONDITION)
                 with self._doubt():
-                    position = self._sequence(arms, frame, position)
+                    self.read_all(arms, frame)
             self.scalars.forget(node, test)
-            return position
+            return
         before = self.scalars.now()
-        if_true = _coalesced(frame.domain.intersect(holds))
-        position = self._sequence([arms[0]], replace(frame, domain=if_true), position)
+        self.read_all(arms[:1], frame.within(frame.domain.intersect(holds)))
         known = self.scalars.now()
         self.scalars.restore(before)
-        if len(arms) > 1:
-            if_false = _coalesced(frame.domain.subtract(holds))
-            position = self._sequence([arms[1]], replace(frame, domain=if_false), position)
+        for arm in arms[1:]:
+            self.read_all([arm], frame.within(frame.domain.subtract(holds)))
         self.scalars.join(holds, known)
-        return position
 
-    def _choice(self, node: Node, frame: Frame, position: int) -> int:
+    def _choice(self, node: Node, frame: Frame) -> None:
         """Read an ``if`` whose condition depends on data, or on scalars that are no integers.
 
         If it sets one element it is one statement, else its condition guards each statement.
         """
         test, *arms = node.children
         if len(arms) == 1:
-            test, domain = self._without_affine(test, frame.domain)
-            frame = replace(frame, domain=domain)
+            test, frame = self._without_affine(test, frame)
             node = replace(node, children=[test, *arms])
             self._mark(test)
         reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
@@ -335,22 +335,21 @@ class StatementReader:
             reader.failed = True
         if reader.failed:
             with self._doubt():
-                return self._sequence(arms, frame, position)
+                self.read_all(arms, frame)
+            return
         found = update_of(node)
         if found is None:
             places = [reader.where(test, holds=holds) for holds in (True, False)]
-            return self._guard(node, test, frame, position, places)
+            self._guard(node, test, frame, places)
+            return
         target, update = found
+        here = frame.next()
         if not self._writes_counter(node, target):
             self._mark(node)
             self._ppcg_name = self.ppcg.statement()
-            here = replace(frame, positions=(*frame.positions, position))
             self._assign(node, target, update, here)
-        return position + 1
 
-    def _guard(
-        self, node: Node, test: Node, frame: Frame, position: int, places: Sequence[isl.Set]
-    ) -> int:
+    def _guard(self, node: Node, test: Node, frame: Frame, places: Sequence[isl.Set]) -> None:
         """Read the statements of an ``if``, each under its condition and in the place of its arm.
 
         If one of them sets what the condition reads, that is kept in a variable.
@@ -362,47 +361,37 @@ class StatementReader:
         if any(self._symbols.of(part) in changed for part in test.preorder() if part.name):
             kept = self._symbols.add_local(test, "condition")
             self._ppcg_name = self.ppcg.statement()
-            here = replace(frame, positions=(*frame.positions, position))
-            self._assign(test, kept, condition_of(test), here)
-            test, position = kept, position + 1
-        declared = frozenset(self._declared_in(node))
+            self._assign(test, kept, condition_of(test), frame.next())
+            test = kept
+        named = map(self._symbols.of, node.parts(NodeKind.VARIABLE))
+        declared = frozenset(one for one in named if one is not None)
         before = self.scalars.now()
         for arm, holds, place in zip(arms, (True, False), places, strict=False):
             self.scalars.restore(before)
             guard = Guard(test=test, holds=holds, declared=declared)
-            domain = _coalesced(frame.domain.intersect(place))
-            inside = replace(frame, domain=domain, guards=(*frame.guards, guard))
-            position = self._sequence([arm], inside, position)
-        return position
+            inside = frame.within(frame.domain.intersect(place))
+            self.read_all([arm], replace(inside, guards=(*frame.guards, guard)))
 
-    def _declared_in(self, node: Node) -> Iterator[Variable]:
-        for part in node.preorder():
-            variable = self._symbols.of(part) if part.kind is NodeKind.VARIABLE else None
-            if variable is not None:
-                yield variable
-
-    def _without_affine(self, test: Node, domain: isl.Set) -> tuple[Node, isl.Set]:
+    def _without_affine(self, test: Node, frame: Frame) -> tuple[Node, Frame]:
         """Return what is not affine of a condition, and where the rest of it holds."""
-        if test.kind is not NodeKind.BINARY or test.op != "&&":
-            return test, domain
+        parts = chain(test, "&&")
         rest: Node | None = None
-        for part in _conjuncts(test):
+        for part in parts if len(parts) > 1 else ():
             try:
-                domain = _coalesced(domain.intersect(self._affine.condition(part, domain)))
+                holds = self._affine.condition(part, frame.domain)
+                frame = frame.within(frame.domain.intersect(holds))
             except NotAffineError:
                 rest = part if rest is None else replace(test, children=[rest, part])
-        assert rest is not None
-        return rest, domain
+        return rest or test, frame
 
     # -- statements -------------------------------------------------------------------
 
-    def _declarations(self, node: Node, frame: Frame, position: int) -> int:
+    def _declarations(self, node: Node, frame: Frame) -> None:
         for variable in node.children:
-            position = self._declaration(variable, frame, position)
+            self._declaration(variable, frame)
         self.ppcg.declared([self._symbols.of(variable) for variable in node.children])
-        return position
 
-    def _declaration(self, node: Node, frame: Frame, position: int) -> int:
+    def _declaration(self, node: Node, frame: Frame) -> None:
         variable = self._symbols.of(node)
         _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind is not NodeKind.VARIABLE or variable is None:
@@ -410,21 +399,18 @@ class StatementReader:
                 Code.UNSUPPORTED, node, "declaration outside the subset",
                 "declare variables only",
             )  # fmt: skip
-            return position
+            return
         known = self._known_after(node, frame)
         if self._refuses_storage(node, variable) or not node.children:
             self.scalars.note(node, None)
-            return position
-        here = replace(frame, positions=(*frame.positions, position))
-        if variable.role is Role.COUNTER:
+        elif variable.role is Role.COUNTER:
             self._reporter.error(
                 Code.COUNTER_AFTER_LOOP,
                 node,
                 f"counter '{variable.name}' gets a value outside its loop",
                 "start it in the for statement",
             )
-            return position
-        if (
+        elif (
             not (variable.is_scalar or variable.shape.is_pointer)
             or node.children[0].kind is NodeKind.OTHER
         ):
@@ -432,12 +418,12 @@ class StatementReader:
                 Code.UNSUPPORTED, node, f"array '{variable.name}' with an initialiser",
                 "assign its elements in a loop",
             )  # fmt: skip
-            return position
-        self._ppcg_name = self.ppcg.statement()
-        self._mark(node.children[0])
-        self._assign(node, node, Store(value=node.children[0], operator=""), here)
-        self.scalars.note(node, known)
-        return position + 1
+        else:
+            self._ppcg_name = self.ppcg.statement()
+            self._mark(node.children[0])
+            store = Store(value=node.children[0], operator="")
+            self._assign(node, node, store, frame.next())
+            self.scalars.note(node, known)
 
     def _known_after(self, node: Node, frame: Frame) -> Value | None:
         with self._affine.ranges.stating():
@@ -575,21 +561,19 @@ class StatementReader:
         variable = self._symbols.of(place)
         is_pointer = variable is not None and variable.shape.is_pointer
         if (place.kind is NodeKind.VARIABLE and is_pointer) or place.type.kind is TypeClass.POINTER:
-            self._reporter.error(
+            self._reporter.refuse(
                 Code.POINTER_ARITHMETIC if operator else Code.ALIAS,
                 place,
                 "pointer arithmetic" if operator else "a pointer is set inside the region",
                 "set pointers before #pragma scop and use subscripts",
             )
-            raise RefusedError
         name = base_name(place)
         owner = None if name is None else self._symbols.of(name)
         if owner is not None and owner.is_member and _is_copied(owner):
-            self._reporter.error(
+            self._reporter.refuse(
                 Code.MEMBER, place, f"member {self._reporter.quoted(place)} is written",
                 "write to a variable, and copy it to the member after the region",
             )  # fmt: skip
-            raise RefusedError
         return reader.add_access(place, AccessKind.WRITE)
 
     def _refuse_statement(self, node: Node) -> None:
@@ -597,18 +581,11 @@ class StatementReader:
             inner = node.children[0]
             if inner.kind in (NodeKind.NAME, NodeKind.INT):
                 return  # (void) x;
-        code, message, hint = REFUSED_STATEMENTS.get(
-            node.kind,
-            (Code.UNSUPPORTED, "statement without effect", "remove it"),
-        )
+        code, message, hint = REFUSED_STATEMENTS.get(node.kind, IDLE_STATEMENT)
         if node.kind is NodeKind.GOTO and clang.goes_back(node.cursor):
             message = "goto that goes back"
         if node.kind is NodeKind.BINARY and node.op == ",":
-            code, message, hint = (
-                Code.SEVERAL_EFFECTS,
-                "comma operator",
-                "write each part as its own statement",
-            )
+            code, message, hint = COMMA_STATEMENT
         if node.kind is NodeKind.BROKEN and node.name:
             code, message = Code.UNDECLARED, f"the declaration of '{node.name}' is not understood"
         if node.kind is NodeKind.CALL:
@@ -626,9 +603,7 @@ def _is_copied(member: Variable) -> bool:
 
 def _assigned(node: Node) -> Node | None:
     """Return the assignment whose result an assignment stores, if that is so."""
-    value = node.children[1]
-    while value.kind is NodeKind.CAST:
-        value = value.children[0]
+    value = unconverted(node.children[1], explicit=True)
     return value if value.kind is NodeKind.ASSIGN else None
 
 
@@ -636,18 +611,4 @@ def _with_innermost(value: Node, innermost: Node) -> Node:
     """Return ``value`` with the operand below its conversions replaced."""
     if value.kind is not NodeKind.CAST:
         return innermost
-    copy = Node(NodeKind.CAST, value.cursor, value.type, implicit=value.implicit)
-    copy.children = [_with_innermost(value.children[0], innermost)]
-    return copy
-
-
-def _conjuncts(test: Node) -> list[Node]:
-    found: list[Node] = []
-    while test.kind is NodeKind.BINARY and test.op == "&&":
-        found.append(test.children[1])
-        test = test.children[0]
-    return [test, *reversed(found)]
-
-
-def _coalesced(domain: isl.Set) -> isl.Set:
-    return coalesced(domain) if domain.n_basic_set() > 1 else domain
+    return replace(value, children=[_with_innermost(value.children[0], innermost)])

@@ -100,7 +100,7 @@ class _Inliner:
         if definition is None:
             return None
         body = read_tree(clang.children(definition)[-1], self._types)
-        if any(node.kind in _EFFECTS for node in body.preorder()):
+        if body.has(*_EFFECTS):
             return None
         value = self._returned(body.children, {})
         if value is None or value.type != call.type or _called(body) != _called(value):
@@ -184,7 +184,7 @@ class _Inliner:
     def _sees(self, body: Node, parameters: Sequence[Any]) -> bool:
         """Return whether a body that stands at a call names what it names in its function."""
         own = {parameter.hash for parameter in parameters}
-        own |= {n.declaration.hash for n in body.preorder() if n.kind is NodeKind.VARIABLE}
+        own |= {n.declaration.hash for n in body.parts(NodeKind.VARIABLE)}
         if self._hidden is None:
             self._hidden = frozenset(_declared_in(self._function))
         return not any(
@@ -196,8 +196,7 @@ class _Inliner:
         """Return whether arguments may stand for the parameters wherever a value names them."""
         if len(parameters) != len(arguments):
             return False
-        named = (n.declaration for n in value.preorder() if n.kind is NodeKind.NAME)
-        used = {clang.variable_of(declaration).hash for declaration in named}
+        used = {clang.variable_of(n.declaration).hash for n in value.parts(NodeKind.NAME)}
         for parameter, argument in zip(parameters, arguments, strict=True):
             kinds = {node.kind for node in _evaluated(argument)}
             if kinds & _EFFECTS or (parameter.hash not in used and NodeKind.CALL in kinds):
@@ -289,7 +288,7 @@ def _evaluated(argument: Node) -> Iterator[Node]:
 
 
 def _called(node: Node) -> set[str]:
-    return {part.name for part in node.preorder() if part.kind is NodeKind.CALL}
+    return {part.name for part in node.parts(NodeKind.CALL)}
 
 
 def _is_array(node: Node) -> bool:
@@ -297,12 +296,9 @@ def _is_array(node: Node) -> bool:
 
 
 def _declared_in(function: Any) -> Iterator[str]:
-    todo = [function]
-    while todo:
-        for child in clang.children(todo.pop()):
-            todo.append(child)
-            if child.kind in (CursorKind.VAR_DECL, CursorKind.PARM_DECL):
-                yield child.spelling
+    for cursor in clang.below(function):
+        if cursor.kind in (CursorKind.VAR_DECL, CursorKind.PARM_DECL):
+            yield cursor.spelling
 
 
 def _definition(callee: Node) -> Any:

@@ -18,7 +18,6 @@ from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
-from eatss.frontend.values import Poly
 from eatss.isl_names import without_parameter
 from eatss.scops import AccessKind
 
@@ -123,7 +122,7 @@ def _warn_of_access(
     ):
         outside = isl.Set.empty(raw.domain.get_space())
         if from_zero:
-            outside = algebra.at_least(Poly.constant(-1), subscript)
+            outside = algebra.at_least(-1, subscript)
         if size is not None:
             outside = outside.union(algebra.at_least(subscript, size))
         outside = raw.domain.intersect(access.domain).intersect(outside)
@@ -186,8 +185,7 @@ def keep_live(symbols: SymbolTable, following: tuple[Any, ...], types: TypeTable
     named = [
         node.declaration
         for cursor in following
-        for node in read_tree(cursor, types).preorder()
-        if node.kind is NodeKind.NAME
+        for node in read_tree(cursor, types).parts(NodeKind.NAME)
     ]
     for variable in symbols.variables:
         around = (variable.declaration, clang.variable_of(variable.declaration))
@@ -201,13 +199,8 @@ def _first_use(tree: Node, variable: Variable) -> Node | None:
     for node in tree.preorder():
         if node.kind is NodeKind.ASSIGN and node.op == "":
             target = node.children[0]
-            if target.kind is NodeKind.NAME:
-                inside = any(
-                    n.kind is NodeKind.NAME and n.declaration == variable.declaration
-                    for n in node.children[1].preorder()
-                )
-                if not inside:
-                    targets.add(id(target))
+            if target.kind is NodeKind.NAME and not node.children[1].names(variable.declaration):
+                targets.add(id(target))
         if node.kind is NodeKind.NAME and node.declaration == variable.declaration:
             node.implicit = id(node) in targets
             return node

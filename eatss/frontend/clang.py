@@ -84,6 +84,14 @@ def children(cursor: Any) -> list[Any]:
     return found
 
 
+def below(*cursors: Any) -> Iterator[Any]:
+    """Yield cursors and all below them, the last ones first."""
+    todo = list(cursors)
+    while todo:
+        yield (cursor := todo.pop())
+        todo.extend(children(cursor))
+
+
 _Cursor: Any = cindex.Cursor
 
 
@@ -189,9 +197,7 @@ def owner_of_member(reference: Any) -> str:
     """Return what has a member that is none of :func:`member_of`, in words."""
     if reference.type.is_volatile_qualified():
         return "member of a volatile structure"
-    todo = [reference]
-    while todo:
-        cursor = todo.pop()
+    for cursor in below(reference):
         field = cursor.referenced if cursor.kind is CursorKind.MEMBER_REF_EXPR else None
         if field is not None and field.is_bitfield():
             return "bit-field of a structure"
@@ -199,7 +205,6 @@ def owner_of_member(reference: Any) -> str:
             return "member of a union"
         if cursor.kind is CursorKind.ARRAY_SUBSCRIPT_EXPR:
             return "member of a structure in an array"
-        todo.extend(children(cursor))
     return "member that is a structure, or of a structure that a member points to"
 
 

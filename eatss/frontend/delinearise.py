@@ -11,6 +11,7 @@ that all references stay inside the dimensions found here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import product
 
 import islpy as isl
@@ -20,7 +21,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.report import Reporter
-from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.frozen import frozen
@@ -84,7 +85,6 @@ class _Delineariser:
         self._algebra = affine.algebra
         self._symbols = symbols
         self._reporter = reporter
-        self._everywhere = isl.Set.universe(isl.Space.params_alloc(affine.algebra.context, 0))
         self._assumes = False
 
     def array(self, variable: Variable, uses: list[_Use]) -> Delinearised:
@@ -106,7 +106,7 @@ class _Delineariser:
         if isinstance(size, int):
             return Poly.constant(size)
         try:
-            return self._affine.value(size, self._everywhere)
+            return self._affine.value(size, self._algebra.everywhere)
         except NotAffineError:
             return None
 
@@ -155,9 +155,9 @@ class _Delineariser:
     def _free_side(self, node: Node, use: _Use) -> list[Poly]:
         sides = []
         for side in node.children:
-            names = {n.name for n in side.preorder() if n.kind is NodeKind.NAME}
-            variables = {n.name for n in _names(side) if self._is_counter(n)}
-            if variables or (node.op == "<<" and side is node.children[0]):
+            if any(map(self._is_counter, side.preorder())) or (
+                node.op == "<<" and side is node.children[0]
+            ):
                 continue
             try:
                 value = self._affine.value(side, use.domain)
@@ -170,12 +170,11 @@ class _Delineariser:
                         continue
                     value = Poly.constant(1 << constant)
                 sides.append(value)
-            del names
         return sides
 
     def _is_counter(self, node: Node) -> bool:
-        variable = self._symbols.of(node)
-        return variable is not None and variable.role.name == "COUNTER"
+        variable = self._symbols.of(node) if node.kind is NodeKind.NAME else None
+        return variable is not None and variable.role is Role.COUNTER
 
     def _split_all(
         self, uses: list[_Use], inner: tuple[Poly, ...]
@@ -225,9 +224,8 @@ class _Delineariser:
     def _lies_below(self, value: Poly, size: Poly, use: _Use) -> bool:
         if value.constant_value is not None and value.constant_value < 0:
             return False
-        low = self._algebra.at_least(value, Poly.constant(0))
-        high = self._algebra.at_least(size, value, 1)
-        outside = use.domain.subtract(low.intersect(high))
+        below = self._algebra.at_least(value, 0).intersect(self._algebra.at_least(size, value, 1))
+        outside = use.domain.subtract(below)
         if outside.is_empty():
             return True
         return self._assumes and size.constant_value is None and self._may_assume(outside, use)
@@ -288,23 +286,16 @@ class _Delineariser:
 
     def _with_origin(self, array: Delinearised, uses: list[_Use]) -> Delinearised:
         """Drop the lower bound 0 of a pointer that may be used with negative subscripts."""
-        if not array.sizes or not array.variable.shape.is_pointer:
-            return array
-        starts = all(
+        is_pointer = array.sizes and array.variable.shape.is_pointer
+        if not is_pointer or all(
             self._is_non_negative(array.subscripts(use.access)[0], use.domain) for use in uses
-        )
-        if starts:
+        ):
             return array
-        return Delinearised(
-            variable=array.variable,
-            sizes=array.sizes,
-            from_zero=(False, *array.from_zero[1:]),
-            splits=array.splits,
-        )
+        return replace(array, from_zero=(False, *array.from_zero[1:]))
 
     def _is_non_negative(self, value: Value, domain: isl.Set) -> bool:
         try:
-            holds = self._algebra.at_least(value, Poly.constant(0))
+            holds = self._algebra.at_least(value, 0)
         except (NonLinearError, TooManyPiecesError):
             return True
         return bool(domain.subtract(holds).is_empty())
@@ -314,10 +305,6 @@ def _without(domain: isl.Set, names: Collection[str]) -> isl.Set:
     for name in names:
         domain = without_parameter(domain, name)
     return domain
-
-
-def _names(node: Node) -> list[Node]:
-    return [n for n in node.preorder() if n.kind is NodeKind.NAME]
 
 
 def _coefficients(use: _Use) -> Iterator[Poly]:

@@ -81,7 +81,7 @@ def _of_bits(reader: OperandReader, node: Node, value: Value, mask: int, domain:
             common = algebra.add(common, low_bits(reader, value, low, domain), -1)
     if node.op == "&":
         return common
-    both = algebra.add(value, Poly.constant(mask))
+    both = algebra.add(value, mask)
     return algebra.add(both, common, -1 if node.op == "|" else -2)
 
 
@@ -104,10 +104,7 @@ def _runs_of_ones(mask: int) -> list[tuple[int, int | None]]:
 def low_bits(reader: OperandReader, value: Value, bits: int, domain: isl.Set) -> Value:
     """Return ``value mod 2^bits``, which is the value where that is proven to be one of them."""
     algebra = reader.algebra
-    within = algebra.at_least(value, Poly.constant(0)).intersect(
-        algebra.at_least(Poly.constant((1 << bits) - 1), value)
-    )
-    if reader.ranges.proven(domain, within):
+    if reader.ranges.proven(domain, algebra.within(0, value, (1 << bits) - 1)):
         return value
     return algebra.modulo(value, 1 << bits)
 
@@ -129,20 +126,16 @@ def _divide(
         return Poly.constant(result)
     if size == 1:
         return reader.algebra.scale(value, divisor) if node.op == "/" else Poly.constant(0)
-    non_negative = reader.ranges.proven(domain, reader.algebra.at_least(value, Poly.constant(0)))
+    non_negative = reader.ranges.proven(domain, reader.algebra.at_least(value, 0))
     if node.op == "/":
         if non_negative:
             quotient_f = reader.algebra.floor_divide(value, size)
         else:
-            quotient_f = reader.algebra.function(value).tdiv_q(_number(reader, size))
+            quotient_f = reader.algebra.function(value).tdiv_q(reader.algebra.function(size))
         return reader.algebra.scale(quotient_f, 1 if divisor > 0 else -1)
     if non_negative:
         return reader.algebra.modulo(value, size)
-    return reader.algebra.function(value).tdiv_r(_number(reader, size))
-
-
-def _number(reader: OperandReader, value: int) -> isl.PwAff:
-    return reader.algebra.function(Poly.constant(value))
+    return reader.algebra.function(value).tdiv_r(reader.algebra.function(size))
 
 
 def rounded(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
@@ -183,7 +176,7 @@ def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value,
         top, below, _ = fraction(reader, node.children[1], domain)
         if node.name == "floor":
             return reader.algebra.floor_divide(top, below), 1, True
-        up = reader.algebra.add(top, Poly.constant(below - 1))
+        up = reader.algebra.add(top, below - 1)
         return reader.algebra.floor_divide(up, below), 1, True
     raise why_not(node)
 
@@ -210,5 +203,5 @@ def rounded_division(reader: OperandReader, node: Node, domain: isl.Set) -> Valu
     if divisor < 0:
         value, divisor = reader.algebra.scale(value, -1), -divisor
     if node.name == "ceild":
-        value = reader.algebra.add(value, Poly.constant(divisor - 1))
+        value = reader.algebra.add(value, divisor - 1)
     return reader.algebra.floor_divide(value, divisor)

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NoReturn
 
 import islpy as isl
 
@@ -25,9 +26,10 @@ from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.not_affine import MEMBER_HINT, NotAffineError, Reason
 from eatss.frontend.reading import RawAccess
+from eatss.frontend.refusals import REFUSED_EXPRESSIONS, UNSUPPORTED_EXPRESSION
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import Node, NodeKind, chain
 from eatss.frontend.types import TypeClass
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.isl_names import coalesced, constant_value
@@ -138,17 +140,12 @@ _PURE_FUNCTIONS = (
     | {name + "f" for name in _PURE}
     | {"abs", "labs", "llabs", "min", "max", "floord", "ceild"}
 )
-_INDEX_LEAVES = frozenset({NodeKind.INT})
 _INDEX_INNER = frozenset(
     {NodeKind.BINARY, NodeKind.UNARY, NodeKind.CONDITIONAL, NodeKind.CAST, NodeKind.CALL}
 )
 
 
 _TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
-
-
-def _reads_memory(node: Node) -> bool:
-    return any(part.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE) for part in node.preorder())
 
 
 def mark_index_expressions(
@@ -161,7 +158,7 @@ def mark_index_expressions(
     for node in reversed(list(root.preorder())):
         if not node.type.is_integer:
             continue
-        if node.kind in _INDEX_LEAVES:
+        if node.kind is NodeKind.INT:
             node.pure_index = True
         elif node.kind is NodeKind.NAME:
             variable = symbols.of(node)
@@ -182,6 +179,7 @@ class ExpressionReader:
         self._symbols = symbols
         self._affine = affine
         self._reporter = reporter
+        self._refuse = reporter.refuse
         self._domain = domain
         self.accesses: list[RawAccess] = []
         self.failed = False
@@ -239,19 +237,15 @@ class ExpressionReader:
         """
         if node.op not in ("&&", "||"):
             return node
-        left, parts = node, []
-        while left.kind is NodeKind.BINARY and left.op == node.op:
-            parts.append(left.children[1])
-            left = left.children[0]
-        guards = [self._affine_condition(part) is not None for part in (*parts[1:], left)]
-        reads = [_reads_memory(part) for part in parts]
+        last, *parts = reversed(chain(node, node.op))
+        guards = [self._affine_condition(part) is not None for part in parts]
+        reads = [part.reads_memory for part in (last, *parts)]
         if not any(guard and any(reads[: k + 1]) for k, guard in enumerate(guards)):
             return node
         zero = Node(NodeKind.INT, node.cursor, node.type, value=0, pure_index=True)
         known = replace(zero, value=int(node.op == "||"))
-        last = parts[0]
         found = last if last.op in _TRUTHS else replace(node, op="!=", children=[last, zero])
-        for part, is_guard in zip((*parts[1:], left), guards, strict=True):
+        for part, is_guard in zip(parts, guards, strict=True):
             if is_guard:
                 arms = [found, known] if node.op == "&&" else [known, found]
                 found = replace(node, kind=NodeKind.CONDITIONAL, op="", children=[part, *arms])
@@ -309,11 +303,7 @@ class ExpressionReader:
         if node.type.is_arithmetic:
             self._try(node, 0)
 
-    def _refuse(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
-        self._reporter.error(code, node, message, hint)
-        raise RefusedError
-
-    def _refuse_nesting(self, node: Node) -> None:
+    def _refuse_nesting(self, node: Node) -> NoReturn:
         self._refuse(Code.NESTING, node, "expression is nested too deeply", "split the statement")
 
     def _as_affine(self, node: Node) -> Expression | None:
@@ -353,7 +343,6 @@ class ExpressionReader:
                 f"type '{node.type.spelling or 'void'}' is outside the subset",
                 "use float, double, _Float16 or an integer type",
             )
-        assert element is not None
         return element
 
     def _check_arithmetic(self, node: Node) -> None:
@@ -368,7 +357,7 @@ class ExpressionReader:
             )
         self._element(node)
 
-    def _leaf(self, node: Node, depth: int) -> Expression:
+    def _leaf(self, node: Node, depth: int) -> Expression:  # noqa: PLR0911 - one for each form
         kind = node.kind
         if kind is NodeKind.INT or kind is NodeKind.FLOAT:
             return self._literal(node)
@@ -386,8 +375,7 @@ class ExpressionReader:
             )
         if kind is NodeKind.CALL:
             return self._call(node, depth)
-        self._refuse_kind(node)
-        raise AssertionError
+        return self._refuse_kind(node)
 
     def _literal(self, node: Node) -> Expression:
         element = self._element(node)
@@ -418,17 +406,14 @@ class ExpressionReader:
         values = tuple(as_float(self._try(a, depth), a) for a in arguments)
         return rounded(Call(function=node.name, arguments=values), node)
 
-    def _refuse_kind(self, node: Node) -> None:
+    def _refuse_kind(self, node: Node) -> NoReturn:
         if node.kind is NodeKind.BROKEN and node.name:
             self._refuse_declaration(node)
         if node.kind is NodeKind.MEMBER:
             owner = clang.owner_of_member(node.cursor)
             message = f"{owner}: {self._reporter.quoted(node)}"
             self._refuse(Code.MEMBER, node, message, MEMBER_HINT)
-        code, message, hint = _REFUSALS.get(
-            node.kind,
-            (Code.UNSUPPORTED, "construct outside the subset", "use assignments to arrays"),
-        )
+        code, message, hint = REFUSED_EXPRESSIONS.get(node.kind, UNSUPPORTED_EXPRESSION)
         self._refuse(code, node, f"{message}: {self._reporter.quoted(node)}", hint)
 
     # -- references -------------------------------------------------------------------
@@ -517,10 +502,9 @@ class ExpressionReader:
                 f"pointer arithmetic {self._reporter.quoted(node)}",
                 "use subscripts: A[i] instead of *p++",
             )
-        self._refuse_kind(node)
-        raise AssertionError
+        return self._refuse_kind(node)
 
-    def _refuse_declaration(self, node: Node) -> None:
+    def _refuse_declaration(self, node: Node) -> NoReturn:
         self._refuse(
             Code.UNDECLARED,
             node,
@@ -550,35 +534,3 @@ class ExpressionReader:
                 f"'{shape.element.spelling or 'void'}'" + (", a struct or union" * is_record),
                 "use float, double, _Float16 or an integer type",
             )
-
-
-_REFUSALS: dict[NodeKind, tuple[Code, str, str]] = {
-    NodeKind.ADDRESS: (Code.ADDRESS_OF, "address taken", "use the array itself"),
-    NodeKind.ASSIGN: (
-        Code.SEVERAL_EFFECTS,
-        "assignment inside an expression",
-        "write each assignment as its own statement",
-    ),
-    NodeKind.STEP: (
-        Code.SEVERAL_EFFECTS,
-        "++ or -- inside an expression",
-        "write it as its own statement",
-    ),
-    NodeKind.BINARY: (
-        Code.SEVERAL_EFFECTS,
-        "comma operator",
-        "write each part as its own statement",
-    ),
-    NodeKind.BROKEN: (
-        Code.SYNTAX,
-        "expression clang could not make sense of",
-        "correct the errors clang reports",
-    ),
-    NodeKind.STRING: (Code.TYPE, "string", "use numbers"),
-    NodeKind.CALL: (Code.CALL, "call of a function", "use an array"),
-    NodeKind.CONDITIONAL: (
-        Code.ALIAS,
-        "choice between arrays",
-        "choose between elements: c ? A[i] : B[i]",
-    ),
-}

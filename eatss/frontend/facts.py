@@ -24,16 +24,15 @@ def known_facts(
     ``macros`` is a number in the program, and a number may be zero.
     """
     algebra = affine.algebra
-    facts = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
+    facts = algebra.everywhere
     for variable in symbols.variables:
         element = variable.shape.element
         if variable.role is Role.PARAMETER:
             unknown = Poly.unknown(variable.unique_name)
-            least, most = Poly.constant(element.minimum), Poly.constant(element.maximum)
             if variable.constant is None and (element.bits < 32 or not element.signed):
-                facts = facts.intersect(algebra.at_least(unknown, least))
+                facts = facts.intersect(algebra.at_least(unknown, element.minimum))
             if variable.constant is None and element.bits < 32:
-                facts = facts.intersect(algebra.at_least(most, unknown))
+                facts = facts.intersect(algebra.at_least(element.maximum, unknown))
             continue
         if variable.is_local:
             continue  # its size is not evaluated before the region, if ever
@@ -45,23 +44,21 @@ def known_facts(
 
 
 def _names_only(size: Node, macros: frozenset[str]) -> bool:
-    names = [node.name for node in size.preorder() if node.kind is NodeKind.NAME]
+    names = [node.name for node in size.parts(NodeKind.NAME)]
     return bool(names) and macros.issuperset(names)
 
 
 def _positive(size: Node, affine: AffineReader, facts: isl.Set) -> isl.Set:
-    everywhere = isl.Set.universe(facts.get_space())
     try:
-        value = affine.value(size, facts)
-        return affine.algebra.at_least(value, Poly.constant(1))
+        return affine.algebra.at_least(affine.value(size, facts), 1)
     except (NotAffineError, NonLinearError):
-        return everywhere
+        return affine.algebra.everywhere
 
 
 def fixed_values(values: tuple[tuple[str, int], ...], affine: AffineReader) -> isl.Set:
     """Return the parameter values the user gave, as a set."""
     algebra = affine.algebra
-    fixed = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
+    fixed = algebra.everywhere
     for name, value in values:
-        fixed = fixed.intersect(algebra.equal(Poly.unknown(name), Poly.constant(value)))
+        fixed = fixed.intersect(algebra.equal(Poly.unknown(name), value))
     return fixed

@@ -11,8 +11,8 @@ from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.not_affine import NotAffineError, has_product
 from eatss.frontend.report import Place, Reporter
-from eatss.frontend.symbols import SymbolTable, Variable, counter_of
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.symbols import SymbolTable, Variable, started_by
+from eatss.frontend.tree import Node, NodeKind, unconverted
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
 from eatss.frozen import frozen
 from eatss.isl_names import (
@@ -58,11 +58,8 @@ class LoopReader:
         self._symbols = symbols
         self._affine = affine
         self._reporter = reporter
+        self._refuse = reporter.refuse
         self._algebra = affine.algebra
-
-    def _refuse(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
-        self._reporter.error(code, node, message, hint)
-        raise RefusedError
 
     # -- form ---------------------------------------------------------------------
 
@@ -84,19 +81,17 @@ class LoopReader:
 
     def _start(self, start: Node) -> tuple[Variable, Node]:
         form = "write for (i = start; i < end; i++) with one counter"
-        name = counter_of(_with_four(start))
+        name = started_by(start)
         if name is None:
             self._refuse(
                 Code.LOOP_FORM, start, "start of the loop is not the assignment of one counter",
                 form,
             )  # fmt: skip
-        assert name is not None
         variable = self._symbols.of(name)
         if name.kind is NodeKind.VARIABLE and not name.children:
             self._refuse(Code.LOOP_FORM, start, "counter has no start value", form)
         if variable is None or not variable.is_scalar:
             self._refuse(Code.LOOP_FORM, start, "counter is not a plain variable", form)
-        assert variable is not None
         element = variable.shape.element
         if not element.is_integer:
             self._refuse(
@@ -130,7 +125,6 @@ class LoopReader:
             self._refuse(
                 Code.STRIDE, increment, f"'{variable.name}' does not change", "use a stride"
             )
-        assert amount is not None
         return amount
 
     def _amount(self, increment: Node, variable: Variable) -> int | None:
@@ -144,7 +138,7 @@ class LoopReader:
             return self._amount_of_sum(increment, variable)
         sign = {"+": 1, "-": -1}.get(increment.op)
         try:
-            value = self._affine.value(increment.children[1], self._everywhere())
+            value = self._affine.value(increment.children[1], self._algebra.everywhere)
         except NotAffineError:
             return None
         constant = self._algebra.constant_of(value)
@@ -157,7 +151,7 @@ class LoopReader:
             return amount
         self._affine.active[variable] = variable.name
         try:
-            value = self._affine.value(increment.children[1], self._everywhere())
+            value = self._affine.value(increment.children[1], self._algebra.everywhere)
         except NotAffineError:
             return None
         finally:
@@ -168,23 +162,20 @@ class LoopReader:
         return rest.constant_value
 
     def _amount_beside_counter(self, total: Node, variable: Variable) -> int | None:
-        total = _converted(total)
+        total = unconverted(total)
         if total.kind is not NodeKind.BINARY or total.op not in ("+", "-"):
             return None
         left, right = total.children
-        if total.op == "+" and self._symbols.of(_converted(right)) is variable:
+        if total.op == "+" and self._symbols.of(unconverted(right)) is variable:
             left, right = right, left
-        if self._symbols.of(_converted(left)) is not variable:
+        if self._symbols.of(unconverted(left)) is not variable:
             return None
         try:
-            value = self._affine.value(right, self._everywhere())
+            value = self._affine.value(right, self._algebra.everywhere)
         except NotAffineError:
             return None
         constant = self._algebra.constant_of(value)
         return constant if constant is None or total.op == "+" else -constant
-
-    def _everywhere(self) -> isl.Set:
-        return isl.Set.universe(isl.Space.params_alloc(self._algebra.context, 0))
 
     # -- iterations -----------------------------------------------------------------
 
@@ -208,7 +199,8 @@ class LoopReader:
                 holds = holds.union(self._algebra.equal(Poly.unknown(name), start))
             domain = reached.intersect(holds)
         except NotAffineError as error:
-            whole = header.condition if self._within(error.node, header.condition) else header.start
+            inside = any(node is error.node for node in header.condition.preorder())
+            whole = header.condition if inside else header.start
             self._reporter.not_affine(error, whole, Place.BOUND)
             raise RefusedError from None
         except NonLinearError:
@@ -216,19 +208,14 @@ class LoopReader:
             self._reporter.not_affine(self._affine.product_in(whole), whole, Place.BOUND)
             raise RefusedError from None
         except TooManyPiecesError:
-            self._reporter.error(
+            self._refuse(
                 Code.TOO_COMPLEX, header.condition, "bounds have too many cases",
                 "use fewer min, max and ?: in one loop",
             )  # fmt: skip
-            raise RefusedError from None
         if domain.n_basic_set() > 1:
             domain = coalesced(domain)
         self._check_type(header, name, domain)
         return domain
-
-    @staticmethod
-    def _within(inner: Node, whole: Node) -> bool:
-        return any(node is inner for node in whole.preorder())
 
     def start(self, header: Header, outer: isl.Set) -> Value:
         """Return what the counter is at first, whether it is active or not."""
@@ -252,7 +239,7 @@ class LoopReader:
         operators = ("<", "<=", "!=") if header.step > 0 else (">", ">=", "!=")
         if condition.op not in operators:
             return None
-        left = _converted(condition.children[0])
+        left = unconverted(condition.children[0])
         is_counter = self._symbols.of(left) is counter
         offset = 0 if is_counter else self._amount_beside_counter(left, counter)
         if offset is None:
@@ -260,20 +247,19 @@ class LoopReader:
         try:
             start = self.start(header, outer)
             end = self._affine.value(condition.children[1], outer)
-            end = self._algebra.add(end, Poly.constant(-offset))
+            end = self._algebra.add(end, -offset)
         except NotAffineError:
             return None
         if not isinstance(start, Poly) or not isinstance(end, Poly):
             return None
         stride = abs(header.step)
         between = end.plus(start, -1).scaled(header.step // stride)
-        further = Poly.constant(1 if condition.op in ("<=", ">=") else 0)
-        count: Value = between.plus(further)
+        count = self._algebra.add(between, int(condition.op in ("<=", ">=")))
         if stride > 1:
-            rounded_up = self._algebra.add(count, Poly.constant(stride - 1))
+            rounded_up = self._algebra.add(count, stride - 1)
             count = self._algebra.floor_divide(rounded_up, stride)
         if header.runs_first and not self._affine.ranges.proven(
-            outer, self._algebra.at_least(count, Poly.constant(1))
+            outer, self._algebra.at_least(count, 1)
         ):
             return None
         return count
@@ -317,7 +303,7 @@ class LoopReader:
         with self._affine.ranges.trust():
             holds = self._affine.condition(condition, reached)
         counter, before = Poly.unknown(name), self._fresh(name)
-        step = self._algebra.add(counter, Poly.constant(header.step), -1)
+        step = self._algebra.add(counter, header.step, -1)
         after = without_parameter(
             renamed_parameter(reached.intersect(holds), name, before).intersect(
                 self._algebra.equal(Poly.unknown(before), step)
@@ -352,9 +338,7 @@ class LoopReader:
         false_now = reached.subtract(holds)
         true_later = renamed_parameter(reached.intersect(holds), name, later)
         gap = self._algebra.add(Poly.unknown(later), Poly.unknown(name), -1)
-        ordered = self._algebra.at_least(
-            self._algebra.scale(gap, 1 if header.step > 0 else -1), Poly.constant(1)
-        )
+        ordered = self._algebra.at_least(self._algebra.scale(gap, 1 if header.step > 0 else -1), 1)
         if not false_now.intersect(true_later).intersect(ordered).is_empty():
             self._refuse(
                 Code.LOOP_FORM,
@@ -397,12 +381,11 @@ class LoopReader:
                 "'!=' is not between the counter and a bound",
                 "use < or >",
             )
-        assert unit is not None
         rest = self._algebra.add(left, self._algebra.scale(counter, unit), -1)
         end = self._algebra.scale(self._algebra.add(right, rest, -1), unit)
         up = header.step > 0
         gap = self._algebra.add(end, start, -1) if up else self._algebra.add(start, end, -1)
-        least = Poly.constant(abs(header.step) if header.runs_first else 0)
+        least = abs(header.step) if header.runs_first else 0
         distance = self._algebra.add(end, self._algebra.function(start), -1)
         meets = self._algebra.modulo(distance, abs(header.step)).zero_set()
         ends = self._algebra.at_least(gap, least).intersect(meets)
@@ -428,10 +411,10 @@ class LoopReader:
     def _check_type(self, header: Header, name: str, domain: isl.Set) -> None:
         """See that the counter does not leave its type before the loop ends."""
         ctype = header.variable.shape.element
-        after = self._algebra.add(Poly.unknown(name), Poly.constant(header.step))
+        after = self._algebra.add(Poly.unknown(name), header.step)
         counter = Poly.unknown(name)
-        stays = self._algebra.at_least(Poly.constant(ctype.maximum), after).intersect(
-            self._algebra.at_least(Poly.constant(ctype.maximum), counter)
+        stays = self._algebra.at_least(ctype.maximum, after).intersect(
+            self._algebra.at_least(ctype.maximum, counter)
         )
         if header.step > 0 and self._affine.ranges.always_leaves(domain, stays):
             self._refuse(
@@ -442,7 +425,7 @@ class LoopReader:
                 "use a wider type",
             )
         if not ctype.signed and header.step < 0:
-            stays = self._algebra.at_least(after, Poly.constant(0))
+            stays = self._algebra.at_least(after, 0)
             if not self._affine.ranges.proven(domain, stays):
                 self._refuse(
                     Code.UNSIGNED_WRAP,
@@ -451,19 +434,17 @@ class LoopReader:
                     "where the loop does not end",
                     "use a signed counter",
                 )
-        if not ctype.signed:
-            low = self._algebra.at_least(Poly.unknown(name), Poly.constant(0))
-            if not self._affine.ranges.proven(domain, low):
-                self._refuse(
-                    Code.UNSIGNED_WRAP,
-                    header.start,
-                    f"unsigned counter '{header.variable.name}' may start below zero",
-                    "use a signed counter",
-                )
+        least = self._algebra.at_least(counter, 0)
+        if not ctype.signed and not self._affine.ranges.proven(domain, least):
+            self._refuse(
+                Code.UNSIGNED_WRAP,
+                header.start,
+                f"unsigned counter '{header.variable.name}' may start below zero",
+                "use a signed counter",
+            )
         if ctype.bits < 32:
-            low = self._algebra.at_least(after, Poly.constant(ctype.minimum))
-            high = self._algebra.at_least(Poly.constant(ctype.maximum), after)
-            if not self._affine.ranges.proven_or_stated(domain, low.intersect(high)):
+            fits = self._algebra.within(ctype.minimum, after, ctype.maximum)
+            if not self._affine.ranges.proven_or_stated(domain, fits):
                 self._refuse(
                     Code.NARROW_OVERFLOW,
                     header.condition,
@@ -489,20 +470,6 @@ def _coefficient(value: Value, name: str) -> int | None:
         return None if involves_parameter(value, name) else 0
     coefficients = {_coefficient(part, name) for part in value.values}
     return coefficients.pop() if len(coefficients) == 1 else None
-
-
-def _with_four(start: Node) -> Node:
-    """Return a loop that has nothing but this start, to ask for its counter."""
-    loop = Node(NodeKind.FOR, start.cursor, start.type)
-    loop.children = [start, start, start, start]
-    return loop
-
-
-def _converted(node: Node) -> Node:
-    """Return what C converts by itself."""
-    while node.kind is NodeKind.CAST and node.implicit:
-        node = node.children[0]
-    return node
 
 
 @dataclass(slots=True, kw_only=True)
@@ -531,6 +498,6 @@ class Exits:
             return domain
         earlier = f"{self.counter}_earlier"
         gap = algebra.add(Poly.unknown(self.counter), Poly.unknown(earlier), -1)
-        after = algebra.at_least(algebra.scale(gap, self.sign), Poly.constant(1))
+        after = algebra.at_least(algebra.scale(gap, self.sign), 1)
         met = renamed_parameter(self.broken, self.counter, earlier).intersect(after)
         return coalesced(domain.subtract(without_parameter(met, earlier)))

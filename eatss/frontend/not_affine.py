@@ -6,6 +6,7 @@ import enum
 
 from eatss.frontend import clang
 from eatss.frontend.codes import Code
+from eatss.frontend.refusals import REFUSED_INDICES
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frozen import frozen
 
@@ -53,21 +54,6 @@ class Unknown:
 
 
 MEMBER_HINT = "copy it to a variable before the region, or use an array of its own"
-_EFFECT = (
-    Code.SEVERAL_EFFECTS,
-    "side effect inside an expression",
-    "make it a statement of its own",
-)
-_OWN: dict[NodeKind, tuple[Code, str, str]] = {
-    NodeKind.ASSIGN: _EFFECT,
-    NodeKind.STEP: _EFFECT,
-    NodeKind.ADDRESS: (Code.ADDRESS_OF, "address taken", "use the array itself"),
-    NodeKind.BROKEN: (
-        Code.SYNTAX,
-        "expression clang could not make sense of",
-        "correct the errors clang reports",
-    ),
-}
 
 
 def product_of_variables(whole: Node) -> NotAffineError:
@@ -85,7 +71,7 @@ def _is_product(node: Node) -> bool:
     return (
         node.kind is NodeKind.BINARY
         and node.op == "*"
-        and all(any(n.kind is NodeKind.NAME for n in f.preorder()) for f in node.children)
+        and all(factor.has(NodeKind.NAME) for factor in node.children)
     )
 
 
@@ -96,8 +82,8 @@ def not_affine(node: Node) -> NotAffineError:
     if node.kind is NodeKind.MEMBER:
         owner = clang.owner_of_member(node.cursor)
         return NotAffineError(node, Reason.OWN, owner, code=Code.MEMBER, hint=MEMBER_HINT)
-    if node.kind in _OWN:
-        code, message, hint = _OWN[node.kind]
+    if node.kind in REFUSED_INDICES:
+        code, message, hint = REFUSED_INDICES[node.kind]
         return NotAffineError(node, Reason.OWN, message, code=code, hint=hint)
     message = f"operator '{node.op}'" if node.op else "expression"
     return NotAffineError(node, Reason.NON_AFFINE, message)

@@ -345,11 +345,7 @@ def _read_region(
 def _size_macros(nodes: Sequence[Node], reporter: Reporter) -> tuple[tuple[str, int], ...]:
     """Return the macros that spell a number in a loop's bounds, with the number."""
     headers = (
-        part
-        for node in nodes
-        for loop in node.preorder()
-        if loop.kind is NodeKind.FOR
-        for part in loop.children[:2]
+        part for node in nodes for loop in node.parts(NodeKind.FOR) for part in loop.children[:2]
     )
     return tuple(
         sorted(

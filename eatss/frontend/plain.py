@@ -81,7 +81,7 @@ class _Rewriter:
         before: list[Node] = []
         after: list[Node] = []
         for step in [one for one in _steps(node) if one is not node]:
-            if _names(node, step.children[0]) == 1:
+            if node.names(step.children[0].declaration) == 1:
                 (after if step.op.startswith("post") else before).append(_taken_out(step))
         return [*before, node, *after]
 
@@ -118,7 +118,7 @@ class _Rewriter:
             nodes: the statements of a block.
             behind: the labels right behind it.
         """
-        if not any(part.kind in _JUMPS for node in nodes for part in node.preorder()):
+        if not any(node.has(*_JUMPS) for node in nodes):
             return list(nodes)
         done: list[Node] = []
         todo = list(nodes)
@@ -252,7 +252,7 @@ class _Rewriter:
         """
         condition, body, after = loop.children
         steps = list(_steps(condition))
-        if len(steps) != 1 or _names(condition, steps[0].children[0]) != 1:
+        if len(steps) != 1 or condition.names(steps[0].children[0].declaration) != 1:
             return []
         if leaves(body, frozenset({NodeKind.BREAK})) and is_seen:
             return []
@@ -292,14 +292,16 @@ class _Kept:
             return None
         for at, start in enumerate(starts):
             name = _set_by(start)
-            if name is None or not _names(condition, name):
+            if name is None or not condition.names(name.declaration):
                 continue
             own = [one for one in increments if _is_set(one, name)]
             others = (written_name(one) for one in increments if one not in own)
-            if any(one is not None and _names(condition, one) for one in others):
+            if any(one is not None and condition.names(one.declaration) for one in others):
                 return None
             later = increments[increments.index(own[0]) + 1 :] if own else ()
-            if len(own) == 1 and not any(_names(one, name) for one in (*starts[at + 1 :], *later)):
+            if len(own) == 1 and not any(
+                one.names(name.declaration) for one in (*starts[at + 1 :], *later)
+            ):
                 return cls(start, own[0])
         return None
 
@@ -322,14 +324,6 @@ def _set_by(start: Node) -> Node | None:
 def _is_set(node: Node, name: Node) -> bool:
     target = written_name(node)
     return target is not None and bool(target.declaration == name.declaration)
-
-
-def _names(whole: Node, name: Node) -> int:
-    """Return how often a part of a tree names a variable."""
-    return sum(
-        part.kind is NodeKind.NAME and part.declaration == name.declaration
-        for part in whole.preorder()
-    )
 
 
 def _counts(loop: Node) -> int | None:

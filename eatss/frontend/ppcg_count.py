@@ -89,14 +89,13 @@ def killed_after(
     named = [
         node.declaration
         for cursor in placed.following
-        for node in read_tree(cursor, types).preorder()
-        if node.kind is NodeKind.NAME
+        for node in read_tree(cursor, types).parts(NodeKind.NAME)
     ]
     named += [
         node.children[0].declaration
         for cursor in before
-        for node in read_tree(cursor, types).preorder()
-        if node.kind is NodeKind.ADDRESS and node.children
+        for node in read_tree(cursor, types).parts(NodeKind.ADDRESS)
+        if node.children
     ]
     declared = [
         declaration

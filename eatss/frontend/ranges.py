@@ -71,7 +71,7 @@ class RangeProver:
         known = domain.intersect(self.of_parameters(domain))
         if isinstance(value, Poly) and not value.is_linear and self.sums_up(value, known):
             return
-        above = self._algebra.at_least(value, Poly.constant(ctype.minimum))
+        above = self._algebra.at_least(value, ctype.minimum)
         if ctype.signed:
             low = self.proven(known, above)
         elif not (low := self.proven_or_stated(known, above)):
@@ -82,7 +82,7 @@ class RangeProver:
                 code=Code.UNSIGNED_WRAP,
                 hint="use a signed type, or write it without subtraction (i + 1 < n)",
             )
-        below = self._algebra.at_least(Poly.constant(ctype.maximum), value)
+        below = self._algebra.at_least(ctype.maximum, value)
         if not low or (ctype.bits <= 32 and not self.proven(known, below)):
             self._assume(node, known, above.intersect(below))
 
@@ -111,7 +111,7 @@ class RangeProver:
     def sums_up(self, value: Poly, known: isl.Set) -> bool:
         """Return whether a sum of products is plainly not negative (a linearised subscript)."""
         return all(c > 0 for c in value.terms.values()) and all(
-            self.proven(known, self._algebra.at_least(Poly.unknown(name), Poly.constant(0)))
+            self.proven(known, self._algebra.at_least(Poly.unknown(name), 0))
             for name in value.unknowns
         )
 
@@ -120,10 +120,8 @@ class RangeProver:
         ranges = isl.Set.universe(domain.get_space())
         for name, variable in self.used_parameters.items():
             ctype = variable.shape.element
-            unknown = Poly.unknown(name)
-            low = self._algebra.at_least(unknown, Poly.constant(ctype.minimum))
-            high = self._algebra.at_least(Poly.constant(ctype.maximum), unknown)
-            ranges = ranges.intersect(low).intersect(high)
+            fits = self._algebra.within(ctype.minimum, Poly.unknown(name), ctype.maximum)
+            ranges = ranges.intersect(fits)
         return reduce(isl.Set.intersect, self.stated.values(), ranges)
 
     def proven(self, domain: isl.Set, holds: isl.Set) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 import re
+from typing import NoReturn
 
 from eatss.diagnostics import SourceSpan
 from eatss.frontend.codes import Code
-from eatss.frontend.findings import Findings
+from eatss.frontend.findings import Findings, RefusedError
 from eatss.frontend.not_affine import NotAffineError, Reason
 from eatss.frontend.source import SourceText
 from eatss.frontend.tree import Node, NodeKind
@@ -118,6 +119,11 @@ class Reporter:
         if self.doubtful and code in _NEED_DOMAIN:
             return
         self.findings.add(code, message, span=self.span(node), hint=hint)
+
+    def refuse(self, code: Code, node: Node, message: str, hint: str | None = None) -> NoReturn:
+        """Add an error at a node, and give up what it is part of."""
+        self.error(code, node, message, hint)
+        raise RefusedError
 
     def warn(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
         """Add a warning at a node."""

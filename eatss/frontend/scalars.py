@@ -104,10 +104,9 @@ class ScalarValues:
             before: the statements.
             is_dead: whether nothing but the region reads a scalar after them.
         """
-        everywhere = isl.Set.universe(isl.Space.params_alloc(self._algebra.context, 0))
         found: dict[Variable, tuple[Node, int]] = {}
         for statement in before:
-            if any(node.kind in _JUMPS for node in statement.preorder()):
+            if statement.has(*_JUMPS):
                 self._values.clear()
             is_list = statement.kind is NodeKind.DECLARATIONS
             for node in statement.children if is_list else [statement]:
@@ -115,7 +114,7 @@ class ScalarValues:
                 if variable is None or len(self._all_written(node)) > 1:
                     self.forget(node)
                     continue
-                value = self.after(node, everywhere) if is_dead(variable) else None
+                value = self.after(node, self._algebra.everywhere) if is_dead(variable) else None
                 number = None if value is None else self._algebra.constant_of(value)
                 self._put(variable, None if number is None else value)
                 if number is not None:
@@ -124,8 +123,8 @@ class ScalarValues:
 
     def _add(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
-            for part in node.preorder():
-                variable = self._symbols.of(part) if part.kind is NodeKind.NAME else None
+            for part in node.parts(NodeKind.NAME):
+                variable = self._symbols.of(part)
                 if variable is not None and self._may_follow(variable):
                     self._followed.add(variable)
 
@@ -184,7 +183,7 @@ class ScalarValues:
         if before is None:
             return None
         if node.kind is NodeKind.STEP:
-            return self._algebra.add(before, Poly.constant(1 if node.op.endswith("++") else -1))
+            return self._algebra.add(before, 1 if node.op.endswith("++") else -1)
         target, value = node.children
         if target.type != value.type and node.op not in ("+", "-"):
             return None
@@ -199,10 +198,9 @@ class ScalarValues:
         ranges = self._affine.ranges
         if isinstance(value, Poly) and not value.is_linear:
             return kind.bits >= 32 and ranges.sums_up(value, domain)
-        holds = self._algebra.at_least(value, Poly.constant(kind.minimum))
+        holds = self._algebra.at_least(value, kind.minimum)
         if kind.bits <= 32:
-            most = Poly.constant(kind.maximum)
-            holds = holds.intersect(self._algebra.at_least(most, value))
+            holds = holds.intersect(self._algebra.at_least(kind.maximum, value))
         return ranges.proven_or_stated(domain, holds)
 
     def note(self, node: Node, value: Value | None) -> None:
@@ -267,9 +265,9 @@ class ScalarValues:
     def header(self, loop: Node, outer: isl.Set) -> Header | str:
         """Return the header of a ``while`` that counts a scalar of its condition, or why not."""
         condition, body, after = loop.children
-        if _reads_memory(condition):
+        if condition.reads_memory:
             return "depends on data"
-        if any(part.kind is NodeKind.CALL for part in condition.preorder()):
+        if condition.has(NodeKind.CALL):
             return "depends on what a call returns"
         before = self.now()
         written = self._all_written(loop)
@@ -378,12 +376,12 @@ class ScalarValues:
             if self._written(node) is variable:
                 if test is not None:
                     return self._chosen_by(variable, test)
-                if node.kind is NodeKind.ASSIGN and _reads_memory(node.children[1]):
+                if node.kind is NodeKind.ASSIGN and node.children[1].reads_memory:
                     return Unknown(
                         reason=Reason.DATA,
                         message=f"{self._quoted(node)} sets '{variable.name}'",
                     )
-            is_choice = node.kind is NodeKind.IF and _reads_memory(node.children[0])
+            is_choice = node.kind is NodeKind.IF and node.children[0].reads_memory
             inside = node.children[0] if is_choice else test
             todo.extend((child, inside) for child in reversed(node.children))
         counter = (header.counted or header.variable).name
@@ -457,7 +455,7 @@ class ScalarValues:
         place = self._algebra.modulo(ahead, abs(every))
         value: Value | None = Poly.constant(turns[0])
         for at in range(1, len(turns)):
-            here = self._algebra.equal(place, Poly.constant(at * abs(stride)))
+            here = self._algebra.equal(place, at * abs(stride))
             value = None if value is None else self._chosen(here, Poly.constant(turns[at]), value)
         return value
 
@@ -486,7 +484,7 @@ class ScalarValues:
     ) -> Value | None:
         value: Value | None = values[-1]
         for number in reversed(range(len(values) - 1)):
-            at = self._algebra.add(start, Poly.constant(number * stride))
+            at = self._algebra.add(start, number * stride)
             here = self._algebra.equal(Poly.unknown(name), at)
             value = None if value is None else self._chosen(here, values[number], value)
         return value
@@ -543,7 +541,7 @@ class ScalarValues:
                 return self._algebra.add(before, step.times(count))
             if constant is None:
                 return None
-            most = extremum(is_max=True, left=count, right=Poly.constant(0))
+            most = extremum(is_max=True, left=count, right=0)
             return self._algebra.add(before, self._algebra.scale(most, constant))
         except _NO_VALUE:
             return None
@@ -551,7 +549,7 @@ class ScalarValues:
     def _is_counted(self, count: Poly, domain: isl.Set) -> bool:
         """Return whether a number of rounds is one, and not a negative number for none."""
         return self._affine.ranges.proven_or_stated(
-            domain, self._algebra.at_least(count, Poly.constant(0)), _OTHERWISE
+            domain, self._algebra.at_least(count, 0), _OTHERWISE
         )
 
     def _at_end(self, nodes: Sequence[Node], domain: isl.Set) -> dict[Variable, Value]:
@@ -637,7 +635,3 @@ def _is_count(node: Node) -> bool:
         return True
     is_sum = node.kind is NodeKind.ASSIGN and node.op in ("+", "-")
     return is_sum and node.children[1].kind is NodeKind.INT
-
-
-def _reads_memory(node: Node) -> bool:
-    return any(part.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE) for part in node.preorder())

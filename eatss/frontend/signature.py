@@ -11,7 +11,7 @@ from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
 from eatss.frontend.shapes import shape_of
 from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.tree import Node, NodeKind, read_tree, unconverted
 from eatss.frontend.types import TypeTable
 from eatss.frozen import frozen
 from eatss.scops import FunctionParameter, Origin, ParameterDeclaration
@@ -109,7 +109,7 @@ def _is_idle(node: Node, known: _Surroundings) -> bool:
         return not node.children
     if node.kind is NodeKind.DECLARATIONS:
         return all(_is_idle_declaration(child, known) for child in node.children)
-    return node.kind in _VALUES and not _has_effect(node)
+    return node.kind in _VALUES and not node.has(*_EFFECTS)
 
 
 def _is_idle_declaration(node: Node, known: _Surroundings) -> bool:
@@ -117,17 +117,13 @@ def _is_idle_declaration(node: Node, known: _Surroundings) -> bool:
         return node.kind is not NodeKind.BROKEN
     cursors = [child for child in clang.children(node.cursor) if child.kind.is_expression()]
     parts = [read_tree(cursor, known.types) for cursor in cursors]
-    if any(_has_effect(part) for part in parts):
+    if any(part.has(*_EFFECTS) for part in parts):
         return False
     variable = known.symbols.variable_of(node.declaration)
     if not node.children or variable is None or variable.role is Role.COUNTER:
         return True
     is_known = variable.constant is not None or variable.role is Role.DATA
     return is_known and variable not in known.accessed
-
-
-def _has_effect(node: Node) -> bool:
-    return any(inner.kind in _EFFECTS for inner in node.preorder())
 
 
 class Surroundings:
@@ -168,7 +164,9 @@ class Surroundings:
             if node.kind is NodeKind.VARIABLE and node.children:
                 self.assigned.append((node.declaration, node.children[0], at))
             elif node.kind is NodeKind.CALL:
-                arguments.update(id(_unconverted(child)) for child in node.children[1:])
+                arguments.update(
+                    id(unconverted(child, explicit=True)) for child in node.children[1:]
+                )
             elif node.kind is NodeKind.ADDRESS and node.children[0].kind is NodeKind.NAME:
                 declaration = node.children[0].declaration
                 self.addressed.append((declaration, id(node) in arguments))
@@ -182,12 +180,6 @@ class Surroundings:
         for child in clang.children(variable.cursor):
             if child.kind.is_expression():
                 self._collect(read_tree(child, self._types))
-
-
-def _unconverted(node: Node) -> Node:
-    while node.kind is NodeKind.CAST:
-        node = node.children[0]
-    return node
 
 
 _WRITES = frozenset({NodeKind.VARIABLE, NodeKind.ASSIGN, NodeKind.STEP})
@@ -217,8 +209,7 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
 
 
 def _refuse_effects(array: Variable, size: Node, reporter: Reporter) -> None:
-    kinds = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL)
-    if any(node.kind in kinds for node in size.preorder()):
+    if size.has(NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL):
         reporter.error(
             Code.SEVERAL_EFFECTS,
             size,
@@ -230,5 +221,5 @@ def _refuse_effects(array: Variable, size: Node, reporter: Reporter) -> None:
 def _named(size: int | Node | None, symbols: SymbolTable) -> list[Variable]:
     if not isinstance(size, Node):
         return []
-    found = (symbols.of(node) for node in size.preorder() if node.kind is NodeKind.NAME)
+    found = map(symbols.of, size.parts(NodeKind.NAME))
     return [variable for variable in found if variable is not None]

@@ -209,8 +209,8 @@ class SymbolTable:
         """Add the variables that the sizes of an array name."""
         for size in variable.shape.sizes:
             if isinstance(size, Node):
-                for node in size.preorder():
-                    if node.kind is NodeKind.NAME and is_variable(node.declaration):
+                for node in size.parts(NodeKind.NAME):
+                    if is_variable(node.declaration):
                         self._add(node.declaration, is_local=False)
 
     def _mark_counter(self, loop: Node) -> None:
@@ -232,9 +232,11 @@ class SymbolTable:
 
 def counter_of(loop: Node) -> Node | None:
     """Return the node that names the counter a ``for`` starts with."""
-    if len(loop.children) != 4:
-        return None
-    start = loop.children[0]
+    return started_by(loop.children[0]) if len(loop.children) == 4 else None
+
+
+def started_by(start: Node) -> Node | None:
+    """Return the node that names what the start of a loop sets."""
     if start.kind is NodeKind.DECLARATIONS and len(start.children) == 1:
         return start.children[0]
     if start.kind is NodeKind.ASSIGN and start.op == "":

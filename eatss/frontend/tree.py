@@ -131,6 +131,39 @@ class Node:
             yield node
             stack.extend(reversed(node.children))
 
+    def parts(self, *kinds: NodeKind) -> Iterator[Node]:
+        """Yield the nodes of some kinds in the subtree, parents first, in source order."""
+        return (node for node in self.preorder() if node.kind in kinds)
+
+    def has(self, *kinds: NodeKind) -> bool:
+        """Return whether a node of some kinds is in the subtree."""
+        return any(self.parts(*kinds))
+
+    def names(self, declaration: Any) -> int:
+        """Return how often the subtree names a variable."""
+        return sum(node.declaration == declaration for node in self.parts(NodeKind.NAME))
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether an element is in the subtree."""
+        return self.has(NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE)
+
+
+def unconverted(node: Node, *, explicit: bool = False) -> Node:
+    """Return what C converts by itself, or what is converted ``explicit``ly too."""
+    while node.kind is NodeKind.CAST and (node.implicit or explicit):
+        node = node.children[0]
+    return node
+
+
+def chain(node: Node, operator: str) -> list[Node]:
+    """Return the operands of a chain of one operator along its left spine, without recursion."""
+    found: list[Node] = []
+    while node.kind is NodeKind.BINARY and node.op == operator:
+        found.append(node.children[1])
+        node = node.children[0]
+    return [node, *reversed(found)]
+
 
 LOOPS = frozenset({NodeKind.FOR, NodeKind.WHILE, NodeKind.DO})
 LEAVING = frozenset({NodeKind.BREAK, NodeKind.CONTINUE, NodeKind.GOTO, NodeKind.RETURN})
@@ -172,7 +205,7 @@ def read_tree(cursor: Any, types: TypeTable) -> Node:
 
 def without_unused_labels(nodes: list[Node], function: Any) -> list[Node]:
     """Return statements without the labels that nothing in their function goes to."""
-    if not any(part.kind is NodeKind.LABEL for node in nodes for part in node.preorder()):
+    if not any(node.has(NodeKind.LABEL) for node in nodes):
         return nodes
     used = _label_references(function)
 
@@ -193,24 +226,17 @@ def labels_of_elsewhere(nodes: list[Node], function: Any) -> frozenset[str]:
     here = Counter(
         part.children[0].cursor.spelling
         for node in nodes
-        for part in node.preorder()
-        if part.kind is NodeKind.GOTO and part.children
+        for part in node.parts(NodeKind.GOTO)
+        if part.children
     )
-    labels = (p for node in nodes for p in node.preorder() if p.kind is NodeKind.LABEL)
-    names = {label.cursor.spelling for label in labels}
+    names = {label.cursor.spelling for node in nodes for label in node.parts(NodeKind.LABEL)}
     every = _label_references(function) if names else Counter[str]()
     return frozenset(name for name in names if every[name] > here[name])
 
 
 def _label_references(function: Any) -> Counter[str]:
     """Return how often a function refers to its labels."""
-    found: Counter[str] = Counter()
-    todo = [function]
-    while todo:
-        cursor = todo.pop()
-        found[cursor.spelling] += cursor.kind is CursorKind.LABEL_REF
-        todo.extend(clang.children(cursor))
-    return +found
+    return Counter(c.spelling for c in clang.below(function) if c.kind is CursorKind.LABEL_REF)
 
 
 def _read(cursor: Any, types: TypeTable) -> tuple[Node | None, list[Any]]:
@@ -319,14 +345,11 @@ def _read_unexposed(
 
 def _invalid_name(cursors: list[Any]) -> str:
     """Return the name whose declaration made clang give up on an expression, if that is so."""
-    todo = list(cursors)
-    while todo:
-        cursor = todo.pop()
+    for cursor in clang.below(*cursors):
         if cursor.kind is CursorKind.DECL_REF_EXPR:
             declaration = cursor.referenced
             if declaration is not None and clang.is_invalid(declaration):
                 return str(cursor.spelling)
-        todo.extend(clang.children(cursor))
     return ""
 
 

@@ -87,7 +87,7 @@ def update_of(node: Node) -> tuple[Node, Update] | None:
         return node.children[0], Store(value=None, operator=node.op[-1])
     if node.kind is NodeKind.ASSIGN:
         target, value = node.children
-        if any(part.kind in (NodeKind.ASSIGN, NodeKind.STEP) for part in value.preorder()):
+        if value.has(NodeKind.ASSIGN, NodeKind.STEP):
             return None
         return target, Store(value=value, operator=node.op)
     if node.kind is not NodeKind.IF:

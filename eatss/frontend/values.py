@@ -87,6 +87,13 @@ class Extremum:
 
 Value: TypeAlias = Poly | isl.PwAff | Extremum
 
+Operand: TypeAlias = Value | int
+"""What takes part in arithmetic: a number stands for the value that it is."""
+
+
+def _value(operand: Operand) -> Value:
+    return Poly.constant(operand) if isinstance(operand, int) else operand
+
 
 class ValueAlgebra:
     """Arithmetic and comparisons of values in one isl context."""
@@ -94,14 +101,16 @@ class ValueAlgebra:
     def __init__(self, context: isl.Context, known: dict[str, int]) -> None:
         self.context = context
         self._known = known
+        self.everywhere = isl.Set.universe(isl.Space.params_alloc(context, 0))
 
-    def function(self, value: Value) -> isl.PwAff:
+    def function(self, value: Operand) -> isl.PwAff:
         """Return the isl function of a value.
 
         Raises:
             NonLinearError: If products of unknowns remain.
             TooManyPiecesError: If there are too many pieces.
         """
+        value = _value(value)
         if isinstance(value, Poly):
             return self._linear(value)
         if isinstance(value, Extremum):
@@ -137,18 +146,16 @@ class ValueAlgebra:
             raise TooManyPiecesError
         return function
 
-    def add(self, left: Value, right: Value, factor: int = 1) -> Value:
+    def add(self, left: Operand, right: Operand, factor: int = 1) -> Value:
         """Return ``left + factor * right``."""
+        left, right = _value(left), _value(right)
         if isinstance(left, Poly) and isinstance(right, Poly):
             return left.plus(right, factor)
         if isinstance(left, Extremum) and isinstance(right, Poly):
             return Extremum(left.is_max, tuple(self.add(v, right, factor) for v in left.values))
         if isinstance(right, Extremum) and isinstance(left, Poly) and factor == 1:
             return self.add(right, left)
-        return self._bounded(self.function(left).add(self._scaled_function(right, factor)))
-
-    def _scaled_function(self, value: Value, factor: int) -> isl.PwAff:
-        return self.function(self.scale(value, factor))
+        return self._bounded(self.function(left).add(self.function(self.scale(right, factor))))
 
     def scale(self, value: Value, factor: int) -> Value:
         """Return the value times a number."""
@@ -188,7 +195,7 @@ class ValueAlgebra:
         """Return ``value - divisor * ⌊value / divisor⌋``, which is never negative."""
         return self.function(value).mod_val(big_value(self.context, divisor))
 
-    def at_least(self, left: Value, right: Value, margin: int = 0) -> isl.Set:
+    def at_least(self, left: Operand, right: Operand, margin: int = 0) -> isl.Set:
         """Return where ``left >= right + margin``."""
         if isinstance(left, Extremum):
             parts = [self.at_least(v, right, margin) for v in left.values]
@@ -196,19 +203,22 @@ class ValueAlgebra:
         if isinstance(right, Extremum):
             parts = [self.at_least(left, v, margin) for v in right.values]
             return _join(parts, union=not right.is_max)
-        gap = self.add(self.add(left, right, -1), Poly.constant(margin), -1)
+        gap = self.add(self.add(left, right, -1), margin, -1)
         return self.function(gap).nonneg_set()
 
-    def equal(self, left: Value, right: Value) -> isl.Set:
-        """Return where ``left == right``."""
-        gap = self.function(self.add(left, right, -1))
-        return gap.zero_set()
+    def within(self, least: Operand, value: Operand, most: Operand) -> isl.Set:
+        """Return where ``least <= value <= most``."""
+        return self.at_least(value, least).intersect(self.at_least(most, value))
 
-    def unequal(self, left: Value, right: Value) -> isl.Set:
+    def equal(self, left: Operand, right: Operand) -> isl.Set:
+        """Return where ``left == right``."""
+        return self.function(self.add(left, right, -1)).zero_set()
+
+    def unequal(self, left: Operand, right: Operand) -> isl.Set:
         """Return where ``left != right``."""
         return self.function(self.add(left, right, -1)).non_zero_set()
 
-    def choose(self, condition: isl.Set, if_true: Value, if_false: Value) -> isl.PwAff:
+    def choose(self, condition: isl.Set, if_true: Operand, if_false: Operand) -> isl.PwAff:
         """Return ``if_true`` within the condition and ``if_false`` outside."""
         yes = self.function(if_true).intersect_params(condition)
         no = self.function(if_false).intersect_params(condition.complement())
@@ -234,10 +244,10 @@ def same(left: Value, right: Value) -> bool:
     return False
 
 
-def extremum(*, is_max: bool, left: Value, right: Value) -> Extremum:
+def extremum(*, is_max: bool, left: Operand, right: Operand) -> Extremum:
     """Return the smaller or the greater of two values."""
     parts: list[Value] = []
-    for value in (left, right):
+    for value in (_value(left), _value(right)):
         if isinstance(value, Extremum) and value.is_max == is_max:
             parts.extend(value.values)
         else:
