@@ -171,9 +171,11 @@ class InternalError(EatssError):
     exit_code = ExitCode.INTERNAL
 
 
-def input_error(code: str, message: str, *, hint: str | None = None) -> InputError:
-    """Build an :class:`InputError` that has no place in a source file."""
-    return InputError(Diagnostic(code=code, message=message, hint=hint))
+def input_error(
+    code: str, message: str, *, hint: str | None = None, span: SourceSpan | None = None
+) -> InputError:
+    """Build an :class:`InputError`; without ``span`` it has no place in a source file."""
+    return InputError(Diagnostic(code=code, message=message, span=span, hint=hint))
 
 
 def did_you_mean(name: str, known: Iterable[str], others: str = "") -> str:

@@ -13,16 +13,15 @@ from eatss.scops import (
     AffineValue,
     Array,
     Binary,
-    Call,
     Cast,
     Expression,
     Literal,
-    Read,
     Scop,
     Statement,
     Unary,
     operands,
 )
+from eatss.scops.expression import label
 
 _Piece: TypeAlias = isl.Set | isl.Map
 
@@ -100,7 +99,7 @@ class _Check:
                 if not self._same_integer(left, right, domain):
                     return False
                 continue
-            if _label(left) != _label(right):
+            if label(left) != label(right):
                 return False
             todo.extend(zip(operands(left), operands(right), strict=True))
         return True
@@ -120,22 +119,6 @@ class _Check:
         here = domain.intersect_params(self._at)
         found = constant_value(one.value.gist(here))
         return found == number or bool(here.is_empty())
-
-
-def _label(node: Expression) -> tuple[object, ...]:
-    """Return all of a node but its operands."""
-    kind = type(node)
-    if isinstance(node, Literal):
-        return kind, node.text, node.element_type
-    if isinstance(node, Read):
-        return kind, node.access
-    if isinstance(node, (Unary, Binary)):
-        return kind, node.operator
-    if isinstance(node, Cast):
-        return kind, node.element_type
-    if isinstance(node, Call):
-        return kind, node.function, len(node.arguments)
-    return (kind,)
 
 
 def _number(node: Expression, depth: int = 0) -> int | None:

@@ -29,17 +29,14 @@ from eatss.scops import (
     AffineValue,
     Array,
     Binary,
-    Call,
-    Cast,
     Expression,
     FunctionParameter,
     ParameterDeclaration,
     Scop,
-    Select,
     SizeCondition,
     Statement,
-    Unary,
 )
+from eatss.scops.expression import rebuilt
 
 
 @frozen
@@ -177,33 +174,21 @@ class Assembler:
 
     def _with_dims(self, root: Expression, loops: tuple[str, ...], name: str) -> Expression:
         """Turn counters into dimensions in the affine parts; left-deep chains do not recurse."""
-        spine: list[Binary] = []
-        node = root
-        while isinstance(node, Binary):
-            spine.append(node)
-            node = node.left
-        result = self._leaf_with_dims(node, loops, name)
-        for parent in reversed(spine):
-            right = self._with_dims(parent.right, loops, name)
-            result = replace(parent, left=result, right=right)
-        return result
 
-    def _leaf_with_dims(self, node: Expression, loops: tuple[str, ...], name: str) -> Expression:
-        if isinstance(node, AffineValue):
-            function = parameters_as_function_inputs(node.value, loops, name)
-            return replace(node, value=function.align_params(self._space))
-        if isinstance(node, (Unary, Cast)):
-            return replace(node, operand=self._with_dims(node.operand, loops, name))
-        if isinstance(node, Select):
-            return Select(
-                condition=self._with_dims(node.condition, loops, name),
-                if_true=self._with_dims(node.if_true, loops, name),
-                if_false=self._with_dims(node.if_false, loops, name),
-            )
-        if isinstance(node, Call):
-            arguments = tuple(self._with_dims(a, loops, name) for a in node.arguments)
-            return replace(node, arguments=arguments)
-        return node
+        def with_dims(node: Expression) -> Expression:
+            spine: list[Binary] = []
+            while isinstance(node, Binary):
+                spine.append(node)
+                node = node.left
+            if isinstance(node, AffineValue):
+                function = parameters_as_function_inputs(node.value, loops, name)
+                node = replace(node, value=function.align_params(self._space))
+            node = rebuilt(node, with_dims)
+            for parent in reversed(spine):
+                node = replace(parent, left=node, right=with_dims(parent.right))
+            return node
+
+        return with_dims(root)
 
     def _array(self, array: Delinearised) -> Array:
         variable: Variable = array.variable

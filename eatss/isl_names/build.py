@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import islpy as isl
@@ -233,6 +233,14 @@ def renaming(pairs: Sequence[tuple[isl.Set, str]]) -> isl.UnionPwMultiAff:
 
 
 _Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
+
+
+def universes(space: isl.Space, pieces: Iterable[isl.Set]) -> isl.UnionSet:
+    """Return all points of the spaces of some sets, with the parameters of ``space``."""
+    found = isl.UnionSet.empty(space)
+    for piece in pieces:
+        found = found.union(isl.Set.universe(piece.get_space()).to_union_set())
+    return found
 
 
 def coalesced(piece: _Coalescable) -> _Coalescable:

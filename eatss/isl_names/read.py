@@ -177,11 +177,16 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
     )
 
 
-def set_names(union: isl.UnionSet) -> tuple[str, ...]:
-    """Return the tuple names of a union, sorted."""
+def sets_of(union: isl.UnionSet) -> list[isl.Set]:
+    """Return the sets of a union, in isl's order."""
     found: list[isl.Set] = []
     union.foreach_set(found.append)
-    return tuple(sorted(item.get_tuple_name() or "" for item in found))
+    return found
+
+
+def set_names(union: isl.UnionSet) -> tuple[str, ...]:
+    """Return the tuple names of a union, sorted."""
+    return tuple(sorted(item.get_tuple_name() or "" for item in sets_of(union)))
 
 
 def coupled_dims(points: isl.Set) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from eatss.isl_names import (
 from eatss.lower.arrays import affine_text
 from eatss.lower.isl_text import expression_of
 from eatss.lower.thread_tree import TREE, Block, If, Leaf, Loop, Node
+from eatss.polyhedral.nodes import children, with_parts
 from eatss.polyhedral.tree import members
 from eatss.program import (
     IntExpr,
@@ -278,21 +279,17 @@ def _graft(
     if kind in (_NODE.filter, _NODE.mark):
         return _graft(source.get_child(0), target, phase, names)
     wanted = {instance.get_tuple_name() for instance in phase.instances}
-    children = [
-        source.get_child(k)
-        for k in range(source.n_children())
-        if wanted & set(set_names(source.get_child(k).filter_get_filter()))
+    parts = [
+        child for child in children(source) if wanted & set(set_names(child.filter_get_filter()))
     ]
-    if len(children) == 1:
-        return _graft(children[0], target, phase, names)
-    filters = isl.UnionSetList.alloc(target.get_ctx(), len(children))
-    for child in children:
-        filters = filters.add(child.filter_get_filter().intersect(target.get_domain()))
-    target = target.insert_sequence(filters)
-    for position, child in enumerate(children):
-        leaf = target.get_child(position).get_child(0)
-        target = _graft(child, leaf, phase, names).parent().parent()
-    return target
+    if len(parts) == 1:
+        return _graft(parts[0], target, phase, names)
+    return with_parts(
+        target,
+        [child.filter_get_filter().intersect(target.get_domain()) for child in parts],
+        lambda at, leaf: _graft(parts[at], leaf, phase, names),
+        in_order=True,
+    )
 
 
 def _translate(

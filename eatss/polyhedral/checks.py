@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InternalError
-from eatss.isl_names import node_kind, set_names
+from eatss.isl_names import maps_of, set_names
 from eatss.polyhedral.kernel import Kernel
+from eatss.polyhedral.nodes import bands, coincident
 from eatss.polyhedral.program import Dependences
 from eatss.polyhedral.scheduling import (
     carries_nothing,
@@ -21,8 +22,6 @@ from eatss.polyhedral.scheduling import (
     local_dependences,
 )
 from eatss.scops import Scop
-
-_NODE = isl.schedule_node_type
 
 
 def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> None:
@@ -41,7 +40,7 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
     )
     relation = schedule.get_map().intersect_domain(scop.domain)
     _require(
-        all(part.is_injective() for part in _parts(relation)),
+        all(part.is_injective() for part in maps_of(relation)),
         scop,
         "EATSS-P901",
         "the new schedule runs several statement instances at once",
@@ -61,14 +60,8 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
         "the new schedule overwrites a value that is still needed",
     )
     coincidence = coincidence_dependences(scop, dependences)
-    for node in _bands(schedule.get_root()):
+    for node in bands(schedule.get_root()):
         _check_parallel(scop, coincidence, node)
-
-
-def _parts(relation: isl.UnionMap) -> list[isl.Map]:
-    parts: list[isl.Map] = []
-    relation.foreach_map(parts.append)
-    return parts
 
 
 def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.MultiUnionPwAff) -> bool:
@@ -97,15 +90,8 @@ def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.Multi
     return not pairs.lex_lt_at_multi_union_pw_aff(tagged_time).is_empty()
 
 
-def _bands(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
-    found = [node] if node_kind(node) == _NODE.band else []
-    for position in range(node.n_children()):
-        found.extend(_bands(node.get_child(position)))
-    return found
-
-
 def _check_parallel(scop: Scop, coincidence: isl.UnionMap, node: isl.ScheduleNode) -> None:
-    marked = [k for k in range(node.band_n_member()) if node.band_member_get_coincident(k)]
+    marked = [at for at, mark in enumerate(coincident(node)) if mark]
     if not marked:
         return
     local = local_dependences(coincidence, node)

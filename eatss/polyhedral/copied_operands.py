@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from eatss.free_names import free_name
-from eatss.isl_names import named_points, node_kind
+from eatss.isl_names import named_points, node_kind, universes
 from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal
 from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.polyhedral.program import Dependences, ScheduledScop
@@ -203,10 +203,8 @@ def _pays(scop: Scop, read: _EarlyRead, loops: Mapping[str, _Loops], depth: int)
 def _are_early(scop: Scop, places: Collection[Place]) -> bool:
     """Tell whether no value that reads get was written by the region."""
     accesses = tag_accesses(scop)
-    arrays = isl.UnionSet.empty(scop.context.get_space())
-    for name, number in places:
-        access = scop.statement(name).accesses[number]
-        arrays = arrays.union(isl.Set.universe(access.relation.range().get_space()).to_union_set())
+    read = (scop.statement(name).accesses[number] for name, number in places)
+    arrays = universes(scop.context.get_space(), (one.relation.range() for one in read))
     flow = flow_of(
         accesses.reads.intersect_range(arrays),
         accesses.schedule,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.isl_names import coalesced, maps_of
+from eatss.isl_names import coalesced, maps_of, universes
 from eatss.polyhedral.accesses import NumberedAccess, Place, dependent_accesses
 from eatss.polyhedral.isl_limits import at_most, ran_out
 from eatss.polyhedral.original_schedule import original_schedule
@@ -204,11 +204,8 @@ def _forced(
     all writes of an element that lives on keep their order, or all reads of such arrays stay
     before later writes.
     """
-    visible = isl.UnionSet.empty(scop.context.get_space())
-    for array in scop.arrays:
-        if not array.is_local:
-            universe = isl.Set.universe(array.extent.get_space())
-            visible = visible.union(universe.to_union_set())
+    outside = (array.extent for array in scop.arrays if not array.is_local)
+    visible = universes(scop.context.get_space(), outside)
     live_in = flow.get_may_no_source()
     unknown = accesses.reads.intersect_range(live_in.range().universe())
     last = accesses.writes.intersect_range(visible)

@@ -8,7 +8,7 @@ from math import prod
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError
+from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.isl_names import divisors
 from eatss.polyhedral.accesses import first_equal
 from eatss.scops import Scop, Statement
@@ -38,27 +38,22 @@ def refuse_too_hard(scop: Scop) -> None:
             carries all findings.
     """
     if not scop.statements:
-        raise InputError(
-            Diagnostic(
-                code="EATSS-P006",
-                message="the region does nothing: every loop is empty at these sizes",
-                span=scop.span,
-                hint="give sizes greater than zero with -D or --param",
-            )
+        raise input_error(
+            "EATSS-P006",
+            "the region does nothing: every loop is empty at these sizes",
+            span=scop.span,
+            hint="give sizes greater than zero with -D or --param",
         )
     used = {access.array for statement in scop.statements for access in statement.accesses}
     empty = [a for a in scop.arrays if a.name in used and a.n_dims and a.extent.is_empty()]
     if empty:
         raise InputError(*(_without_elements(scop, array.name) for array in empty))
     if len(scop.statements) > MAX_STATEMENTS:
-        message = f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported"
-        raise InputError(
-            Diagnostic(
-                code="EATSS-P004",
-                message=message,
-                span=scop.span,
-                hint="mark several smaller regions",
-            )
+        raise input_error(
+            "EATSS-P004",
+            f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported",
+            span=scop.span,
+            hint="mark several smaller regions",
         )
     findings = [finding for s in scop.statements for finding in _too_hard(s)]
     if findings:
@@ -173,11 +168,9 @@ def ran_out(scop: Scop) -> bool:
 
 
 def _gave_up(scop: Scop, max_operations: int) -> InputError:
-    return InputError(
-        Diagnostic(
-            code="EATSS-P001",
-            message=f"polyhedral analysis gave up after {max_operations} operations",
-            span=scop.span,
-            hint="mark a smaller region, or raise --max-operations",
-        )
+    return input_error(
+        "EATSS-P001",
+        f"polyhedral analysis gave up after {max_operations} operations",
+        span=scop.span,
+        hint="mark a smaller region, or raise --max-operations",
     )

@@ -23,13 +23,13 @@ from eatss.isl_names import (
     parameter_names,
     set_names,
     unbounded_first_dim,
+    universes,
 )
 from eatss.polyhedral.accesses import dependent_accesses
+from eatss.polyhedral.nodes import NODE, branches, preorder
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
 from eatss.scops import Access, Array, Scop, SourceSpan, Statement
-
-_NODE = isl.schedule_node_type
 
 
 @frozen
@@ -214,11 +214,8 @@ def _flow(
 
 def _live_out(scop: Scop, writes: isl.UnionMap, schedule: isl.Schedule) -> isl.UnionMap:
     """Return the writes that no later one covers, but to arrays that are dead after the region."""
-    kept = isl.UnionSet.empty(scop.context.get_space())
-    for array in scop.arrays:
-        if not array.ppcg_kills:
-            universe = isl.Set.universe(array.extent.get_space())
-            kept = kept.union(universe.to_union_set())
+    seen = (array.extent for array in scop.arrays if not array.ppcg_kills)
+    kept = universes(scop.context.get_space(), seen)
     later = _flow(writes, schedule, may=writes).get_full_may_dependence()
     return writes.subtract(later.range_factor_range()).intersect_range(kept)
 
@@ -291,10 +288,8 @@ def group_chains(
         members.append((name, tuple(s.name for s in leaf.statements)))
     assert contraction is not None
     grouped = {name for _, names in members for name in names}
-    left = isl.UnionSet.empty(region.scop.context.get_space())
-    for statement in live.statements:
-        if statement.name not in grouped:
-            left = left.union(isl.Set.universe(statement.domain.get_space()).to_union_set())
+    others = (one.domain for one in live.statements if one.name not in grouped)
+    left = universes(region.scop.context.get_space(), others)
     contraction = left.identity_union_pw_multi_aff().union_add(contraction)
     constraints = constraints.set_validity(validity)
     return constraints.apply(isl.UnionMap.from_union_pw_multi_aff(contraction)), Grouping(
@@ -304,14 +299,11 @@ def group_chains(
 
 def _runs(scop: Scop, node: isl.ScheduleNode) -> Iterator[list[_Leaf]]:
     """Yield the runs of leaves that stand side by side in a sequence, outer ones first."""
-    children = [node.get_child(k) for k in range(node.n_children())]
-    if node_kind(node) == _NODE.sequence:
-        below = [child.get_child(0) for child in children]
-        for is_leaf, run in groupby(below, lambda child: node_kind(child) == _NODE.leaf):
+    for one in preorder(node):
+        below = branches(one) if node_kind(one) == NODE.sequence else []
+        for is_leaf, run in groupby(below, lambda child: node_kind(child) == NODE.leaf):
             if is_leaf:
                 yield [_leaf(scop, child) for child in run]
-    for child in children:
-        yield from _runs(scop, child)
 
 
 def _leaf(scop: Scop, node: isl.ScheduleNode) -> _Leaf:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
-from eatss.isl_names import parameter_names, set_names
+from eatss.diagnostics import InputError, InternalError, input_error
+from eatss.isl_names import parameter_names, set_names, universes
 from eatss.polyhedral.isl_limits import bounded_work, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import ppcg_dependences
 from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
@@ -113,11 +113,8 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
         )
     firsts = {inside[0] for inside in region.members}
     back = isl.UnionMap.from_union_pw_multi_aff(region.names).reverse()
-    chosen = isl.UnionSet.empty(whole.context.get_space())
-    for statement in whole.statements:
-        if statement.name in firsts:
-            universe = isl.Set.universe(statement.domain.get_space())
-            chosen = chosen.union(universe.to_union_set())
+    own = (one.domain for one in whole.statements if one.name in firsts)
+    chosen = universes(whole.context.get_space(), own)
     to_ours = isl.UnionPwMultiAff.from_union_map(back.intersect_range(chosen))
     schedule = carried_over(scheduled.schedule, Carrier(domain=live, names=to_ours, members=()))
     printer = isl.Printer.to_str(whole.isl_context)
@@ -188,4 +185,4 @@ def _listed(names: list[str]) -> str:
 
 
 def _error(code: str, message: str, hint: str, scop: Scop) -> InputError:
-    return InputError(Diagnostic(code=code, message=message, span=scop.span, hint=hint))
+    return input_error(code, message, hint=hint, span=scop.span)

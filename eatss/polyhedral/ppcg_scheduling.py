@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity
+from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity, input_error
 from eatss.forked import anew
 from eatss.isl_names import maps_of, renaming
 from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
@@ -127,14 +127,12 @@ def at_values(
     schedule = carried_over(theirs, Carrier(domain=live, names=names, members=()))
     found = with_schedule(restricted(scop, live), schedule, max_operations=max_operations)
     if len(found.kernels) != len(unvalued.kernels):
-        raise InputError(
-            Diagnostic(
-                code="EATSS-P028",
-                message="a kernel that PPCG makes of this region has nothing to do at these values "
-                "of parameters",
-                span=scop.span,
-                hint="give values at which all loops run",
-            )
+        raise input_error(
+            "EATSS-P028",
+            "a kernel that PPCG makes of this region has nothing to do at these values "
+            "of parameters",
+            span=scop.span,
+            hint="give values at which all loops run",
         )
     return found
 

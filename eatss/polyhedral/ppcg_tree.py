@@ -7,10 +7,19 @@ from collections.abc import Sequence
 import islpy as isl
 
 from eatss.frozen import frozen
-from eatss.isl_names import node_kind, set_names
+from eatss.isl_names import node_kind, set_names, sets_of, universes
+from eatss.polyhedral.nodes import (
+    NODE,
+    PARTED,
+    branches,
+    children,
+    coincident,
+    marked,
+    marked_like,
+    preorder,
+    with_parts,
+)
 from eatss.polyhedral.tree import has_tilable_band, is_tilable
-
-_NODE = isl.schedule_node_type
 
 
 class UnknownNodeError(ValueError):
@@ -55,10 +64,7 @@ def _above(node: isl.ScheduleNode, names: isl.UnionPwMultiAff) -> isl.UnionPwMul
 
 def expansions(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
     """Return the expansion nodes of a subtree, at which groups become their members."""
-    found = [node] if node_kind(node) == _NODE.expansion else []
-    for k in range(node.n_children()):
-        found += expansions(node.get_child(k))
-    return found
+    return [one for one in preorder(node) if node_kind(one) == NODE.expansion]
 
 
 def _copy(
@@ -66,18 +72,18 @@ def _copy(
 ) -> isl.ScheduleNode:
     """Copy a subtree to the leaf ``at``; return the node there."""
     kind = node_kind(node)
-    if kind == _NODE.leaf:
+    if kind == NODE.leaf:
         return _split(at, carrier)
-    if kind == _NODE.expansion:
+    if kind == NODE.expansion:
         return _copy(node.get_child(0), at, carrier.names, carrier)
-    if kind == _NODE.band:
+    if kind == NODE.band:
         if node.band_n_member() == 0:
             return _copy(node.get_child(0), at, names, carrier)
         partial = node.band_get_partial_schedule().pullback_union_pw_multi_aff(names)
         at = at.insert_partial_schedule(partial.intersect_domain(at.get_domain()))
-        at = _with_marks(at, node)
+        at = marked_like(at, node)
         return _copy(node.get_child(0), at.get_child(0), names, carrier).parent()
-    if kind not in (_NODE.sequence, _NODE.set):
+    if kind not in PARTED:
         raise UnknownNodeError(str(kind))
     return _copy_parts(node, at, names, carrier)
 
@@ -87,22 +93,18 @@ def _copy_parts(
 ) -> isl.ScheduleNode:
     here = at.get_domain()
     parts = []
-    for k in range(node.n_children()):
-        child = node.get_child(k)
+    for child in children(node):
         chosen = child.filter_get_filter().preimage_union_pw_multi_aff(names)
         if not chosen.intersect(here).is_empty():
             parts.append((chosen, child.get_child(0)))
     if len(parts) == 1:
         return _copy(parts[0][1], at, names, carrier)
-    filters = isl.UnionSetList.alloc(at.get_ctx(), len(parts))
-    for chosen, _ in parts:
-        filters = filters.add(chosen.intersect(here).gist(here))
-    is_sequence = node_kind(node) == _NODE.sequence
-    at = at.insert_sequence(filters) if is_sequence else at.insert_set(filters)
-    for k, (_, child) in enumerate(parts):
-        below = at.get_child(k).get_child(0)
-        at = _copy(child, below, names, carrier).parent().parent()
-    return at
+    return with_parts(
+        at,
+        [chosen.intersect(here).gist(here) for chosen, _ in parts],
+        lambda k, below: _copy(parts[k][1], below, names, carrier),
+        in_order=node_kind(node) == NODE.sequence,
+    )
 
 
 def _split(at: isl.ScheduleNode, carrier: Carrier) -> isl.ScheduleNode:
@@ -114,18 +116,14 @@ def _split(at: isl.ScheduleNode, carrier: Carrier) -> isl.ScheduleNode:
     if depth < 2:
         return at
     rank = {name: k for group in shared for k, name in enumerate(group)}
-    filters = isl.UnionSetList.alloc(at.get_ctx(), depth)
-    for k in range(depth):
-        chosen = isl.UnionSet.empty(here.get_space())
-
-        def take(part: isl.Set, wanted: int = k) -> None:
-            nonlocal chosen
-            if rank.get(part.get_tuple_name(), 0) == wanted:
-                chosen = chosen.union(isl.Set.universe(part.get_space()).to_union_set())
-
-        here.foreach_set(take)
-        filters = filters.add(chosen)
-    return at.insert_sequence(filters)
+    filters = [
+        universes(
+            here.get_space(),
+            (part for part in sets_of(here) if rank.get(part.get_tuple_name(), 0) == k),
+        )
+        for k in range(depth)
+    ]
+    return with_parts(at, filters, lambda _, leaf: leaf, in_order=True)
 
 
 def with_nests_merged(schedule: isl.Schedule) -> isl.Schedule:
@@ -144,17 +142,13 @@ def _merged(node: isl.ScheduleNode) -> isl.ScheduleNode:
     outer = node.band_get_partial_schedule()
     inner = node.get_child(0).band_get_partial_schedule()
     node = node.get_child(0).delete().parent().delete()
-    node = node.insert_partial_schedule(outer.flat_range_product(inner)).band_set_permutable(1)
-    for k in range(node.band_n_member()):
-        node = node.band_member_set_coincident(k, 1)
-    return node
+    node = node.insert_partial_schedule(outer.flat_range_product(inner))
+    return marked(node, permutable=True, parallel=[True] * node.band_n_member())
 
 
 def _is_parallel(node: isl.ScheduleNode) -> bool:
     """Tell whether a node is a band of parallel loops only."""
-    return is_tilable(node) and all(
-        node.band_member_get_coincident(k) for k in range(node.band_n_member())
-    )
+    return is_tilable(node) and all(coincident(node))
 
 
 def in_sequence(schedule: isl.Schedule) -> tuple[isl.Schedule, bool]:
@@ -172,50 +166,35 @@ def _may_mix(node: isl.ScheduleNode) -> bool:
     """Tell whether kernels may change places; what runs inside a kernel does not matter."""
     if is_tilable(node) or not has_tilable_band(node):
         return False
-    children = [node.get_child(k) for k in range(node.n_children())]
-    if node_kind(node) == _NODE.sequence:
-        for below in (child.get_child(0) for child in children):
-            if node_kind(below) == _NODE.set and has_tilable_band(below):
-                parts = (below.get_child(k).get_child(0) for k in range(below.n_children()))
-                if any(node_kind(part) in (_NODE.sequence, _NODE.set) for part in parts):
-                    return True
-    return any(_may_mix(child) for child in children)
+    if node_kind(node) == NODE.sequence:
+        for below in branches(node):
+            nested = node_kind(below) == NODE.set and has_tilable_band(below)
+            if nested and any(node_kind(part) in PARTED for part in branches(below)):
+                return True
+    return any(map(_may_mix, children(node)))
 
 
 def _parts(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
     """Return the filters of a sequence, with those of sequences and sets in it instead of them."""
     parts: list[isl.ScheduleNode] = []
-    for k in range(node.n_children()):
-        below = node.get_child(k).get_child(0)
-        nested = node_kind(below) in (_NODE.sequence, _NODE.set)
-        parts += _parts(below) if nested else [node.get_child(k)]
+    for child in children(node):
+        below = child.get_child(0)
+        parts += _parts(below) if node_kind(below) in PARTED else [child]
     return parts
 
 
 def _inline(node: isl.ScheduleNode, at: isl.ScheduleNode) -> isl.ScheduleNode:
     kind = node_kind(node)
-    if kind == _NODE.leaf:
+    if kind == NODE.leaf:
         return at
-    if kind == _NODE.band:
-        return _inline(node.get_child(0), _with_band(at, node).get_child(0)).parent()
-    in_order = kind == _NODE.sequence
-    parts = _parts(node) if in_order else [node.get_child(k) for k in range(node.n_children())]
-    filters = isl.UnionSetList.alloc(at.get_ctx(), len(parts))
-    for part in parts:
-        filters = filters.add(part.filter_get_filter())
-    at = at.insert_sequence(filters) if in_order else at.insert_set(filters)
-    for k, part in enumerate(parts):
-        at = _inline(part.get_child(0), at.get_child(k).get_child(0)).parent().parent()
-    return at
-
-
-def _with_band(at: isl.ScheduleNode, band: isl.ScheduleNode) -> isl.ScheduleNode:
-    at = at.insert_partial_schedule(band.band_get_partial_schedule())
-    return _with_marks(at, band)
-
-
-def _with_marks(at: isl.ScheduleNode, band: isl.ScheduleNode) -> isl.ScheduleNode:
-    at = at.band_set_permutable(int(band.band_get_permutable()))
-    for k in range(band.band_n_member()):
-        at = at.band_member_set_coincident(k, int(band.band_member_get_coincident(k)))
-    return at
+    if kind == NODE.band:
+        at = marked_like(at.insert_partial_schedule(node.band_get_partial_schedule()), node)
+        return _inline(node.get_child(0), at.get_child(0)).parent()
+    in_order = kind == NODE.sequence
+    parts = _parts(node) if in_order else children(node)
+    return with_parts(
+        at,
+        [part.filter_get_filter() for part in parts],
+        lambda k, below: _inline(parts[k].get_child(0), below),
+        in_order=in_order,
+    )

@@ -25,7 +25,7 @@ from eatss.scops import (
     Unary,
     preorder,
 )
-from eatss.scops.expression import rebuilt
+from eatss.scops.expression import label
 
 _FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
 _INTEGER_FUNCTIONS = frozenset({"max", "min"})
@@ -72,10 +72,7 @@ def _update(item: Placed, stored: ElementType) -> _Update | None:
     Conversions on the way are passed over only if they keep what is stored, of type ``stored``.
     """
     statement = item.statement
-    value = statement.value
-    while _is_transparent(value, stored):
-        assert isinstance(value, Cast)
-        value = value.operand
+    value = _bare(statement.value, stored)
     if isinstance(value, Select):
         return _chosen(item, value, stored)
     operator = _operator_of(value, stored)
@@ -126,9 +123,7 @@ def _reads(value: Expression) -> list[int]:
 
 
 def _is_target(item: Placed, value: Expression, stored: ElementType) -> bool:
-    while _is_transparent(value, stored):
-        assert isinstance(value, Cast)
-        value = value.operand
+    value = _bare(value, stored)
     return isinstance(value, Read) and _reads_target(item, value.access)
 
 
@@ -146,12 +141,7 @@ def _same_node(item: Placed, one: Expression, other: Expression) -> bool:
     if isinstance(one, AffineValue) and isinstance(other, AffineValue):
         same = one.element_type is other.element_type
         return same and bool(one.value.is_equal(other.value))
-    return rebuilt(one, _nothing) == rebuilt(other, _nothing)
-
-
-def _nothing(_: Expression) -> Expression:
-    """Return the same in the place of any operand."""
-    return Read(access=-1)
+    return label(one) == label(other)
 
 
 def _operator_of(value: Expression, stored: ElementType) -> str | None:
@@ -167,17 +157,19 @@ def _operator_of(value: Expression, stored: ElementType) -> str | None:
     return None
 
 
-def _is_transparent(value: Expression, stored: ElementType) -> bool:
-    """Tell whether a value is a conversion to a floating type no narrower than what is stored.
+def _bare(value: Expression, stored: ElementType) -> Expression:
+    """Return a value without conversions to floating types no narrower than what is stored.
 
-    One to a half is none: halves are rounded to after each operation, and so in its order.
+    One to a half stays: halves are rounded to after each operation, and so in its order.
     """
-    return (
+    while (
         isinstance(value, Cast)
         and value.element_type.is_floating
         and value.element_type is not ElementType.HALF
         and (not stored.is_floating or value.element_type.size_bytes >= stored.size_bytes)
-    )
+    ):
+        value = value.operand
+    return value
 
 
 def _terms(
@@ -190,10 +182,8 @@ def _terms(
     waiting = [(value, positive)]
     while waiting:
         term, sign = waiting.pop()
-        if _is_transparent(term, stored):
-            assert isinstance(term, Cast)
-            waiting.append((term.operand, sign))
-        elif isinstance(term, Binary) and term.operator == operator:
+        term = _bare(term, stored)
+        if isinstance(term, Binary) and term.operator == operator:
             waiting += [(term.right, sign), (term.left, sign)]
         elif isinstance(term, Binary) and _INVERSE.get(term.operator) == operator:
             waiting += [(term.right, not sign), (term.left, sign)]

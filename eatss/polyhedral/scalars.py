@@ -30,7 +30,13 @@ import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.free_names import free_name
 from eatss.frozen import frozen
-from eatss.isl_names import equal_leading_dims, leading_dims_positive, leading_outputs_of, maps_of
+from eatss.isl_names import (
+    equal_leading_dims,
+    leading_dims_positive,
+    leading_outputs_of,
+    maps_of,
+    universes,
+)
 from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal
 from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.polyhedral.recomputed_producers import with_values_anew
@@ -62,9 +68,7 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
         return
     accesses = tag_accesses(scop)
     places = {f"__ref{item.number}": item.place for item in dependent_accesses(scop)}
-    own = isl.UnionSet.empty(scop.context.get_space())
-    for scalar in scalars.values():
-        own = own.union(isl.Set.universe(scalar.extent.get_space()).to_union_set())
+    own = universes(scop.context.get_space(), (one.extent for one in scalars.values()))
     flow = flow_of(
         accesses.reads.intersect_range(own),
         accesses.schedule,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError
+from eatss.diagnostics import InputError, InternalError, input_error
 from eatss.isl_names import parameters_set
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
@@ -227,13 +227,11 @@ def _checked_schedule(
 
 
 def _without_order(scop: Scop) -> InputError:
-    return InputError(
-        Diagnostic(
-            code="EATSS-P001",
-            message="isl finds no schedule in the time it has",
-            span=scop.span,
-            hint="mark a smaller region",
-        )
+    return input_error(
+        "EATSS-P001",
+        "isl finds no schedule in the time it has",
+        span=scop.span,
+        hint="mark a smaller region",
     )
 
 

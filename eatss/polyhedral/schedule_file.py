@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
+from eatss.diagnostics import InputError, InternalError, input_error
 from eatss.isl_names import node_kind, parameter_names, set_names
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.isl_limits import bounded_work, ran_out
+from eatss.polyhedral.nodes import (
+    NODE,
+    PARTED,
+    bands,
+    children,
+    coincident,
+    marked,
+    preorder,
+    runs_forward,
+    with_parts,
+)
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.recomputed_producers import (
     recomputed_arrays,
@@ -32,7 +43,6 @@ from eatss.scops import Scop
 SCHEMA = "eatss-schedule"
 VERSION = 1
 
-_NODE = isl.schedule_node_type
 _MAX_CHARACTERS = 4 * 1024 * 1024
 _MAX_DEPTH = 100
 _MAX_BRACKETS = 64
@@ -124,10 +134,7 @@ def load_schedule(scop: Scop, text: str, *, max_operations: int | None = None) -
 
 def _check_permutable(scop: Scop, scheduled: ScheduledScop) -> None:
     """Refuse bands whose mark would let them be tiled against a dependence."""
-    bands = (
-        node for node in _nodes(scheduled.schedule.get_root()) if node_kind(node) == _NODE.band
-    )
-    for node in bands:
+    for node in bands(scheduled.schedule.get_root()):
         if not node.band_get_permutable() or _is_permutable(scheduled.dependences, node):
             continue
         if not is_tiled_sum(scheduled, node):
@@ -140,26 +147,23 @@ def _check_permutable(scop: Scop, scheduled: ScheduledScop) -> None:
 
 
 def _error(code: str, message: str, hint: str, scop: Scop | None = None) -> InputError:
-    span = None if scop is None else scop.span
-    return InputError(Diagnostic(code=code, message=message, span=span, hint=hint))
+    return input_error(code, message, hint=hint, span=None if scop is None else scop.span)
 
 
 def _tree(node: isl.ScheduleNode) -> dict[str, Any] | None:
     """Return a subtree as plain JSON, with isl's names for its parts."""
     kind = node_kind(node)
     found: dict[str, Any] = {}
-    if kind in (_NODE.sequence, _NODE.set):
-        parts = [_tree(node.get_child(k)) for k in range(node.n_children())]
-        return {"sequence" if kind == _NODE.sequence else "set": parts}
-    if kind == _NODE.domain:
+    if kind in PARTED:
+        return {"sequence" if kind == NODE.sequence else "set": list(map(_tree, children(node)))}
+    if kind == NODE.domain:
         found["domain"] = _text(node.domain_get_domain())
-    elif kind == _NODE.filter:
+    elif kind == NODE.filter:
         found["filter"] = _text(node.filter_get_filter())
-    elif kind == _NODE.band and node.band_n_member():
-        members = range(node.band_n_member())
+    elif kind == NODE.band and node.band_n_member():
         found["schedule"] = _text(node.band_get_partial_schedule())
         found["permutable"] = int(node.band_get_permutable())
-        found["coincident"] = [int(node.band_member_get_coincident(k)) for k in members]
+        found["coincident"] = list(map(int, coincident(node)))
     child = _tree(node.get_child(0)) if node.n_children() else None
     if child is not None and not found:
         return child
@@ -201,15 +205,19 @@ def _document(text: str) -> dict[str, Any]:
 def _as_saved(scop: Scop, document: dict[str, Any]) -> Scop:
     """Return a region with all that was done to the one whose schedule was saved."""
     names = document.get("recomputed")
-    if isinstance(names, list) and not recomputed_arrays(scop):
-        scop = with_recomputed_producers(scop, [str(name) for name in names]) or scop
-    if document.get("collapsed") is True:
-        scop = with_collapsed_loops(scop)
+    names = list(map(str, names)) if isinstance(names, list) else None
+    scop = _changed(scop, names, collapsed=document.get("collapsed") is True)
     known = {(one.name, n) for one in scop.statements for n in range(1, len(one.accesses))}
     listed = document.get("copied")
     listed = listed if isinstance(listed, list) else []
     places = [tuple(one) for one in listed if isinstance(one, list)]
     return with_copied_operands(scop, [one for one in known if one in places])
+
+
+def _changed(scop: Scop, recomputed: Sequence[str] | None, *, collapsed: bool) -> Scop:
+    if recomputed is not None and not recomputed_arrays(scop):
+        scop = with_recomputed_producers(scop, recomputed) or scop
+    return with_collapsed_loops(scop) if collapsed else scop
 
 
 def _check_region(scop: Scop, document: dict[str, Any]) -> None:
@@ -263,8 +271,7 @@ class _TreeReader:
     def schedule(self, tree: object) -> isl.Schedule:
         """Return the schedule of a whole tree."""
         root = self._keys(tree, {"domain"})
-        domain = isl.UnionSet.read_from_str(self._scop.isl_context, self._text(root["domain"]))
-        top = isl.Schedule.from_domain(domain).get_root().child(0)
+        top = isl.Schedule.from_domain(self._set(root["domain"])).get_root().child(0)
         return self._insert(top, root.get("child"), 0).get_schedule()
 
     def _insert(self, leaf: isl.ScheduleNode, tree: object, depth: int) -> isl.ScheduleNode:
@@ -291,9 +298,8 @@ class _TreeReader:
         size = node.band_n_member()
         if not isinstance(marks, list) or len(marks) != size or not size:
             raise self.error("'coincident' of a band needs one mark for each of its functions")
-        node = node.band_set_permutable(self._mark(band["permutable"]))
-        for member, mark in enumerate(marks):
-            node = node.band_member_set_coincident(member, self._mark(mark))
+        permutable = self._mark(band["permutable"])
+        node = marked(node, permutable=permutable, parallel=map(self._mark, marks))
         return self._insert(node.child(0), band.get("child"), depth + 1).parent()
 
     def _insert_parts(
@@ -301,17 +307,16 @@ class _TreeReader:
     ) -> isl.ScheduleNode:
         if not isinstance(parts, list) or not parts:
             raise self.error(f"'{kind}' is no list of filters")
-        context = self._scop.isl_context
-        filters = isl.UnionSetList.alloc(context, len(parts))
         trees = [self._keys(part, {"filter"}) for part in parts]
-        for tree in trees:
-            filters = filters.add(isl.UnionSet.read_from_str(context, self._text(tree["filter"])))
-        insert = leaf.insert_sequence if kind == "sequence" else leaf.insert_set
-        node = insert(filters)
-        for position, tree in enumerate(trees):
-            below = node.child(position).child(0)
-            node = self._insert(below, tree.get("child"), depth + 1).parent().parent()
-        return node
+        return with_parts(
+            leaf,
+            [self._set(tree["filter"]) for tree in trees],
+            lambda at, below: self._insert(below, trees[at].get("child"), depth + 1),
+            in_order=kind == "sequence",
+        )
+
+    def _set(self, text: object) -> isl.UnionSet:
+        return isl.UnionSet.read_from_str(self._scop.isl_context, self._text(text))
 
     def _keys(self, tree: object, needed: set[str]) -> dict[str, Any]:
         """Return a node that has these keys and perhaps a child, and nothing else."""
@@ -319,10 +324,10 @@ class _TreeReader:
             raise self.error(f"a node needs {', '.join(sorted(needed))} and may have a child")
         return tree
 
-    def _mark(self, mark: object) -> int:
+    def _mark(self, mark: object) -> bool:
         if mark not in (0, 1):
             raise self.error("a mark is neither 0 nor 1")
-        return int(bool(mark))
+        return bool(mark)
 
     def _text(self, text: object) -> str:
         if not isinstance(text, str) or not text.isascii() or is_too_deep(text):
@@ -357,20 +362,12 @@ def _check_instances(scop: Scop, schedule: isl.Schedule) -> None:
         raise _error(code, message, hint, scop)
     places = [
         set_names(node.get_domain())
-        for node in _nodes(schedule.get_root())
-        if node_kind(node) == _NODE.leaf
+        for node in preorder(schedule.get_root())
+        if node_kind(node) == NODE.leaf
     ]
     if sum(len(names) for names in places) != len(scop.statements):
         message = "the loaded schedule puts instances of one statement into several places"
         raise _error(code, message, hint, scop)
-
-
-def _nodes(root: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo.extend(node.get_child(k) for k in range(node.n_children()))
 
 
 def _is_permutable(dependences: Dependences, band: isl.ScheduleNode) -> bool:
@@ -378,26 +375,18 @@ def _is_permutable(dependences: Dependences, band: isl.ScheduleNode) -> bool:
 
     Order dependences count only next to a live range that spans several points of the band.
     """
-    members = band.band_get_partial_schedule()
     validity = local_dependences(dependences.flow.union(dependences.forced), band)
-    rules = validity.union(_binding_order(dependences, band, members))
-    singles = (
-        isl.MultiUnionPwAff.from_union_pw_aff(members.get_at(k))
-        for k in range(band.band_n_member())
-    )
-    return all(rules.lex_gt_at_multi_union_pw_aff(single).is_empty() for single in singles)
+    return runs_forward(validity.union(_binding_order(dependences, band)), band)
 
 
-def _binding_order(
-    dependences: Dependences, band: isl.ScheduleNode, members: isl.MultiUnionPwAff
-) -> isl.UnionMap:
+def _binding_order(dependences: Dependences, band: isl.ScheduleNode) -> isl.UnionMap:
     order, flow = dependences.order, dependences.tagged_flow
     tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
     if order.is_empty():
         return order.factor_domain()
     tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
     domain = band.get_domain().preimage_union_pw_multi_aff(tagger)
-    time = members.pullback_union_pw_multi_aff(tagger)
+    time = band.band_get_partial_schedule().pullback_union_pw_multi_aff(tagger)
     point = flow.eq_at_multi_union_pw_aff(time)
     if band.get_schedule_depth():
         prefix = band.get_prefix_schedule_multi_union_pw_aff()
@@ -492,11 +481,8 @@ def _load(
             return None, load_schedule(numeric, text, max_operations=max_operations)
         except InputError:
             raise error from None
-    names = recomputed_arrays(scheduled.scop)
-    if names and not recomputed_arrays(numeric):
-        numeric = with_recomputed_producers(numeric, names) or numeric
-    if has_collapsed_loops(scheduled.scop):
-        numeric = with_collapsed_loops(numeric)
+    names = recomputed_arrays(scheduled.scop) or None
+    numeric = _changed(numeric, names, collapsed=has_collapsed_loops(scheduled.scop))
     numeric = with_copied_operands(numeric, copied_places(scheduled.scop))
     known = tuple(scheduled.scop.with_products(dict(values)).items())
     tree = instantiate_schedule(scheduled.schedule, numeric, known)

@@ -18,16 +18,24 @@ from typing import Literal, TypeAlias, get_args
 import islpy as isl
 
 from eatss.frozen import frozen
-from eatss.isl_names import node_kind, same_except, set_names
+from eatss.isl_names import maps_of, node_kind, same_except, set_names, sets_of
 from eatss.polyhedral.kernel import Kernel
+from eatss.polyhedral.nodes import (
+    NODE,
+    PARTED,
+    alone,
+    branches,
+    coincident,
+    functions,
+    marked,
+    runs_forward,
+)
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars
 from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.tree import is_tilable
 from eatss.scops import Access, Read, Scop, Statement
-
-_NODE = isl.schedule_node_type
 
 _Place: TypeAlias = Literal["in order", "first", "last"]
 _PLACES: tuple[_Place, ...] = get_args(_Place)
@@ -57,7 +65,7 @@ def is_tiled_sum(scheduled: ScheduledScop, band: isl.ScheduleNode) -> bool:
     kernel = next((k for k in scheduled.kernels if frozenset(k.statements) == names), None)
     if kernel is None or not kernel.reductions:
         return False
-    return _runs_forward(_ordered(scheduled.dependences, kernel, band), band)
+    return runs_forward(_ordered(scheduled.dependences, kernel, band), band)
 
 
 @dataclass(slots=True)
@@ -82,7 +90,7 @@ class _Joining:
         taken = 0
         while below := _sums_below(node, kernel, taken):
             wider = (below.joined_to(node, place) for place in _PLACES)
-            fine = (one for one in wider if one is not None and _runs_forward(ordered, one))
+            fine = (one for one in wider if one is not None and runs_forward(ordered, one))
             joined = next(fine, None)
             if joined is None:
                 break
@@ -106,22 +114,12 @@ def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
     """
     free = isl.UnionMap.empty(kernel.schedule.get_space())
     for reduction in kernel.reductions:
-        own = [m for m in _maps(kernel.schedule) if _statement(m) == reduction.statement]
-        for schedule in own:
-            free = free.union(same_except(schedule, reduction.loops).to_union_map())
+        for schedule in maps_of(kernel.schedule):
+            if schedule.get_tuple_name(isl.dim_type.in_) == reduction.statement:
+                free = free.union(same_except(schedule, reduction.loops).to_union_map())
     kept = dependences.subtract(free)
     kept = kept.union(kept.apply_range(free))
     return kept.union(free.apply_range(kept))
-
-
-def _maps(union: isl.UnionMap) -> list[isl.Map]:
-    found: list[isl.Map] = []
-    union.foreach_map(found.append)
-    return found
-
-
-def _statement(schedule: isl.Map) -> str:
-    return str(schedule.get_tuple_name(isl.dim_type.in_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,26 +134,20 @@ class _Below:
 
     def joined_to(self, node: isl.ScheduleNode, place: _Place) -> isl.ScheduleNode | None:
         """Return a band with these members after its own; ``None`` where some end is not affine."""
-        functions = []
+        together = node.band_get_partial_schedule()
         for member in self.members:
             function = self._everywhere(node, member, place)
             if function is None:
                 return None
-            functions.append(function)
-        parallel = [node.band_member_get_coincident(at) for at in range(node.band_n_member())]
-        together = node.band_get_partial_schedule()
-        for function in functions:
-            own = isl.MultiUnionPwAff.from_union_pw_aff(function)
-            together = together.flat_range_product(own)
+            together = together.flat_range_product(alone(function))
+        parallel = coincident(node)
         below = node.get_child(0)
         if self.branch is None:
             below = below.delete().parent()
         else:
             below = below.get_child(self.branch).get_child(0).delete().parent().parent().parent()
         joined = below.delete().insert_partial_schedule(together)
-        for at, coincident in enumerate(parallel):
-            joined = joined.band_member_set_coincident(at, int(coincident))
-        return joined.band_set_permutable(1)
+        return marked(joined, permutable=True, parallel=parallel)
 
     def _everywhere(
         self, node: isl.ScheduleNode, member: isl.UnionPwAff, place: _Place
@@ -163,66 +155,46 @@ class _Below:
         """Return when statements of all branches run along a loop that one of them has."""
         if self.branch is None:
             return member
-        sequence = node.get_child(0)
-        inside = sequence.get_child(self.branch).get_child(0).get_domain()
-        own = member = member.intersect_domain(inside)
-        for position in range(sequence.n_children()):
+        parts = branches(node.get_child(0))
+        own = member = member.intersect_domain(parts[self.branch].get_domain())
+        for position, part in enumerate(parts):
             if position != self.branch:
                 last = position > self.branch if place == "in order" else place == "last"
                 end = _end(own, last=last)
                 if end is None:
                     return None
-                domain = sequence.get_child(position).get_child(0).get_domain()
-                member = member.union_add(isl.UnionPwAff.aff_on_domain(domain, end))
+                member = member.union_add(isl.UnionPwAff.aff_on_domain(part.get_domain(), end))
         return member
 
 
 def _end(function: isl.UnionPwAff, *, last: bool) -> isl.Aff | None:
     """Return the least or the greatest value of a function, where that is one affine form."""
     relation = isl.UnionMap.from_union_pw_aff(function)
-    (values,) = _sets(relation.range())
+    (values,) = sets_of(relation.range())
     end = values.dim_max(0) if last else values.dim_min(0)
     pieces: list[isl.Aff] = []
     end.foreach_piece(lambda _, aff: pieces.append(aff))
     return pieces[0] if len(pieces) == 1 else None
 
 
-def _sets(union: isl.UnionSet) -> list[isl.Set]:
-    found: list[isl.Set] = []
-    union.foreach_set(found.append)
-    return found
-
-
 def _sums_below(node: isl.ScheduleNode, kernel: Kernel, taken: int) -> _Below | None:
     """Return the band below another, if all of its loops are those of sums."""
     child, branch = node.get_child(0), None
-    if node_kind(child) in (_NODE.sequence, _NODE.set):
-        inside = [child.get_child(at).get_child(0) for at in range(child.n_children())]
-        looped = [at for at, one in enumerate(inside) if node_kind(one) != _NODE.leaf]
+    if node_kind(child) in PARTED:
+        inside = branches(child)
+        looped = [at for at, one in enumerate(inside) if node_kind(one) != NODE.leaf]
         if len(looped) != 1:
             return None
         (branch,) = looped
         child = inside[branch]
-    if node_kind(child) != _NODE.band:
+    if node_kind(child) != NODE.band:
         return None
-    count = int(child.band_n_member())
-    loops = [loop.name for loop in kernel.inner_loops[taken : taken + count]]
+    members = tuple(functions(child))
+    loops = [loop.name for loop in kernel.inner_loops[taken : taken + len(members)]]
     summed: set[str] = {name for one in kernel.reductions for name in one.loops}
-    parallel = any(child.band_member_get_coincident(at) for at in range(count))
-    if parallel or not summed.issuperset(loops):
+    if any(coincident(child)) or not summed.issuperset(loops):
         return None
-    partial = child.band_get_partial_schedule()
-    return _Below(branch, tuple(partial.get_at(at) for at in range(count)))
-
-
-def _runs_forward(ordered: isl.UnionMap, band: isl.ScheduleNode) -> bool:
-    """Tell whether no member of a band takes a dependence backwards."""
-    partial = band.band_get_partial_schedule()
-    along = [
-        isl.MultiUnionPwAff.from_union_pw_aff(partial.get_at(at))
-        for at in range(band.band_n_member())
-    ]
-    return all(ordered.lex_gt_at_multi_union_pw_aff(one).is_empty() for one in along)
+    return _Below(branch, members)
 
 
 @frozen

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.isl_names import node_kind, set_names
-
-_NODE = isl.schedule_node_type
+from eatss.polyhedral.nodes import NODE, PARTED, children, coincident, functions, preorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +100,20 @@ def _outside(node: isl.ScheduleNode, *, last: bool) -> Iterator[int]:
     in the first or last branch with kernels count too.
     """
     kind = node_kind(node)
-    if kind not in (_NODE.sequence, _NODE.set):
-        return
-    order = range(node.n_children())
-    for position in reversed(order) if last else order:
-        branch = node.get_child(position)
+    parts = children(node) if kind in PARTED else []
+    for branch in reversed(parts) if last else parts:
         if not has_tilable_band(branch):
             yield _identity(branch)
             continue
         yield from _outside(branch.get_child(0), last=last)
-        if kind == _NODE.sequence:
+        if kind == NODE.sequence:
             return
 
 
 def is_tilable(node: isl.ScheduleNode) -> bool:
     """Tell whether a node is a band that PPCG maps to blocks and threads."""
     return (
-        node_kind(node) == _NODE.band
+        node_kind(node) == NODE.band
         and node.band_n_member() > 0
         and bool(node.band_get_permutable())
         and bool(node.band_member_get_coincident(0))
@@ -126,16 +122,14 @@ def is_tilable(node: isl.ScheduleNode) -> bool:
 
 def has_tilable_band(node: isl.ScheduleNode) -> bool:
     """Tell whether a subtree has such a band."""
-    return is_tilable(node) or any(
-        has_tilable_band(node.get_child(k)) for k in range(node.n_children())
-    )
+    return any(map(is_tilable, preorder(node)))
 
 
 def _kernels(
     node: isl.ScheduleNode, host: tuple[Member, ...], on_host: frozenset[int]
 ) -> Iterator[KernelTree]:
     """Yield the pieces of the subtree below the host loops ``host``."""
-    if node_kind(node) == _NODE.filter and _identity(node) in on_host:
+    if node_kind(node) == NODE.filter and _identity(node) in on_host:
         yield _serial(node, host, on_host=True)
         return
     if is_tilable(node):
@@ -147,12 +141,12 @@ def _kernels(
             node=node,
         )
         return
-    if node_kind(node) != _NODE.filter and not has_tilable_band(node):
+    if node_kind(node) != NODE.filter and not has_tilable_band(node):
         yield _serial(node, host)
         return
     below = host + members(node)
-    for position in range(node.n_children()):
-        yield from _kernels(node.get_child(position), below, on_host)
+    for child in children(node):
+        yield from _kernels(child, below, on_host)
 
 
 def _serial(
@@ -169,24 +163,19 @@ def _leaves(node: isl.ScheduleNode, inner: tuple[Member, ...]) -> Iterator[Leaf]
         yield Leaf(statements=set_names(node.get_domain()), inner=inner)
         return
     below = inner + members(node)
-    for position in range(node.n_children()):
-        yield from _leaves(node.get_child(position), below)
+    for child in children(node):
+        yield from _leaves(child, below)
 
 
 def members(node: isl.ScheduleNode) -> tuple[Member, ...]:
     """Return the members of a band node, outermost first; none for any other node."""
-    if node_kind(node) != _NODE.band:
+    if node_kind(node) != NODE.band:
         return ()
-    partial = node.band_get_partial_schedule()
     band = _identity(node)
+    marks = zip(coincident(node), functions(node), strict=True)
     return tuple(
-        Member(
-            band=band,
-            position=position,
-            parallel=bool(node.band_member_get_coincident(position)),
-            function=partial.get_at(position),
-        )
-        for position in range(node.band_n_member())
+        Member(band=band, position=position, parallel=parallel, function=function)
+        for position, (parallel, function) in enumerate(marks)
     )
 
 

@@ -101,6 +101,14 @@ rebuilt = _OPERANDS.rebuilt
 preorder = _OPERANDS.below
 """A node and all below it from left to right, without recursion."""
 
+_NOTHING = Literal(text="", element_type=ElementType.INT32)
+
+
+def label(node: Expression) -> Expression:
+    """Return what a node is besides its operands: the node with nothing in their place."""
+    return rebuilt(node, lambda _: _NOTHING)
+
+
 SUMS = ("+", "-")
 """Operators of sums: what is subtracted is added with the other sign."""
 
