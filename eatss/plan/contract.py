@@ -23,8 +23,7 @@ from eatss.analysis.structure import (
     WarpInstruction,
 )
 from eatss.frozen import frozen
-from eatss.plan.numbers import Flag, Number, chosen
-from eatss.plan.registers import least, most
+from eatss.plan.numbers import Flag, Number, chosen, least, most
 
 Terms: TypeAlias = tuple[tuple[str, int], ...]
 """How far a subscript goes with each loop."""

@@ -45,6 +45,16 @@ def chosen(flag: Flag, there: Number, elsewhere: Number) -> Number:
     return elsewhere + (there - elsewhere) * flag
 
 
+def least(one: Number, other: Number) -> Number:
+    """Return the smaller of two numbers, an entry each of two columns."""
+    return chosen(other < one, other, one)
+
+
+def most(one: Number, other: Number) -> Number:
+    """Return the larger of two numbers, an entry each of two columns."""
+    return chosen(other > one, other, one)
+
+
 def common_divisor(one: Number, other: Number) -> Number:
     """Return the greatest common divisor."""
     if isinstance(one, int):

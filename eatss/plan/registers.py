@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from eatss.plan.numbers import Flag, Number, chosen
+from eatss.plan.numbers import Flag, Number, least
 
 MOST_POINTS = 128
 """Points of a thread that are unrolled, and of which registers keep what they add up."""
@@ -25,16 +25,6 @@ class RegisterFile(Protocol):
     @property
     def registers_per_block(self) -> int:
         """Those of all threads of a block."""
-
-
-def least(one: Number, other: Number) -> Number:
-    """Return the smaller of two numbers, an entry each of two columns."""
-    return chosen(other < one, other, one)
-
-
-def most(one: Number, other: Number) -> Number:
-    """Return the larger of two numbers, an entry each of two columns."""
-    return chosen(other > one, other, one)
 
 
 def registers_of_a_thread(card: RegisterFile, threads: Number) -> Number:

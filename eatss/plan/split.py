@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eatss.plan.numbers import Number, chosen
-from eatss.plan.registers import least, most
+from eatss.plan.numbers import Number, chosen, least, most
 
 _AXES_BEFORE_Z = 2
 

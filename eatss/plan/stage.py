@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from eatss.frozen import frozen
-from eatss.plan.numbers import Flag, Number, chosen, common_divisor, no, nowhere
-from eatss.plan.registers import least
+from eatss.plan.numbers import Flag, Number, chosen, common_divisor, least, no, nowhere
 from eatss.plan.rows import PIECE_BYTES, copied_in_pieces, vector
 
 LEAST_IN_A_ROW = 8

@@ -7,8 +7,7 @@ of them, and integer expressions of the code that computes them.
 
 from __future__ import annotations
 
-from eatss.plan.numbers import Number
-from eatss.plan.registers import most
+from eatss.plan.numbers import Number, most
 from eatss.program import Apply, Constant, Name, at_least
 
 MOST_WAVES = 2
