@@ -179,11 +179,6 @@ class LaunchFacts:
         return tuple(map(len, self.copied_in))
 
     @property
-    def chunk_loop(self) -> str | None:
-        """The loop whose tiles go to several blocks that add to the same elements."""
-        return self.shared_loop if self.sum_loop is None else self.sum_loop
-
-    @property
     def exchanges(self) -> bool:
         """Whether blocks combine some element by comparing and exchanging."""
         return any(own.exchanges for own in self.held)

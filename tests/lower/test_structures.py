@@ -125,7 +125,11 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
         launches = [one for one in layouts.structure.launches if one.statements]
         for launch, (demand, _) in zip(launches, prediction.launches, strict=True):
             (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
-            spread = launch.chunk_loop if chosen.lanes * chosen.chunks > 1 else None
+            spread = (
+                (launch.sum_loop or launch.shared_loop)
+                if chosen.lanes * chosen.chunks > 1
+                else None
+            )
             assert spread_loop(code) == spread
             tiles = dict(code.tile_sizes)
             reorders = any(tiles[name] > 1 for name in reordering_loops(facts) if name in tiles)
@@ -157,7 +161,7 @@ def test_the_selected_layout_is_carried_out(name: str) -> None:
         assert structure is not None
         for launch in structure.launches:
             (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
-            assert spread_loop(code) == launch.chunk_loop
+            assert spread_loop(code) == (launch.sum_loop or launch.shared_loop)
             assert host_loop(code) == kernel.host_loop
             tiles, sizes = dict(code.tile_sizes), dict(kernel.tile_sizes)
             if kernel.spread is None:
