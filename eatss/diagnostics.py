@@ -50,6 +50,12 @@ class SourceSpan:
     end_line: int
     end_column: int
 
+    @classmethod
+    def in_line(cls, file: str, line: int, column: int, length: int = 1) -> SourceSpan:
+        """Build from the place of some characters of one line."""
+        end = column + length
+        return cls(file=file, line=line, column=column, end_line=line, end_column=end)
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 

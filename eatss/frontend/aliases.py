@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from eatss.frontend import clang
+from eatss.frontend.clang import CursorKind
 from eatss.frontend.codes import Code
-from eatss.frontend.kinds import CursorKind
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, is_variable

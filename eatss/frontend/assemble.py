@@ -10,8 +10,7 @@ from eatss.diagnostics import SourceSpan
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.delinearise import Delinearised
 from eatss.frontend.reading import RawAccess, RawStatement
-from eatss.frontend.reference_text import reference_text
-from eatss.frontend.report import Reporter
+from eatss.frontend.report import Reporter, reference_text
 from eatss.frontend.signature import origin_of
 from eatss.frontend.symbols import Variable
 from eatss.frontend.values import Poly, Value

@@ -12,10 +12,10 @@ import islpy as isl
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import why_not_inlined
+from eatss.frontend.clang import CursorKind
 from eatss.frontend.codes import Code
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.kinds import CursorKind
 from eatss.frontend.loops import Exits, Header, LoopReader
 from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.ppcg_count import PpcgCount
@@ -31,10 +31,10 @@ from eatss.frontend.updates import (
     Store,
     Update,
     UpdateReader,
+    choices,
     condition_of,
     guarded,
     may_keep,
-    tests_of,
     update_of,
 )
 from eatss.frontend.values import Value, same
@@ -533,7 +533,7 @@ class StatementReader:
         if not may_keep(update):
             return
         write, *others = reader.accesses
-        tests = list(tests_of(update))
+        tests = [one.test for one in choices(update)]
         first = {id(part) for part in tests[0].preorder()}
         decided = {id(part) for test in tests for part in test.preorder()}
         if None not in write.variable.shape.sizes or any(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from eatss.frontend import clang
-from eatss.frontend.kinds import CursorKind
+from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, shape_of
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
@@ -78,8 +78,7 @@ class _Inliner:
         self._open: list[int] = []
 
     def statements(self, nodes: Sequence[Node]) -> list[Node]:
-        root = Node(NodeKind.COMPOUND, self._function, self._types.none)
-        root.children = list(nodes)
+        root = Node(NodeKind.COMPOUND, self._function, self._types.none, list(nodes))
         self._replace(root)
         return root.children
 
@@ -139,8 +138,8 @@ class _Inliner:
         if not self._take(parameters, arguments, body):
             return None
         given = dict(zip((p.hash for p in parameters), arguments, strict=True))
-        holder = Node(NodeKind.COMPOUND, call.cursor, self._types.none)
-        holder.children = [self._with(body, given, call.cursor)]
+        inside = [self._with(body, given, call.cursor)]
+        holder = Node(NodeKind.COMPOUND, call.cursor, self._types.none, inside)
         self._open.append(definition.hash)
         self._replace(holder)
         self._open.pop()
@@ -260,8 +259,8 @@ def _element_of_address(node: Node) -> Node:
         return element
     array, first = element.children
     wider = max(first.type, index[0].type, key=lambda one: one.bits)
-    total = Node(NodeKind.BINARY, node.cursor, wider, op="+", is_inlined=True)
-    total.children = [first, *index]
+    terms = [first, *index]
+    total = Node(NodeKind.BINARY, node.cursor, wider, terms, op="+", is_inlined=True)
     return replace(node, children=[array, total])
 
 

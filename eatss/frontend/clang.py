@@ -15,8 +15,17 @@ from clang.cindex import conf
 
 from eatss.diagnostics import input_error
 from eatss.frontend.codes import Code
-from eatss.frontend.kinds import CursorKind, StorageClass, TypeKind
 from eatss.frozen import frozen
+
+CursorKind: Any = cindex.CursorKind
+StorageClass: Any = cindex.StorageClass
+TypeKind: Any = cindex.TypeKind
+
+_FLOAT16 = 32
+"""``CXType_Float16``, which libclang has and its Python module does not."""
+
+if not hasattr(TypeKind, "FLOAT16"):
+    TypeKind.FLOAT16 = TypeKind(_FLOAT16)
 
 _BINARY_OPERATORS = (
     None, None, None, "*", "/", "%", "+", "-", "<<", ">>", None, "<", ">", "<=", ">=", "==", "!=",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eatss.diagnostics import SourceSpan
-from eatss.frontend.clang import ClangMessage, Unit
+from eatss.frontend.clang import ClangMessage, MacroDefinition, Unit
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings
 from eatss.frontend.regions import UNKNOWN_PRAGMAS, Region
@@ -31,7 +31,7 @@ def check_cycles(unit: Unit, source: SourceText, findings: Findings) -> None:
     findings.add(
         Code.NESTING,
         text,
-        span=_span(message, source),
+        span=span_of(message, source),
         hint="write #pragma once into the header, or guard it with #ifndef",
     )
 
@@ -82,19 +82,16 @@ def _record(
         text = "'#' within a line, where no directive begins"
         hint = 'give the directive a line of its own, or write _Pragma("scop")'
     code = Code.UNDECLARED if undeclared else Code.SYNTAX
-    findings.add(code, text, span=_span(message, source), hint=hint)
+    findings.add(code, text, span=span_of(message, source), hint=hint)
 
 
-def _span(message: ClangMessage, source: SourceText) -> SourceSpan:
-    if message.file == source.file:
-        return source.span(message.offset, message.offset + 1)
-    return SourceSpan(
-        file=message.file or source.file,
-        line=message.line,
-        column=message.column,
-        end_line=message.line,
-        end_column=message.column + 1,
-    )
+def span_of(
+    found: ClangMessage | MacroDefinition, source: SourceText, length: int = 1
+) -> SourceSpan:
+    """Return where something stands that clang found, in the main file or in a header."""
+    if found.file == source.file:
+        return source.span(found.offset, found.offset + length)
+    return SourceSpan.in_line(found.file or source.file, found.line, found.column, length)
 
 
 def _warn_of_header(message: ClangMessage, source: SourceText, findings: Findings) -> None:

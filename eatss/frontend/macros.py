@@ -21,9 +21,9 @@ from pathlib import Path
 
 from clang.cindex import TranslationUnitLoadError
 
-from eatss.diagnostics import SourceSpan
-from eatss.frontend.clang import MacroDefinition, Unit
+from eatss.frontend.clang import Unit
 from eatss.frontend.codes import Code
+from eatss.frontend.errors import span_of
 from eatss.frontend.findings import Findings
 from eatss.frontend.source import SourceText
 from eatss.frozen import frozen
@@ -157,7 +157,7 @@ def warn_of_unused(
             findings.warn(
                 Code.UNUSED_MACRO,
                 f"-D {name} changes nothing: '{name}' is defined here all the same",
-                span=_span(again, source),
+                span=span_of(again, source, len(again.name)),
                 hint=f"write #ifndef {name} before it and #endif after it",
             )
 
@@ -197,16 +197,4 @@ def _warn_of_no_use(name: str, unit: Unit, source: SourceText, findings: Finding
         Code.UNUSED_MACRO,
         f"-D {name} changes nothing: nothing that is compiled in '{source.file}' uses it",
         hint=hint,
-    )
-
-
-def _span(definition: MacroDefinition, source: SourceText) -> SourceSpan:
-    if definition.file == source.file:
-        return source.span(definition.offset, definition.offset + len(definition.name))
-    return SourceSpan(
-        file=definition.file,
-        line=definition.line,
-        column=definition.column,
-        end_line=definition.line,
-        end_column=definition.column + len(definition.name),
     )

@@ -63,9 +63,7 @@ class _Rewriter:
     def _block(self, place: Node, statements: Sequence[Node]) -> Node:
         if len(statements) == 1:
             return statements[0]
-        block = Node(NodeKind.COMPOUND, place.cursor, self._types.none)
-        block.children = list(statements)
-        return block
+        return Node(NodeKind.COMPOUND, place.cursor, self._types.none, list(statements))
 
     def _declared(self, node: Node) -> list[Node]:
         """Return declarations one by one: the next one sees what the last one has set."""
@@ -216,16 +214,12 @@ class _Rewriter:
         if counter_of(node) is not None and is_plain and not list(_steps(condition)):
             return [], node
         starts, increments = list(self._parts(start)), list(self._parts(increment))
-        kept = _Kept.of(starts, condition, increments, body)
-        if kept is not None:
-            others = [one for one in increments if one is not kept.increment]
-            node.children = [
-                kept.start, condition, kept.increment, self._block(body, [body, *others])
-            ]  # fmt: skip
-            return [one for one in starts if one is not kept.start], node
-        loop = Node(NodeKind.WHILE, node.cursor, self._types.none, op="for")
-        loop.children = [condition, body, self._block(increment, increments)]
-        return starts, loop
+        for kept, own in _counters(starts, condition, increments, body):
+            others = [one for one in increments if one is not own]
+            node.children = [kept, condition, own, self._block(body, [body, *others])]
+            return [one for one in starts if one is not kept], node
+        parts = [condition, body, self._block(increment, increments)]
+        return starts, Node(NodeKind.WHILE, node.cursor, self._types.none, parts, op="for")
 
     def _parts(self, node: Node) -> Iterator[Node]:
         """Yield the parts of a start or an increment, one after the other."""
@@ -261,35 +255,28 @@ class _Rewriter:
         taken = _taken_out(step)
         if tests_before is (loop.kind is NodeKind.DO):
             op = "+" if taken.op.endswith("++") is not tests_before else "-"
-            scalar = Node(NodeKind.NAME, step.cursor, step.type, name=step.name)
-            scalar.declaration = step.declaration
+            scalar = replace(step)
             step.kind, step.op, step.name, step.declaration = NodeKind.BINARY, op, "", None
             step.type = step.type if step.type.bits >= 32 else self._types.int32
             step.children = [scalar, self._number(step, 1)]
         if condition is step:
-            condition = Node(NodeKind.BINARY, step.cursor, self._types.int32, op="!=")
-            condition.children = [step, self._number(step, 0)]
+            sides = [step, self._number(step, 0)]
+            condition = Node(NodeKind.BINARY, step.cursor, self._types.int32, sides, op="!=")
         if loop.kind is NodeKind.DO:
             loop.children = [condition, body, self._block(after, [after, taken])]
             return []
         loop.children = [condition, self._block(body, [taken, body]), after]
-        return [_again(taken)] if is_seen else []
+        return [replace(taken, children=list(taken.children))] if is_seen else []
 
 
-class _Kept:
-    """The start and the increment of the one counter that a ``for`` keeps."""
+def _counters(
+    starts: Sequence[Node], condition: Node, increments: Sequence[Node], body: Node
+) -> Iterator[tuple[Node, Node]]:
+    """Yield the start and the increment of each counter that a ``for`` may keep.
 
-    def __init__(self, start: Node, increment: Node) -> None:
-        self.start = start
-        self.increment = increment
-
-    @classmethod
-    def of(
-        cls, starts: Sequence[Node], condition: Node, increments: Sequence[Node], body: Node
-    ) -> _Kept | None:
-        """Return the counter, if all others may be set before the loop and after its body."""
-        if list(_steps(condition)) or leaves(body, frozenset({NodeKind.CONTINUE})):
-            return None
+    All others may be set before the loop and after its body.
+    """
+    if not list(_steps(condition)) and not leaves(body, frozenset({NodeKind.CONTINUE})):
         for at, start in enumerate(starts):
             name = _set_by(start)
             if name is None or not condition.names(name.declaration):
@@ -297,13 +284,11 @@ class _Kept:
             own = [one for one in increments if _is_set(one, name)]
             others = (written_name(one) for one in increments if one not in own)
             if any(one is not None and condition.names(one.declaration) for one in others):
-                return None
+                return
             later = increments[increments.index(own[0]) + 1 :] if own else ()
-            if len(own) == 1 and not any(
-                one.names(name.declaration) for one in (*starts[at + 1 :], *later)
-            ):
-                return cls(start, own[0])
-        return None
+            behind = (*starts[at + 1 :], *later)
+            if len(own) == 1 and not any(one.names(name.declaration) for one in behind):
+                yield start, own[0]
 
 
 def _runs_at_most_once(loop: Node) -> bool:
@@ -409,10 +394,6 @@ def _taken_out(step: Node) -> Node:
     step.kind, step.name, step.declaration = NodeKind.NAME, scalar.name, scalar.declaration
     step.children, step.op = [], ""
     return taken
-
-
-def _again(step: Node) -> Node:
-    return Node(NodeKind.STEP, step.cursor, step.type, list(step.children), op=step.op)
 
 
 def _breaks(first: Sequence[Node]) -> bool:

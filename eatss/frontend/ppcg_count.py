@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from eatss.frontend import clang
-from eatss.frontend.kinds import CursorKind
+from eatss.frontend.clang import CursorKind
 from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import NodeKind, read_tree

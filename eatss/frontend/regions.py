@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from eatss.frontend.clang import Unit
+from eatss.frontend.clang import CursorKind, Unit
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings
-from eatss.frontend.kinds import CursorKind
 from eatss.frontend.source import SourceText
 from eatss.frozen import frozen
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eatss.frontend import clang
-from eatss.frontend.kinds import CursorKind, TypeKind
+from eatss.frontend.clang import CursorKind, TypeKind
 from eatss.frontend.tree import Node, read_tree
 from eatss.frontend.types import CType, TypeTable
 from eatss.frozen import frozen

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eatss.frontend import clang
+from eatss.frontend.clang import CursorKind, StorageClass
 from eatss.frontend.codes import Code
-from eatss.frontend.kinds import CursorKind, StorageClass
 from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
 from eatss.frontend.shapes import shape_of

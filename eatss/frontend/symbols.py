@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eatss.frontend import clang
-from eatss.frontend.kinds import CursorKind
+from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, scalar_shape, shape_of
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeTable

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eatss.frontend import clang
-from eatss.frontend.kinds import CursorKind, TypeKind
+from eatss.frontend.clang import CursorKind, TypeKind
 from eatss.frontend.types import CType, TypeTable
 
 

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from eatss.frontend.kinds import TypeKind
+from eatss.frontend.clang import TypeKind
 from eatss.scops import ElementType
 
 
@@ -52,30 +52,31 @@ class CType:
         return (1 << (self.bits - (1 if self.signed else 0))) - 1
 
 
-def _integer(element: ElementType, bits: int, *, signed: bool) -> CType:
-    return CType(TypeClass.INTEGER, element.value, element, bits, signed)
+def _integer(element: ElementType) -> CType:
+    bits = element.bounds[1].bit_length() + (not element.is_unsigned)
+    return CType(TypeClass.INTEGER, element.value, element, bits, not element.is_unsigned)
 
 
-_INT = _integer(ElementType.INT32, 32, signed=True)
+_INT = _integer(ElementType.INT32)
 _SCALARS: dict[Any, CType] = {
     TypeKind.FLOAT16: CType(TypeClass.FLOATING, "_Float16", ElementType.HALF, 16),
     TypeKind.HALF: CType(TypeClass.FLOATING, "__fp16"),
     TypeKind.FLOAT: CType(TypeClass.FLOATING, "float", ElementType.FLOAT, 32),
     TypeKind.DOUBLE: CType(TypeClass.FLOATING, "double", ElementType.DOUBLE, 64),
     TypeKind.LONGDOUBLE: CType(TypeClass.FLOATING, "long double"),
-    TypeKind.BOOL: _integer(ElementType.BOOL, 1, signed=False),
-    TypeKind.CHAR_S: _integer(ElementType.INT8, 8, signed=True),
-    TypeKind.SCHAR: _integer(ElementType.INT8, 8, signed=True),
-    TypeKind.CHAR_U: _integer(ElementType.UINT8, 8, signed=False),
-    TypeKind.UCHAR: _integer(ElementType.UINT8, 8, signed=False),
-    TypeKind.SHORT: _integer(ElementType.INT16, 16, signed=True),
-    TypeKind.USHORT: _integer(ElementType.UINT16, 16, signed=False),
+    TypeKind.BOOL: _integer(ElementType.BOOL),
+    TypeKind.CHAR_S: _integer(ElementType.INT8),
+    TypeKind.SCHAR: _integer(ElementType.INT8),
+    TypeKind.CHAR_U: _integer(ElementType.UINT8),
+    TypeKind.UCHAR: _integer(ElementType.UINT8),
+    TypeKind.SHORT: _integer(ElementType.INT16),
+    TypeKind.USHORT: _integer(ElementType.UINT16),
     TypeKind.INT: _INT,
-    TypeKind.UINT: _integer(ElementType.UINT32, 32, signed=False),
-    TypeKind.LONG: _integer(ElementType.INT64, 64, signed=True),
-    TypeKind.ULONG: _integer(ElementType.UINT64, 64, signed=False),
-    TypeKind.LONGLONG: _integer(ElementType.INT64, 64, signed=True),
-    TypeKind.ULONGLONG: _integer(ElementType.UINT64, 64, signed=False),
+    TypeKind.UINT: _integer(ElementType.UINT32),
+    TypeKind.LONG: _integer(ElementType.INT64),
+    TypeKind.ULONG: _integer(ElementType.UINT64),
+    TypeKind.LONGLONG: _integer(ElementType.INT64),
+    TypeKind.ULONGLONG: _integer(ElementType.UINT64),
 }
 
 _POINTER = CType(TypeClass.POINTER, "pointer")

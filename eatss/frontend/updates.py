@@ -6,7 +6,7 @@ all arms add to ``x``, the choice is of what is added: ``x += c ? v : -0.0``, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from eatss.frontend.expressions import ExpressionReader, as_float
 from eatss.frontend.symbols import Variable
@@ -22,6 +22,7 @@ from eatss.scops import (
     Read,
     Unary,
 )
+from eatss.trees import Parts
 
 _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1}
 """What changes no number. To a sum it is added as -0.0, since -0.0 + 0.0 is 0.0."""
@@ -47,6 +48,8 @@ class Choice:
 
 
 Update = Store | Choice
+
+_UPDATES: Parts[Update] = Parts(("Update",), Update)
 
 
 @frozen
@@ -112,28 +115,14 @@ def _same(one: Node, other: Node) -> bool:
     )
 
 
-def may_keep(update: Update | None) -> bool:
+def may_keep(update: Update) -> bool:
     """Return whether an update may leave what is there, where C may not even look at it."""
-    if isinstance(update, Choice):
-        arms = (update.if_true, update.if_false)
-        return any((arm is None and update.keeps) or may_keep(arm) for arm in arms)
-    return False
+    return any(one.keeps and None in (one.if_true, one.if_false) for one in choices(update))
 
 
-def tests_of(update: Update | None) -> Iterator[Node]:
-    """Yield the conditions of an update, the outermost first."""
-    if isinstance(update, Choice):
-        yield update.test
-        yield from tests_of(update.if_true)
-        yield from tests_of(update.if_false)
-
-
-def _stores(update: Update | None) -> Iterator[Store]:
-    if isinstance(update, Store):
-        yield update
-    elif update is not None:
-        yield from _stores(update.if_true)
-        yield from _stores(update.if_false)
+def choices(update: Update) -> list[Choice]:
+    """Return the choices of an update, the outermost first."""
+    return [one for one in _UPDATES.below(update) if isinstance(one, Choice)]
 
 
 class UpdateReader:
@@ -151,44 +140,41 @@ class UpdateReader:
         Raises:
             RefusedError: If something in it was refused; the finding is recorded.
         """
-        stores = list(_stores(update))
+        stores = [one for one in _UPDATES.below(update) if isinstance(one, Store)]
         operators = {store.operator for store in stores}
         commons = {self._common(store) for store in stores}
         if len(operators) > 1 or len(commons) > 1 or not operators <= _NEUTRAL.keys():
-            return self._chosen(update)
+            return self._chosen(update, self._stored, self._kept_by)
         (operator,), (common,) = operators, commons
         if common.is_floating and not self._element.is_floating:
-            return self._chosen(update)  # a large integer is another one after a round trip
+            # a large integer is another one after a round trip
+            return self._chosen(update, self._stored, self._kept_by)
         kept = self._keep()
-        return self._compound(operator, kept, self._operand(update, operator, common), common)
+        neutral = _number(_NEUTRAL[operator], common)
+        if operator == "+" and common.is_floating:
+            neutral = Unary(operator="-", operand=neutral)
+        right = self._chosen(update, lambda store: self._right(store, common), lambda _: neutral)
+        return self._compound(operator, kept, right, common)
 
-    def _chosen(self, update: Update) -> Expression:
+    def _chosen(
+        self,
+        update: Update,
+        stored: Callable[[Store], Expression],
+        kept: Callable[[Choice], Expression],
+    ) -> Expression:
+        """Read an update: what is stored, and what stands for an arm that is not there."""
         if isinstance(update, Store):
-            return self._stored(update)
+            return stored(update)
 
         def arm(one: Update | None) -> Expression:
-            if one is not None:
-                return self._chosen(one)
-            return self._keep() if update.keeps else _zero(self._element)
+            return kept(update) if one is None else self._chosen(one, stored, kept)
 
         return self._reader.choose(
             update.test, lambda: arm(update.if_true), lambda: arm(update.if_false)
         )
 
-    def _operand(self, update: Update, operator: str, common: ElementType) -> Expression:
-        if isinstance(update, Store):
-            return self._right(update, common)
-
-        def arm(one: Update | None) -> Expression:
-            if one is not None:
-                return self._operand(one, operator, common)
-            neutral = _number(_NEUTRAL[operator], common)
-            negated = operator == "+" and common.is_floating
-            return Unary(operator="-", operand=neutral) if negated else neutral
-
-        return self._reader.choose(
-            update.test, lambda: arm(update.if_true), lambda: arm(update.if_false)
-        )
+    def _kept_by(self, choice: Choice) -> Expression:
+        return self._keep() if choice.keeps else _zero(self._element)
 
     def _stored(self, store: Store) -> Expression:
         common = self._common(store)

@@ -64,6 +64,12 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
         _check_parallel(scop, coincidence, node)
 
 
+def tagger_of(order: isl.UnionMap, flow: isl.UnionMap) -> isl.UnionPwMultiAff:
+    """Return the function from tagged instances to instances."""
+    tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
+    return tagged.universe().unwrap().domain_map_union_pw_multi_aff()
+
+
 def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.MultiUnionPwAff) -> bool:
     """Tell whether values of one element that changed places overlap.
 
@@ -77,9 +83,7 @@ def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.Multi
     """
     if order.is_empty():
         return False
-    tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
-    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
-    tagged_time = time.pullback_union_pw_multi_aff(tagger)
+    tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order, flow))
     swapped = order.lex_ge_at_multi_union_pw_aff(tagged_time)
     if swapped.is_empty():
         return False

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from eatss.free_names import free_name
-from eatss.isl_names import named_points, node_kind, universes
+from eatss.isl_names import named_points, universes
 from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal
 from eatss.polyhedral.dependences import flow_of, tag_accesses
+from eatss.polyhedral.nodes import bands, coincident
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.scheduling import (
     carries_nothing,
@@ -182,14 +183,10 @@ def _early_reads(scop: Scop, flow: isl.UnionMap) -> Iterator[_EarlyRead]:
 
 def _serial_members(root: isl.ScheduleNode) -> Iterator[tuple[isl.ScheduleNode, int]]:
     """Yield the members of bands that are not parallel, with their nodes."""
-    nodes = [root]
-    while nodes:
-        node = nodes.pop()
-        if node_kind(node) == isl.schedule_node_type.band:
-            for member in range(node.band_n_member()):
-                if not node.band_member_get_coincident(member):
-                    yield node, member
-        nodes += [node.child(position) for position in range(node.n_children())]
+    for node in bands(root):
+        for member, parallel in enumerate(coincident(node)):
+            if not parallel:
+                yield node, member
 
 
 def _pays(scop: Scop, read: _EarlyRead, loops: Mapping[str, _Loops], depth: int) -> bool:

@@ -52,14 +52,14 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
     for item in dependent_accesses(scop):
         statement, access = item.statement, item.access
         grouped |= item.tag != item.number
-        tagged = _tagged(scop, item)
+        made = tagged(item, f"__ref{item.tag}", access.relation)
         if access.is_write:
-            writes = writes.union(tagged)
+            writes = writes.union(made)
         else:
-            reads = reads.union(tagged)
+            reads = reads.union(made)
             if access.array == statement.write.array:
                 own = access.relation.intersect(statement.write.relation).domain()
-                tag = tagged.domain().unwrap().intersect_domain(own.to_union_set())
+                tag = made.domain().unwrap().intersect_domain(own.to_union_set())
                 updates = updates.union(tag.wrap())
     reads = coalesced(reads) if grouped else reads
     tagged_domain = reads.union(writes).domain().universe().unwrap()
@@ -107,12 +107,12 @@ def _to_elements_of(scop: Scop, read: Access) -> isl.UnionMap:
     return found
 
 
-def _tagged(scop: Scop, item: NumberedAccess) -> isl.UnionMap:
-    """Return ``[S[i] -> __refN[]] -> A[…]``."""
-    tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.tag}[] }}")
-    instance_to_tag = isl.Map.from_domain_and_range(item.statement.domain, tag)
-    relation = item.access.relation.intersect_domain(item.statement.domain)
-    return isl.UnionMap.from_map(instance_to_tag.range_product(relation).uncurry())
+def tagged(item: NumberedAccess, tag: str, elements: isl.Map) -> isl.UnionMap:
+    """Return ``[S[i] -> tag[]] -> A[…]``."""
+    name = isl.Set.read_from_str(elements.get_ctx(), f"{{ {tag}[] }}")
+    instances = isl.Map.from_domain_and_range(item.statement.domain, name)
+    relation = elements.intersect_domain(item.statement.domain)
+    return isl.UnionMap.from_map(instances.range_product(relation).uncurry())
 
 
 def flow_of(
@@ -121,9 +121,12 @@ def flow_of(
     *,
     must: isl.UnionMap | None = None,
     may: isl.UnionMap | None = None,
+    kill: isl.UnionMap | None = None,
 ) -> isl.UnionFlow:
     """Return where values come from: for each sink the last source before it."""
     info = isl.UnionAccessInfo.from_sink(sink)
+    if kill is not None:
+        info = info.set_kill(kill)
     if must is not None:
         info = info.set_must_source(must)
     if may is not None:

@@ -18,7 +18,6 @@ from math import gcd, prod
 
 from eatss.frozen import frozen
 from eatss.polyhedral.kernel import Loop, Reference
-from eatss.polyhedral.linear_algebra import column_rank, solve_columns
 from eatss.polynomial import Polynomial
 
 _MAX_CELLS = 20_000
@@ -148,7 +147,7 @@ def _part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:
         if interval is not None:
             axis, step = interval
             return _Part(dims, (), (axis,), step, exact=True)
-    if column_rank(_matrix(shape, dims, loops)) == len(loops):
+    if _column_rank(_matrix(shape, dims, loops)) == len(loops):
         axes = tuple(_Axis(Polynomial.product([name]), least[name]) for name in loops)
         return _Part(dims, loops, axes, 1, exact=True)
     return _bounding_part(shape, dims, least)
@@ -193,7 +192,7 @@ def _locate(shape: _Shape, part: _Part, offset: tuple[int, ...]) -> tuple[object
     """
     if not part.loops:
         return tuple(o % part.step for o in offset), tuple(o // part.step for o in offset)
-    solution, rest = solve_columns(_matrix(shape, part.dims, part.loops), offset)
+    solution, rest = _solve_columns(_matrix(shape, part.dims, part.loops), offset)
     whole = tuple(int(value // 1) for value in solution)
     fraction: tuple[Fraction, ...] = tuple(
         value - floor for value, floor in zip(solution, whole, strict=True)
@@ -253,3 +252,50 @@ def _bounded_union(
     sum_size = len(set(shifts)) * prod(lengths)
     hull_size = prod(n + m[-1] - m[0] for n, m in zip(lengths, marks, strict=True))
     return Footprint(elements=copies if sum_size <= hull_size else hull, exact=False)
+
+
+def _column_rank(matrix: Sequence[Sequence[int]]) -> int:
+    """Return the rank of a matrix given by rows."""
+    return len(_reduce([[Fraction(x) for x in row] for row in matrix])[1])
+
+
+def _solve_columns(
+    matrix: Sequence[Sequence[int]], vector: Sequence[int]
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Express ``vector`` in the columns of ``matrix``, which must be independent.
+
+    Returns:
+        The coordinates, and what is left of the vector; two vectors differ by a
+        combination of columns if and only if what is left is equal.
+    """
+    width = len(matrix[0]) if matrix else 0
+    rows, pivots = _reduce(
+        [[Fraction(x) for x in (*row, v)] for row, v in zip(matrix, vector, strict=True)],
+        columns=width,
+    )
+    solution = [Fraction(0)] * width
+    for row, column in enumerate(pivots):
+        solution[column] = rows[row][-1]
+    return tuple(solution), tuple(row[-1] for row in rows[len(pivots) :])
+
+
+def _reduce(
+    rows: list[list[Fraction]], *, columns: int | None = None
+) -> tuple[list[list[Fraction]], list[int]]:
+    """Bring rows to reduced echelon form over the first ``columns``; return them and the pivots."""
+    pivots: list[int] = []
+    width = columns if columns is not None else (len(rows[0]) if rows else 0)
+    for column in range(width):
+        top = len(pivots)
+        pivot = next((r for r in range(top, len(rows)) if rows[r][column]), None)
+        if pivot is None:
+            continue
+        rows[top], rows[pivot] = rows[pivot], rows[top]
+        scale = rows[top][column]
+        rows[top] = [x / scale for x in rows[top]]
+        for r in range(len(rows)):
+            if r != top and rows[r][column]:
+                factor = rows[r][column]
+                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[top], strict=True)]
+        pivots.append(column)
+    return rows, pivots

@@ -26,6 +26,7 @@ from eatss.isl_names import (
     universes,
 )
 from eatss.polyhedral.accesses import dependent_accesses
+from eatss.polyhedral.dependences import flow_of, tagged
 from eatss.polyhedral.nodes import NODE, branches, preorder
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
@@ -72,27 +73,27 @@ def ppcg_dependences(region: PpcgRegion) -> PpcgDependences:
     """Compute the dependences of a region as PPCG does."""
     scop = region.scop
     empty = isl.UnionMap.empty(scop.context.get_space())
-    tagged = _tagged(scop)
-    writes = _union(empty, (t.relation for t in tagged if t.access.is_write))
-    reads = _union(empty, (t.relation for t in tagged if not t.access.is_write))
+    every = _tagged(scop)
+    writes = _union(empty, (t.relation for t in every if t.access.is_write))
+    reads = _union(empty, (t.relation for t in every if not t.access.is_write))
     plain_writes, plain_reads = writes.domain_factor_domain(), reads.domain_factor_domain()
     tagger = reads.union(writes).domain().universe().unwrap().domain_map_union_pw_multi_aff()
     plain = original_schedule(scop)
     schedule = plain.pullback_union_pw_multi_aff(tagger)
 
     live_out = _live_out(scop, plain_writes, plain)
-    flow = _flow(reads, schedule, kill=writes, may=writes)
+    flow = flow_of(reads, schedule, kill=writes, may=writes)
     tagged_flow = flow.get_may_dependence()
     live_in = flow.get_may_no_source().domain_factor_domain()
     unread = writes.subtract_domain(tagged_flow.domain())
-    order = _flow(writes, schedule, may=reads.union(unread)).get_may_dependence()
-    before_last = _flow(live_out, plain, may=plain_writes).get_may_dependence()
-    after_first = _flow(plain_writes, plain, may=live_in).get_may_dependence()
-    false = _flow(
+    order = flow_of(writes, schedule, may=reads.union(unread)).get_may_dependence()
+    before_last = flow_of(live_out, plain, may=plain_writes).get_may_dependence()
+    after_first = flow_of(plain_writes, plain, may=live_in).get_may_dependence()
+    false = flow_of(
         plain_writes, plain, kill=plain_writes, may=plain_writes.union(plain_reads)
     ).get_may_dependence()
     live = _live(region, live_out, tagged_flow.factor_domain())
-    shared = [t for t in tagged if t.access.array not in _private(scop)]
+    shared = [t for t in every if t.access.array not in _private(scop)]
     return PpcgDependences(
         live=live,
         tagged_flow=tagged_flow.intersect_range(live.preimage_union_pw_multi_aff(tagger)),
@@ -181,11 +182,8 @@ def _tagged(scop: Scop) -> list[_Tagged]:
     for item in dependent_accesses(scop):
         statement, access = item.statement, item.access
         number = numbers.setdefault((statement.name, access.array, access.span), item.number)
-        tag = isl.Set.read_from_str(scop.isl_context, f"{{ __pet_ref_{number}[] }}")
-        instances = isl.Map.from_domain_and_range(statement.domain, tag)
-        relation = access.relation.intersect_domain(statement.domain)
-        product = instances.range_product(relation.intersect_range(extents[access.array]))
-        found.append(_Tagged(access, isl.UnionMap.from_map(product.uncurry())))
+        elements = access.relation.intersect_range(extents[access.array])
+        found.append(_Tagged(access, tagged(item, f"__pet_ref_{number}", elements)))
     return found
 
 
@@ -199,24 +197,11 @@ def _extent(array: Array) -> isl.Set:
     return array.extent
 
 
-def _flow(
-    sink: isl.UnionMap,
-    schedule: isl.Schedule,
-    *,
-    may: isl.UnionMap,
-    kill: isl.UnionMap | None = None,
-) -> isl.UnionFlow:
-    info = isl.UnionAccessInfo.from_sink(sink)
-    if kill is not None:
-        info = info.set_kill(kill)
-    return info.set_may_source(may).set_schedule(schedule).compute_flow()
-
-
 def _live_out(scop: Scop, writes: isl.UnionMap, schedule: isl.Schedule) -> isl.UnionMap:
     """Return the writes that no later one covers, but to arrays that are dead after the region."""
     seen = (array.extent for array in scop.arrays if not array.ppcg_kills)
     kept = universes(scop.context.get_space(), seen)
-    later = _flow(writes, schedule, may=writes).get_full_may_dependence()
+    later = flow_of(writes, schedule, may=writes).get_full_may_dependence()
     return writes.subtract(later.range_factor_range()).intersect_range(kept)
 
 

@@ -15,6 +15,7 @@ import islpy as isl
 
 from eatss.diagnostics import InputError, InternalError, input_error
 from eatss.isl_names import node_kind, parameter_names, set_names
+from eatss.polyhedral.checks import tagger_of
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.isl_limits import bounded_work, ran_out
@@ -381,10 +382,9 @@ def _is_permutable(dependences: Dependences, band: isl.ScheduleNode) -> bool:
 
 def _binding_order(dependences: Dependences, band: isl.ScheduleNode) -> isl.UnionMap:
     order, flow = dependences.order, dependences.tagged_flow
-    tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
     if order.is_empty():
         return order.factor_domain()
-    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
+    tagger = tagger_of(order, flow)
     domain = band.get_domain().preimage_union_pw_multi_aff(tagger)
     time = band.band_get_partial_schedule().pullback_union_pw_multi_aff(tagger)
     point = flow.eq_at_multi_union_pw_aff(time)

@@ -23,19 +23,23 @@ class Weak(Enum):
 
 NumberType = Weak | ElementType
 
-_NUMPY = {
-    ElementType.HALF: "f2",
-    ElementType.FLOAT: "f4",
-    ElementType.DOUBLE: "f8",
-    ElementType.INT8: "i1",
-    ElementType.UINT8: "u1",
-    ElementType.INT16: "i2",
-    ElementType.UINT16: "u2",
-    ElementType.INT32: "i4",
-    ElementType.UINT32: "u4",
-    ElementType.INT64: "i8",
-    ElementType.UINT64: "u8",
+ELEMENTS = {
+    "f16": ElementType.HALF,
+    "f32": ElementType.FLOAT,
+    "f64": ElementType.DOUBLE,
+    "i8": ElementType.INT8,
+    "i16": ElementType.INT16,
+    "i32": ElementType.INT32,
+    "i64": ElementType.INT64,
+    "u8": ElementType.UINT8,
+    "u16": ElementType.UINT16,
+    "u32": ElementType.UINT32,
+    "u64": ElementType.UINT64,
 }
+"""Element types by their name in ``eatss``."""
+
+SHORT_NAMES = {element: name for name, element in ELEMENTS.items()}
+_NUMPY = {element: f"{name[0]}{element.size_bytes}" for name, element in ELEMENTS.items()}
 _ELEMENTS = {name: element for element, name in _NUMPY.items()}
 _FLOATING = (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)
 _RANKS = (ElementType.INT32, ElementType.UINT32, ElementType.INT64, ElementType.UINT64)
@@ -67,6 +71,11 @@ def to_one_type(*types: NumberType) -> str:
     """Return the hint to convert numbers of some types to one that has room for all."""
     wide = "float64" if any(map(is_floating, types)) else "int64"
     return f"convert one of them, for example with numpy.{wide}(…)"
+
+
+def is_unsigned(number: NumberType) -> bool:
+    """Tell whether a type is one of NumPy's integers without a sign."""
+    return isinstance(number, ElementType) and number.is_unsigned
 
 
 def c_type(number: NumberType) -> ElementType:
@@ -124,12 +133,12 @@ def one_type(candidates: Sequence[Candidate], *, mixes: bool) -> NumberType | No
     return None if Weak.FLOAT in free and not is_floating(found) else found
 
 
-def bounds(element: ElementType) -> tuple[int, int]:
-    """Return the least and the greatest value of an integer type."""
-    bits = 8 * element.size_bytes
-    if element.name.startswith("U"):
-        return 0, 2**bits - 1
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+class TypeClashError(Exception):
+    """Two numbers have types that do not go together; the message says why, ``hint`` what helps."""
+
+    def __init__(self, message: str, *types: NumberType) -> None:
+        super().__init__(message)
+        self.hint = to_one_type(*types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,32 +179,7 @@ class ParamAnnotation:
 
 
 PARAM = "Param"
-ELEMENTS = {
-    "f16": ElementType.HALF,
-    "f32": ElementType.FLOAT,
-    "f64": ElementType.DOUBLE,
-    "i8": ElementType.INT8,
-    "i16": ElementType.INT16,
-    "i32": ElementType.INT32,
-    "i64": ElementType.INT64,
-    "u8": ElementType.UINT8,
-    "u16": ElementType.UINT16,
-    "u32": ElementType.UINT32,
-    "u64": ElementType.UINT64,
-}
-"""Element types by their name in ``eatss``."""
-
-SHORT_NAMES = {element: name for name, element in ELEMENTS.items()}
-
 Param = ParamAnnotation()
-f16 = ElementAnnotation("f16", ElementType.HALF)
-f32 = ElementAnnotation("f32", ElementType.FLOAT)
-f64 = ElementAnnotation("f64", ElementType.DOUBLE)
-i8 = ElementAnnotation("i8", ElementType.INT8)
-i16 = ElementAnnotation("i16", ElementType.INT16)
-i32 = ElementAnnotation("i32", ElementType.INT32)
-i64 = ElementAnnotation("i64", ElementType.INT64)
-u8 = ElementAnnotation("u8", ElementType.UINT8)
-u16 = ElementAnnotation("u16", ElementType.UINT16)
-u32 = ElementAnnotation("u32", ElementType.UINT32)
-u64 = ElementAnnotation("u64", ElementType.UINT64)
+f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 = (
+    ElementAnnotation(name, element) for name, element in ELEMENTS.items()
+)

@@ -13,6 +13,7 @@ from eatss.python_source.annotations import (
     Weak,
     common_type,
     is_floating,
+    is_unsigned,
     type_name,
 )
 from eatss.python_source.c_text import joined, listed
@@ -20,7 +21,6 @@ from eatss.python_source.local_variables import Scope
 from eatss.python_source.names import MATH, MATH_OF_TWO, NUMPY, NUMPY_OF_TWO, NUMPY_TYPES
 from eatss.python_source.text import Code, Findings
 from eatss.python_source.values import (
-    TypeClashError,
     Value,
     cast,
     chosen,
@@ -130,7 +130,7 @@ class CallReader:
         kind = value.type
         if value.number is not None:
             return literal(abs(value.number))
-        if isinstance(kind, ElementType) and kind.name.startswith("U"):
+        if is_unsigned(kind):
             return value
         function = "abs"
         if is_floating(kind):
@@ -165,11 +165,9 @@ class CallReader:
         kind = values[0].type
         for value in values[1:]:
             kind = common_type(kind, value.type)
-        try:
+        with self._findings.clashes(Code.TYPES, node):
             for value in values:
                 settle(value)
-        except TypeClashError as error:
-            raise self._findings.refusal(Code.TYPES, node, str(error), error.hint) from None
         if kind in _IN_FLOAT:
             return kind
         if not is_floating(kind) and full in _OF_INTEGERS:
@@ -185,7 +183,5 @@ class CallReader:
         return ElementType.DOUBLE
 
     def _converted(self, node: ast.Call, value: Value, kind: NumberType) -> Value:
-        try:
+        with self._findings.clashes(Code.NUMBER, node):
             return converted(value, kind)
-        except TypeClashError as error:
-            raise self._findings.refusal(Code.NUMBER, node, str(error)) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from eatss.python_source.annotations import Weak, is_floating, one_type, to_one_type, type_name
@@ -17,7 +17,6 @@ from eatss.python_source.values import (
     LEAST,
     PRECEDENCE,
     UNARY,
-    TypeClashError,
     Value,
     chosen,
     compared,
@@ -99,7 +98,7 @@ class ExpressionReader:
             )  # fmt: skip
         number = node.value
         assert isinstance(number, int | float)
-        return self._checked(node, lambda: literal(number))
+        return self._findings.checked(node, lambda: literal(number))
 
     def _attribute(self, node: ast.Attribute) -> Value:
         full = self._scope.meaning(node)
@@ -222,7 +221,7 @@ class ExpressionReader:
             hint = to_one_type(*(value.type for value in values))
             raise self._findings.refusal(Code.TYPES, node, f"{what} are of types {names}", hint)
         assert kind is not None
-        return [self._checked(node, partial(converted, value, kind)) for value in values]
+        return [self._findings.checked(node, partial(converted, value, kind)) for value in values]
 
     def _condition_or_none(self, node: ast.expr) -> Piece | None:
         try:
@@ -273,21 +272,11 @@ class ExpressionReader:
         values = self.values([node.left, *node.comparators])
         parts = []
         for left, operator, right in zip(values, node.ops, values[1:], strict=False):
-            try:
+            with self._findings.clashes(Code.TYPES, node):
                 parts.append(compared(left, _COMPARISONS[type(operator)], right))
-            except TypeClashError as error:
-                raise self._findings.refusal(Code.TYPES, node, str(error), error.hint) from None
         if len(parts) > 1:
             return listed(parts, " && "), PRECEDENCE["&&"]
         return parts[0], PRECEDENCE[_COMPARISONS[type(node.ops[0])]]
-
-    # -- refusals -----------------------------------------------------------------------
-
-    def _checked(self, node: ast.expr | ast.stmt, made: Callable[[], Value]) -> Value:
-        try:
-            return made()
-        except TypeClashError as error:
-            raise self._findings.refusal(Code.NUMBER, node, str(error)) from None
 
 
 _FORMS: dict[type[ast.expr], tuple[str, str]] = {

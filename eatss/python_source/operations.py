@@ -7,7 +7,7 @@ import operator as operator_functions
 from collections.abc import Callable
 from dataclasses import replace
 
-from eatss.python_source.annotations import Weak, is_floating
+from eatss.python_source.annotations import TypeClashError, Weak, is_floating, is_unsigned
 from eatss.python_source.c_text import joined
 from eatss.python_source.local_variables import Scope
 from eatss.python_source.text import Code, Findings
@@ -15,7 +15,6 @@ from eatss.python_source.values import (
     PRECEDENCE,
     UNARY,
     Operation,
-    TypeClashError,
     Value,
     arithmetic,
     converted,
@@ -51,6 +50,7 @@ class OperationReader:
     def __init__(self, scope: Scope, findings: Findings) -> None:
         self._scope = scope
         self._findings = findings
+        self._checked = findings.checked
 
     def unary(self, node: ast.UnaryOp, value: Value) -> Value:
         """Read an operation on one number.
@@ -69,7 +69,7 @@ class OperationReader:
             self._settled(node, value)
             text = joined("~", inside(value, UNARY))
             return narrowed(replace(value, piece=text, precedence=UNARY))
-        if isinstance(value.type, ElementType) and value.type.name.startswith("U"):
+        if is_unsigned(value.type):
             self._settled(node, value)
         return self._checked(node, lambda: negated(value))
 
@@ -92,10 +92,8 @@ class OperationReader:
             spelling = OPERATORS[type(operator)]
             if spelling != "/":
                 self._refuse_wide(node, left, right)
-            try:
+            with self._findings.clashes(Code.TYPES, node):
                 return arithmetic(left, spelling, right)
-            except TypeClashError as error:
-                raise self._findings.refusal(Code.TYPES, node, str(error), error.hint) from None
         else:
             raise self._findings.refusal(
                 Code.EXPRESSION, node, "a product of matrices", "write it as loops"
@@ -116,10 +114,8 @@ class OperationReader:
         return replace(result, weak=left.weak)
 
     def _settled(self, node: ast.expr | ast.stmt, value: Value) -> None:
-        try:
+        with self._findings.clashes(Code.TYPES, node):
             settle(value)
-        except TypeClashError as error:
-            raise self._findings.refusal(Code.TYPES, node, str(error), error.hint) from None
 
     def _rounded(
         self, node: ast.expr | ast.stmt, left: Value, operator: ast.operator, right: Value
@@ -141,7 +137,7 @@ class OperationReader:
             number = left.number // divisor if sign == "//" else left.number % divisor
             return self._checked(node, lambda: literal(number))
         kind = left.type
-        if divisor < 0 and isinstance(kind, ElementType) and kind.name.startswith("U"):
+        if divisor < 0 and is_unsigned(kind):
             raise self._findings.refusal(Code.ARITHMETIC, node, f"'{sign}' by a negative number")
         self._refuse_wide(node, left, right)
         if isinstance(kind, ElementType):
@@ -157,7 +153,7 @@ class OperationReader:
     def _rounded_element(self, left: Value, sign: str, divisor: int, by: Value) -> Value:
         """Read ``//`` or ``%`` of a NumPy number; no step of it leaves the numbers of its type."""
         assert isinstance(left.type, ElementType)
-        if left.type.name.startswith("U"):
+        if left.type.is_unsigned:
             level = PRECEDENCE["/"]
             operator_text = "/" if sign == "//" else "%"
             text = joined(inside(left, level), f" {operator_text} ", by.piece)
@@ -223,12 +219,6 @@ class OperationReader:
                         f"{value.number} does not fit into the 32 bits that integers of Python "
                         "have in C", IN_64_BITS,
                     )  # fmt: skip
-
-    def _checked(self, node: ast.expr | ast.stmt, made: Callable[[], Value]) -> Value:
-        try:
-            return made()
-        except TypeClashError as error:
-            raise self._findings.refusal(Code.NUMBER, node, str(error)) from None
 
 
 def _power_of(base: float, exponent: int) -> Value:

@@ -189,9 +189,7 @@ def _parsed(text: PythonText) -> ast.Module:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         column = getattr(error, "offset", None) or 1
-        span = SourceSpan(
-            file=text.file, line=line, column=column, end_line=line, end_column=column + 1
-        )
+        span = SourceSpan.in_line(text.file, line, column)
         raise InputError(
             Diagnostic(
                 code=Code.SYNTAX.value,

@@ -20,7 +20,6 @@ from eatss.python_source.parameters import ExtentReader, check_name
 from eatss.python_source.text import Code, Findings, Node, RefusedError
 from eatss.python_source.values import (
     PRECEDENCE,
-    TypeClashError,
     Value,
     converted,
     inside,
@@ -99,10 +98,7 @@ class StatementReader:
         if span.line == span.end_line:
             return span
         text = self._findings.text.line(span.line).split("#")[0].rstrip()
-        return SourceSpan(
-            file=span.file, line=span.line, column=span.column, end_line=span.line,
-            end_column=len(text) + 1,
-        )  # fmt: skip
+        return SourceSpan.in_line(span.file, span.line, span.column, len(text) + 1 - span.column)
 
     # -- control ----------------------------------------------------------------------
 
@@ -255,11 +251,9 @@ class StatementReader:
             return value.piece
         if isinstance(value.number, float) and not is_floating(written.type):
             return value.piece
-        try:
+        hint = IN_64_BITS if written.type is Weak.INT else None
+        with self._findings.clashes(Code.NUMBER, node, hint):
             return converted(value, written.type).piece
-        except TypeClashError as error:
-            hint = IN_64_BITS if written.type is Weak.INT else None
-            raise self._findings.refusal(Code.NUMBER, node, str(error), hint) from None
 
     def _note(self, node: ast.stmt, target: ast.Name, value: Value) -> None:
         """Note the type of what a local is assigned."""

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
+from typing import TypeVar
 
 from eatss.diagnostics import Diagnostic, InputError, SourceSpan
 from eatss.frozen import frozen
+from eatss.python_source.annotations import TypeClashError
+
+_Made = TypeVar("_Made")
 
 
 class Code(Enum):
@@ -100,6 +106,20 @@ class Findings:
         """Record a finding; return what to raise to leave what cannot be read any further."""
         self.add(code, node, message, hint)
         return RefusedError()
+
+    @contextmanager
+    def clashes(self, code: Code, node: Node, hint: str | None = None) -> Iterator[None]:
+        """Refuse a node where types of its numbers do not go together."""
+        try:
+            yield
+        except TypeClashError as error:
+            own = error.hint if code is Code.TYPES else hint
+            raise self.refusal(code, node, str(error), own) from None
+
+    def checked(self, node: Node, made: Callable[[], _Made]) -> _Made:
+        """Return what is made for a node, which is refused where a number does not fit."""
+        with self.clashes(Code.NUMBER, node):
+            return made()
 
     def raise_errors(self) -> None:
         """Raise all findings as an :class:`InputError`, in the order of the text."""

@@ -12,13 +12,13 @@ from eatss.frozen import frozen
 from eatss.python_source.annotations import (
     Candidate,
     NumberType,
+    TypeClashError,
     Weak,
-    bounds,
     c_type,
     common_type,
     is_floating,
+    is_unsigned,
     promoted,
-    to_one_type,
     type_name,
     usual_type,
 )
@@ -34,14 +34,6 @@ PRECEDENCE = {
 
 _LIKE_PYTHON = (ElementType.INT32, ElementType.INT64, ElementType.DOUBLE)
 """Types in which NumPy gives what Python gives, as far as numbers fit."""
-
-
-class TypeClashError(Exception):
-    """Two numbers have types that do not go together; the message says why, ``hint`` what helps."""
-
-    def __init__(self, message: str, *types: NumberType) -> None:
-        super().__init__(message)
-        self.hint = to_one_type(*types)
 
 
 @frozen
@@ -89,10 +81,10 @@ def literal(number: float) -> Value:
         TypeClashError: it is too large for C.
     """
     if isinstance(number, int):
-        low, high = bounds(ElementType.INT64)
+        low, high = ElementType.INT64.bounds
         if not low < number <= high:
             raise TypeClashError(f"{number} is too large for 64 bits")
-        least, most = bounds(ElementType.INT32)
+        least, most = ElementType.INT32.bounds
         text = str(number) if least < number <= most else f"{number}L"
         if number == least:
             text = f"({least + 1} - 1)"  # C has no int of the number without its sign
@@ -125,7 +117,7 @@ def fixed(value: Value, wanted: NumberType) -> Value:
 
 def is_wide(value: Value) -> bool:
     """Tell whether a value is an integer of Python that C's ``int`` does not hold."""
-    low, high = bounds(c_type(Weak.INT))
+    low, high = c_type(Weak.INT).bounds
     return value.type is Weak.INT and value.number is not None and not low <= value.number <= high
 
 
@@ -240,8 +232,7 @@ def compared(left: Value, operator: str, right: Value) -> Piece:
         raise TypeClashError("numbers with and without a sign cannot be compared in 64 bits")
     values = []
     for value in (left, right):
-        unsigned = isinstance(common, ElementType) and common.name.startswith("U")
-        if value.type is Weak.INT and value.number is None and unsigned:
+        if value.type is Weak.INT and value.number is None and is_unsigned(common):
             raise TypeClashError(
                 "a Python integer, which may be negative, is compared with one without a sign"
             )
@@ -284,7 +275,7 @@ def _literal_as(value: Value, number: float, wanted: NumberType) -> Value:
     if not element.is_floating:
         if isinstance(number, float):
             return cast(value, wanted)
-        low, high = bounds(element)
+        low, high = element.bounds
         if not low <= number <= high:
             raise TypeClashError(f"{number} does not fit into {element.value}")
         if element.size_bytes <= 4 and element is not ElementType.UINT32:
@@ -301,7 +292,7 @@ def _literal_as(value: Value, number: float, wanted: NumberType) -> Value:
 
 def _with_suffix(value: Value, number: int, wanted: NumberType) -> Value:
     suffix = {"UINT32": "u", "INT64": "L", "UINT64": "UL"}[c_type(wanted).name]
-    if abs(number) <= bounds(ElementType.INT32)[1] and suffix == "L":
+    if abs(number) <= ElementType.INT32.bounds[1] and suffix == "L":
         return replace(value, type=wanted)  # C converts it
     text = f"{number}{suffix}"
     marks = tuple(replace(mark, end=len(text)) for mark in value.piece.marks)

@@ -43,6 +43,19 @@ class ElementType(Enum):
         return _SIZE_BYTES[self]
 
     @property
+    def is_unsigned(self) -> bool:
+        """Whether no value of the type is negative."""
+        return self.name.startswith("U") or self is ElementType.BOOL
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest value of an integer type."""
+        bits = 1 if self is ElementType.BOOL else 8 * self.size_bytes
+        if self.is_unsigned:
+            return 0, 2**bits - 1
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    @property
     def is_floating(self) -> bool:
         """Whether the type is a floating-point type."""
         return self in (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)

@@ -16,23 +16,6 @@ from eatss.scops.array import ElementType
 INTEGERS = (ElementType.INT32, ElementType.UINT32, ElementType.UINT64, ElementType.INT64)
 FLOATING = (ElementType.FLOAT, ElementType.DOUBLE)
 
-_LEAST = {
-    ElementType.INT32: -(2**31),
-    ElementType.UINT32: 0,
-    ElementType.INT64: -(2**63),
-    ElementType.UINT64: 0,
-    ElementType.FLOAT: -math.inf,
-    ElementType.DOUBLE: -math.inf,
-}
-_GREATEST = {
-    ElementType.INT32: 2**31 - 1,
-    ElementType.UINT32: 2**32 - 1,
-    ElementType.INT64: 2**63 - 1,
-    ElementType.UINT64: 2**64 - 1,
-    ElementType.FLOAT: math.inf,
-    ElementType.DOUBLE: math.inf,
-}
-
 
 @frozen
 class Combiner:
@@ -59,12 +42,11 @@ class Combiner:
         """
         if self.name in ("fmax", "fmin"):
             return math.nan
-        if self.name == "max":
-            return _LEAST[element_type]
-        if self.name == "min":
-            return _GREATEST[element_type]
+        least, greatest = (-math.inf, math.inf) if element_type.is_floating else element_type.bounds
+        if self.name in ("max", "min"):
+            return least if self.name == "max" else greatest
         if self.name == "and":  # all bits are set
-            return -1 if _LEAST[element_type] else _GREATEST[element_type]
+            return -1 if least else greatest
         return 1 if self.name == "multiply" else 0
 
 
