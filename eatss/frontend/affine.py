@@ -130,7 +130,7 @@ class AffineReader:
     def _ring(self, node: Node, domain: isl.Set) -> Value:
         """Read a value that may still wrap: congruent to C's modulo 2^bits."""
         with self._guarded(node):
-            if node.kind is NodeKind.BINARY and node.op in ("+", "-"):
+            if node.is_binary("+", "-"):
                 return self._sum(node, domain)
             return self._term(node, domain)
 
@@ -138,7 +138,7 @@ class AffineReader:
         """Read a sum along its left spine without recursion."""
         terms: dict[Monomial, int] = {}
         others: list[tuple[Value, int]] = []
-        while node.kind is NodeKind.BINARY and node.op in ("+", "-"):
+        while node.is_binary("+", "-"):
             sign = 1 if node.op == "+" else -1
             self._collect(self._ring(node.children[1], domain), sign, terms, others)
             node = node.children[0]
@@ -222,8 +222,7 @@ class AffineReader:
         raise not_affine(node)
 
     def _product(self, node: Node, domain: isl.Set) -> Value:
-        left = self._ring(node.children[0], domain)
-        right = self._ring(node.children[1], domain)
+        left, right = (self._ring(factor, domain) for factor in node.children)
         for factor, other in ((left, right), (right, left)):
             constant = self.algebra.constant_of(factor)
             if constant is not None:
@@ -283,10 +282,9 @@ class AffineReader:
 
     def _as_extremum(self, test: Node, yes: Value, no: Value, domain: isl.Set) -> Value | None:
         """Recognise ``a < b ? a : b``, so that comparisons with it stay convex."""
-        if test.kind is not NodeKind.BINARY or test.op not in ("<", "<=", ">", ">="):
+        if not test.is_binary("<", "<=", ">", ">="):
             return None
-        left = self._ring(test.children[0], domain)
-        right = self._ring(test.children[1], domain)
+        left, right = (self._ring(side, domain) for side in test.children)
         smaller, larger = (left, right) if test.op in ("<", "<=") else (right, left)
         if same(smaller, yes) and same(larger, no):
             return extremum(is_max=False, left=yes, right=no)
@@ -313,11 +311,11 @@ class AffineReader:
 
     def _condition(self, node: Node, domain: isl.Set) -> isl.Set:
         with self._guarded(node):
-            if node.kind is NodeKind.BINARY and node.op in ("&&", "||"):
+            if node.is_binary("&&", "||"):
                 return self._logical(node, domain)
             if node.kind is NodeKind.UNARY and node.op == "!":
                 return self._condition(node.children[0], domain).complement()
-            if node.kind is NodeKind.BINARY and node.op in _COMPARISONS:
+            if node.is_binary(*_COMPARISONS):
                 return self._comparison(node, domain)
             if node.kind is NodeKind.CAST and node.type.bits <= 1:
                 return self._condition(node.children[0], domain)
@@ -347,17 +345,11 @@ class AffineReader:
 
     def _comparison(self, node: Node, domain: isl.Set) -> isl.Set:
         left, right = self.operands(node, domain)
-        if node.op == "<":
-            return self.algebra.at_least(right, left, 1)
-        if node.op == "<=":
-            return self.algebra.at_least(right, left)
-        if node.op == ">":
-            return self.algebra.at_least(left, right, 1)
-        if node.op == ">=":
-            return self.algebra.at_least(left, right)
-        if node.op == "==":
-            return self.algebra.equal(left, right)
-        return self.algebra.unequal(left, right)
+        if node.op in ("==", "!="):
+            compared = self.algebra.equal if node.op == "==" else self.algebra.unequal
+            return compared(left, right)
+        greater, smaller = (left, right) if node.op[0] == ">" else (right, left)
+        return self.algebra.at_least(greater, smaller, int(len(node.op) == 1))
 
     def operands(self, node: Node, domain: isl.Set) -> tuple[Value, Value]:
         """Read both sides of a comparison."""

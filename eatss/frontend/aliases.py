@@ -15,7 +15,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, is_variable
-from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.tree import ELEMENTS, Node, NodeKind, read_tree
 from eatss.frontend.types import TypeClass, TypeTable
 
 _Origins = list[Any]
@@ -159,7 +159,7 @@ def _is_opaque(value: Node) -> bool:
             continue  # its arguments are sizes
         if node.kind is NodeKind.MEMBER and (is_pointer or is_addressed):
             return True
-        if node.kind in _LOADS and node.type.kind is TypeClass.POINTER:
+        if node.kind in ELEMENTS and node.type.kind is TypeClass.POINTER:
             return True
         if node.kind is NodeKind.CAST and is_pointer and node.children[0].type.is_integer:
             return node.children[0].kind is not NodeKind.INT
@@ -168,6 +168,3 @@ def _is_opaque(value: Node) -> bool:
         inside = node.kind is NodeKind.ADDRESS
         todo.extend((child, inside) for child in node.children)
     return False
-
-
-_LOADS = frozenset({NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE})

@@ -24,7 +24,7 @@ from eatss.frontend.refusals import COMMA_STATEMENT, IDLE_STATEMENT, REFUSED_STA
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of, written_name
-from eatss.frontend.tree import BODIES, Node, NodeKind, chain, unconverted
+from eatss.frontend.tree import BODIES, WRITES, Node, NodeKind, chain, unconverted
 from eatss.frontend.types import TypeClass
 from eatss.frontend.updates import (
     Guard,
@@ -285,7 +285,7 @@ class StatementReader:
         if node.kind is NodeKind.FOR:
             statements = node.children[-1:]
         name = counter_of(node) if node.kind is NodeKind.FOR else None
-        variable = self._symbols.of(name) if name is not None else None
+        variable = self._symbols.of(name)
         with self._doubt(), self._left(None):
             if variable is None or variable in self._affine.active:
                 self.read_all(statements, frame)
@@ -356,8 +356,8 @@ class StatementReader:
         """
         self.ppcg.wholes.append(self._reporter.quoted(test))
         arms = node.children[1:]
-        written = [written_name(part) for arm in arms for part in arm.preorder()]
-        changed = {self._symbols.of(name) for name in written if name is not None}
+        parts = (part for arm in arms for part in arm.parts(*WRITES))
+        changed = {self._symbols.of(written_name(part)) for part in parts} - {None}
         if any(self._symbols.of(part) in changed for part in test.preorder() if part.name):
             kept = self._symbols.add_local(test, "condition")
             self._ppcg_name = self.ppcg.statement()
@@ -445,7 +445,7 @@ class StatementReader:
         return True
 
     def _simple(self, node: Node, frame: Frame) -> None:
-        if node.kind in (NodeKind.ASSIGN, NodeKind.STEP):
+        if node.kind in WRITES:
             target = node.children[0]
             if self._writes_counter(node, target):
                 return
@@ -465,8 +465,7 @@ class StatementReader:
         self._inside_refused(node, frame)
 
     def _writes_counter(self, node: Node, target: Node) -> bool:
-        name = base_name(target)
-        variable = self._symbols.of(name) if name is not None else None
+        variable = self._symbols.of(base_name(target))
         if variable is None or variable.role is not Role.COUNTER:
             return False
         inside = variable in self._affine.active
@@ -567,8 +566,7 @@ class StatementReader:
                 "pointer arithmetic" if operator else "a pointer is set inside the region",
                 "set pointers before #pragma scop and use subscripts",
             )
-        name = base_name(place)
-        owner = None if name is None else self._symbols.of(name)
+        owner = self._symbols.of(base_name(place))
         if owner is not None and owner.is_member and _is_copied(owner):
             self._reporter.refuse(
                 Code.MEMBER, place, f"member {self._reporter.quoted(place)} is written",
@@ -584,7 +582,7 @@ class StatementReader:
         code, message, hint = REFUSED_STATEMENTS.get(node.kind, IDLE_STATEMENT)
         if node.kind is NodeKind.GOTO and clang.goes_back(node.cursor):
             message = "goto that goes back"
-        if node.kind is NodeKind.BINARY and node.op == ",":
+        if node.is_binary(","):
             code, message, hint = COMMA_STATEMENT
         if node.kind is NodeKind.BROKEN and node.name:
             code, message = Code.UNDECLARED, f"the declaration of '{node.name}' is not understood"

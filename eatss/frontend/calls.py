@@ -9,16 +9,13 @@ from typing import Any
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, shape_of
-from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.tree import ELEMENTS, WRITES, Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
 
 _MAX_NODES = 20_000
-_EFFECTS = frozenset(
-    {NodeKind.ASSIGN, NodeKind.STEP, NodeKind.ADDRESS, NodeKind.BROKEN, NodeKind.OTHER}
-)
-_WRITES = (NodeKind.ASSIGN, NodeKind.STEP)
+_EFFECTS = WRITES | {NodeKind.ADDRESS, NodeKind.BROKEN, NodeKind.OTHER}
 _LEAVING = frozenset({NodeKind.RETURN, NodeKind.GOTO, NodeKind.LABEL})
-_MEMORY = frozenset({NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE, NodeKind.MEMBER, NodeKind.CALL})
+_MEMORY = ELEMENTS | {NodeKind.MEMBER, NodeKind.CALL}
 _TEXTUAL = frozenset({NodeKind.INT, NodeKind.FLOAT, NodeKind.VARIABLE})
 _FIRST_STATEMENT = {NodeKind.COMPOUND: 0, NodeKind.IF: 1, NodeKind.FOR: 3, NodeKind.LABEL: 0}
 """At which child the statements of a statement begin."""
@@ -123,7 +120,7 @@ class _Inliner:
             return None
         if any(node.kind in _MEMORY for node in given):
             return None
-        targets = (part.children[0] for part in parts if part.kind in _WRITES)
+        targets = (part.children[0] for part in parts if part.kind in WRITES)
         written = {target.declaration.hash for target in targets if target.kind is NodeKind.NAME}
         fixed = {node.declaration.hash for node in given if node.kind is NodeKind.NAME}
         if written & (fixed | {parameter.hash for parameter in definition.get_arguments()}):

@@ -149,7 +149,7 @@ class _Delineariser:
     def _written_factors(self, uses: list[_Use]) -> Iterator[Poly]:
         for use in uses:
             for node in use.access.node.preorder():
-                if node.kind is NodeKind.BINARY and node.op in ("*", "<<"):
+                if node.is_binary("*", "<<"):
                     yield from self._free_side(node, use)
 
     def _free_side(self, node: Node, use: _Use) -> list[Poly]:

@@ -14,7 +14,7 @@ from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
 from eatss.frontend.not_affine import NotAffineError, Reason, not_affine
 from eatss.frontend.ranges import RangeProver
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import ELEMENTS, Node, NodeKind
 from eatss.frontend.types import TypeClass
 from eatss.frontend.values import Poly, Value, ValueAlgebra
 
@@ -161,7 +161,7 @@ def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value,
     if node.kind is NodeKind.FLOAT and isinstance(node.value, float):
         if node.value == int(node.value) and abs(node.value) < 2**31:
             return Poly.constant(int(node.value)), 1, True
-    elif node.kind is NodeKind.BINARY and node.op == "/":
+    elif node.is_binary("/"):
         top, below, _ = fraction(reader, node.children[0], domain)
         amount, unit, _ = fraction(reader, node.children[1], domain)
         divisor = reader.algebra.constant_of(amount)
@@ -184,7 +184,7 @@ def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value,
 def why_not(node: Node) -> NotAffineError:
     """Find the reason a floating expression is not affine: data, or only its form."""
     for inner in node.preorder():
-        if inner.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+        if inner.kind in ELEMENTS:
             return not_affine(inner)
         if inner.kind is NodeKind.NAME and inner.type.kind is TypeClass.FLOATING:
             return NotAffineError(inner, Reason.DATA, f"'{inner.name}' is data")

@@ -29,7 +29,7 @@ from eatss.frontend.reading import RawAccess
 from eatss.frontend.refusals import REFUSED_EXPRESSIONS, UNSUPPORTED_EXPRESSION
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import Node, NodeKind, chain
+from eatss.frontend.tree import ELEMENTS, Node, NodeKind, chain
 from eatss.frontend.types import TypeClass
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.isl_names import coalesced, constant_value
@@ -361,7 +361,7 @@ class ExpressionReader:
         kind = node.kind
         if kind is NodeKind.INT or kind is NodeKind.FLOAT:
             return self._literal(node)
-        if kind in (NodeKind.NAME, NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+        if kind is NodeKind.NAME or kind in ELEMENTS:
             return self._read_access(node)
         if kind is NodeKind.UNARY:
             operand = as_float(self.read(node.children[0], depth + 1), node.children[0])
@@ -434,7 +434,7 @@ class ExpressionReader:
     def _resolve(self, node: Node) -> tuple[Variable, tuple[Value, ...]]:
         whole = node
         indices: list[Node | None] = []
-        while node.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+        while node.kind in ELEMENTS:
             if node.kind is NodeKind.DEREFERENCE:
                 indices.append(None)
                 node = node.children[0]

@@ -12,7 +12,7 @@ from eatss.frontend.findings import RefusedError
 from eatss.frontend.not_affine import NotAffineError, has_product
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, started_by
-from eatss.frontend.tree import Node, NodeKind, unconverted
+from eatss.frontend.tree import WRITES, Node, NodeKind, unconverted
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
 from eatss.frozen import frozen
 from eatss.isl_names import (
@@ -128,9 +128,8 @@ class LoopReader:
         return amount
 
     def _amount(self, increment: Node, variable: Variable) -> int | None:
-        if increment.kind not in (NodeKind.STEP, NodeKind.ASSIGN):
-            return None
-        if self._symbols.of(increment.children[0]) is not variable:
+        is_write = increment.kind in WRITES
+        if not is_write or self._symbols.of(increment.children[0]) is not variable:
             return None
         if increment.kind is NodeKind.STEP:
             return 1 if increment.op.endswith("++") else -1
@@ -163,7 +162,7 @@ class LoopReader:
 
     def _amount_beside_counter(self, total: Node, variable: Variable) -> int | None:
         total = unconverted(total)
-        if total.kind is not NodeKind.BINARY or total.op not in ("+", "-"):
+        if not total.is_binary("+", "-"):
             return None
         left, right = total.children
         if total.op == "+" and self._symbols.of(unconverted(right)) is variable:
@@ -283,7 +282,7 @@ class LoopReader:
     ) -> isl.Set:
         """Return where the condition holds, proven to hold for all earlier iterations too."""
         condition = header.condition
-        if condition.kind is NodeKind.BINARY and condition.op == "!=":
+        if condition.is_binary("!="):
             return self._not_equal(header, name, start, outer, reached)
         tested = self._tested(header, name, start, reached)
         holds = self._affine.condition(condition, tested)
@@ -314,12 +313,10 @@ class LoopReader:
 
     def _ends(self, header: Header, name: str, condition: Node, reached: isl.Set) -> bool:
         """Return whether the condition bounds the counter in its direction, by its form."""
-        if condition.kind is not NodeKind.BINARY:
-            return False
-        if condition.op == "&&":
+        if condition.is_binary("&&"):
             # One conjunct that ends the loop is enough if the others never turn true again.
             return all(self._ends(header, name, c, reached) for c in condition.children)
-        if condition.op not in ("<", "<=", ">", ">="):
+        if not condition.is_binary("<", "<=", ">", ">="):
             return False
         left, right = self._affine.operands(condition, reached)
         coefficient = _coefficient(left, name), _coefficient(right, name)

@@ -7,7 +7,7 @@ import enum
 from eatss.frontend import clang
 from eatss.frontend.codes import Code
 from eatss.frontend.refusals import REFUSED_INDICES
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import ELEMENTS, Node, NodeKind
 from eatss.frozen import frozen
 
 
@@ -68,16 +68,12 @@ def has_product(whole: Node) -> bool:
 
 
 def _is_product(node: Node) -> bool:
-    return (
-        node.kind is NodeKind.BINARY
-        and node.op == "*"
-        and all(factor.has(NodeKind.NAME) for factor in node.children)
-    )
+    return node.is_binary("*") and all(factor.has(NodeKind.NAME) for factor in node.children)
 
 
 def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
-    if node.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+    if node.kind in ELEMENTS:
         return NotAffineError(node, Reason.DATA, "value read from memory")
     if node.kind is NodeKind.MEMBER:
         owner = clang.owner_of_member(node.cursor)

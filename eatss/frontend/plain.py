@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from eatss.frontend import clang
 from eatss.frontend.symbols import counter_of, written_name
-from eatss.frontend.tree import LOOPS, Node, NodeKind, leaves
+from eatss.frontend.tree import LOOPS, WRITES, Node, NodeKind, leaves
 from eatss.frontend.types import TypeTable
 
 _JUMPS = (NodeKind.GOTO, NodeKind.LABEL)
@@ -53,7 +53,7 @@ class _Rewriter:
             return self._loop(node)
         elif node.kind in _SIMPLE:
             return [one for part in self._declared(node) for one in self._without_steps(part)]
-        elif node.kind is NodeKind.BINARY and node.op == ",":
+        elif node.is_binary(","):
             return [one for part in node.children for one in self.statements(part)]
         return [node]
 
@@ -210,7 +210,7 @@ class _Rewriter:
     def _header(self, node: Node) -> tuple[list[Node], Node]:
         """Return what comes before a ``for``, and a loop: a ``for`` of one counter if possible."""
         start, condition, increment, body = node.children
-        is_plain = increment.kind in (NodeKind.STEP, NodeKind.ASSIGN)
+        is_plain = increment.kind in WRITES
         if counter_of(node) is not None and is_plain and not list(_steps(condition)):
             return [], node
         starts, increments = list(self._parts(start)), list(self._parts(increment))

@@ -197,7 +197,7 @@ def _form(node: Node) -> tuple[str, int, tuple[int, ...]] | None:
         return "*{}", _PREFIX, (_PREFIX,)
     if node.kind is NodeKind.UNARY:
         return f"{node.op}{{}}", _PREFIX, (_POSTFIX,)  # a sign before a sign: -(-i), not --i
-    if node.kind is NodeKind.BINARY and node.op in _PRECEDENCE:
+    if node.is_binary(*_PRECEDENCE):
         own = _PRECEDENCE[node.op]
         return f"{{}} {node.op} {{}}", own, (own, own + 1)
     return None

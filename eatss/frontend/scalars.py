@@ -138,8 +138,8 @@ class ScalarValues:
         """Return the scalar that a node sets, or that it declares."""
         if node.kind not in _WRITES:
             return None
-        name = node if node.kind is NodeKind.VARIABLE else base_name(node.children[0])
-        variable = None if name is None else self._symbols.of(name)
+        is_declaration = node.kind is NodeKind.VARIABLE
+        variable = self._symbols.of(node if is_declaration else base_name(node.children[0]))
         return variable if variable is not None and variable.is_scalar else None
 
     # -- statements -----------------------------------------------------------------

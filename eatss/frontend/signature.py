@@ -11,16 +11,12 @@ from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
 from eatss.frontend.shapes import shape_of
 from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import Node, NodeKind, read_tree, unconverted
+from eatss.frontend.tree import WRITES, Node, NodeKind, read_tree, unconverted
 from eatss.frontend.types import TypeTable
 from eatss.frozen import frozen
 from eatss.scops import FunctionParameter, Origin, ParameterDeclaration
 
-_EFFECTS = frozenset(
-    {
-        NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL, NodeKind.BROKEN, NodeKind.OTHER,
-    }
-)  # fmt: skip
+_EFFECTS = WRITES | {NodeKind.CALL, NodeKind.BROKEN, NodeKind.OTHER}
 _VALUES = frozenset(
     {
         NodeKind.INT, NodeKind.FLOAT, NodeKind.NAME, NodeKind.CAST, NodeKind.UNARY,
@@ -158,7 +154,8 @@ class Surroundings:
     def _collect(self, body: Node) -> None:
         arguments: set[int] = set()
         for node in body.preorder():
-            at = node.offsets[0] if node.kind in _WRITES else 0
+            is_write = node.kind in WRITES
+            at = node.offsets[0] if is_write or node.kind is NodeKind.VARIABLE else 0
             if node.kind is NodeKind.VARIABLE:
                 self._collect_sizes(node)
             if node.kind is NodeKind.VARIABLE and node.children:
@@ -170,7 +167,7 @@ class Surroundings:
             elif node.kind is NodeKind.ADDRESS and node.children[0].kind is NodeKind.NAME:
                 declaration = node.children[0].declaration
                 self.addressed.append((declaration, id(node) in arguments))
-            elif node.kind in (NodeKind.ASSIGN, NodeKind.STEP):
+            elif is_write:
                 target = node.children[0]
                 if target.kind is NodeKind.NAME:
                     value = node.children[1] if node.kind is NodeKind.ASSIGN else None
@@ -180,9 +177,6 @@ class Surroundings:
         for child in clang.children(variable.cursor):
             if child.kind.is_expression():
                 self._collect(read_tree(child, self._types))
-
-
-_WRITES = frozenset({NodeKind.VARIABLE, NodeKind.ASSIGN, NodeKind.STEP})
 
 
 def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
@@ -209,7 +203,7 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
 
 
 def _refuse_effects(array: Variable, size: Node, reporter: Reporter) -> None:
-    if size.has(NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL):
+    if size.has(*WRITES, NodeKind.CALL):
         reporter.error(
             Code.SEVERAL_EFFECTS,
             size,

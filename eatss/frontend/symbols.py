@@ -11,7 +11,7 @@ from typing import Any
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, scalar_shape, shape_of
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import WRITES, Node, NodeKind
 from eatss.frontend.types import TypeTable
 
 # Words of isl's own notation; a C variable of that name gets another one.
@@ -154,9 +154,9 @@ class SymbolTable:
                 name = re.sub(r"\W+", "_", variable.name) + "_value" * is_tested
                 variable.unique_name = self.names.take(name)
 
-    def of(self, node: Node) -> Variable | None:
+    def of(self, node: Node | None) -> Variable | None:
         """Return the variable a name stands for."""
-        if node.declaration is None:
+        if node is None or node.declaration is None:
             return None
         return self._map.get(node.declaration)
 
@@ -214,14 +214,12 @@ class SymbolTable:
                         self._add(node.declaration, is_local=False)
 
     def _mark_counter(self, loop: Node) -> None:
-        counter = counter_of(loop)
-        variable = self.of(counter) if counter is not None else None
+        variable = self.of(counter_of(loop))
         if variable is not None and variable.is_scalar:
             variable.role = Role.COUNTER
 
     def _mark_written(self, node: Node) -> None:
-        target = written_name(node)
-        variable = self.of(target) if target is not None else None
+        variable = self.of(written_name(node))
         if variable is None:
             return
         if variable.first_write is None:
@@ -247,7 +245,7 @@ def started_by(start: Node) -> Node | None:
 
 def written_name(node: Node) -> Node | None:
     """Return the name whose object an assignment, ``++`` or ``--`` writes."""
-    if node.kind not in (NodeKind.ASSIGN, NodeKind.STEP) or not node.children:
+    if node.kind not in WRITES or not node.children:
         return None
     return base_name(node.children[0])
 

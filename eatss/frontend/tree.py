@@ -94,6 +94,10 @@ _CONSTANTS = frozenset(
 BODIES = _TYPELESS | {NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL}
 
 
+ELEMENTS = frozenset({NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE})
+WRITES = frozenset({NodeKind.ASSIGN, NodeKind.STEP})
+
+
 @dataclass(slots=True, eq=False)
 class Node:
     """A node of the tree; ``cursor`` is only for spans and declarations."""
@@ -139,6 +143,10 @@ class Node:
         """Return whether a node of some kinds is in the subtree."""
         return any(self.parts(*kinds))
 
+    def is_binary(self, *operators: str) -> bool:
+        """Return whether the node applies one of some binary operators."""
+        return self.kind is NodeKind.BINARY and self.op in operators
+
     def names(self, declaration: Any) -> int:
         """Return how often the subtree names a variable."""
         return sum(node.declaration == declaration for node in self.parts(NodeKind.NAME))
@@ -146,7 +154,7 @@ class Node:
     @property
     def reads_memory(self) -> bool:
         """Whether an element is in the subtree."""
-        return self.has(NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE)
+        return self.has(*ELEMENTS)
 
 
 def unconverted(node: Node, *, explicit: bool = False) -> Node:
@@ -159,7 +167,7 @@ def unconverted(node: Node, *, explicit: bool = False) -> Node:
 def chain(node: Node, operator: str) -> list[Node]:
     """Return the operands of a chain of one operator along its left spine, without recursion."""
     found: list[Node] = []
-    while node.kind is NodeKind.BINARY and node.op == operator:
+    while node.is_binary(operator):
         found.append(node.children[1])
         node = node.children[0]
     return [node, *reversed(found)]

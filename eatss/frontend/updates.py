@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from eatss.frontend.expressions import ExpressionReader, as_float
 from eatss.frontend.symbols import Variable
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import WRITES, Node, NodeKind
 from eatss.frozen import frozen
 from eatss.scops import (
     AccessKind,
@@ -90,7 +90,7 @@ def update_of(node: Node) -> tuple[Node, Update] | None:
         return node.children[0], Store(value=None, operator=node.op[-1])
     if node.kind is NodeKind.ASSIGN:
         target, value = node.children
-        if value.has(NodeKind.ASSIGN, NodeKind.STEP):
+        if value.has(*WRITES):
             return None
         return target, Store(value=value, operator=node.op)
     if node.kind is not NodeKind.IF:

@@ -202,9 +202,9 @@ def _array(values: LiveRange, name: str, statements: Sequence[Statement]) -> Arr
 def _with_terms(scop: Scop, name: str, statements: Sequence[Statement]) -> isl.Set:
     """Return the sizes for which a sum has terms wherever it is begun."""
     known = isl.Set.universe(scop.context.get_space())
-    own = [one for one in statements if any(access.array == name for access in one.accesses)]
+    own = [one for one in statements if one.uses(name)]
     for update in own:
-        if update.write.array == name and any(read.array == name for read in update.reads):
+        if update.write.array == name and update.reads_from(name):
             terms = update.domain.params()
             for other in own:
                 known = known.intersect(terms.gist(other.domain.params()))
@@ -262,7 +262,7 @@ def _forwarded(scop: Scop, calls: bool) -> Scop | None:
 
 
 def _adds_up(statement: Statement) -> bool:
-    return any(read.array == statement.write.array for read in statement.reads)
+    return statement.reads_from(statement.write.array)
 
 
 def _writer(scop: Scop, values: LiveRange) -> Statement | None:
@@ -305,7 +305,7 @@ def _stored(scop: Scop, values: LiveRange, writer: Statement) -> Scop | None:
             and array.n_dims
             and array.element_type is values.scalar.element_type
             and storing.domain.set_tuple_name(writer.name).is_equal(writer.domain)
-            and not any(one.array == array.name for other in between for one in other.accesses)
+            and not any(other.uses(array.name) for other in between)
             and not any(other.write.array == array.name for other in after)
         ):
             return _written_there(scop, values, writer, storing)

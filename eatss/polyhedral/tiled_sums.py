@@ -226,7 +226,7 @@ def with_sums_in_place(scop: Scop) -> tuple[Scop, tuple[SumInPlace, ...]]:
     for name in expanded_arrays(scop, expanded):
         last = _copied_to(changed, name)
         array = expanded.array(name)
-        using = [s for s in expanded.statements if _uses(s, name)]
+        using = [s for s in expanded.statements if s.uses(name)]
         reference = None
         if last is not None:
             reference = last.write.text
@@ -243,18 +243,14 @@ def with_sums_in_place(scop: Scop) -> tuple[Scop, tuple[SumInPlace, ...]]:
     return changed, tuple(found)
 
 
-def _uses(statement: Statement, name: str) -> bool:
-    return any(access.array == name for access in statement.accesses)
-
-
 def _copied_to(scop: Scop, name: str) -> Statement | None:
     """Return the statement that copies the sum to an array that nothing else uses, if there is."""
-    readers = [s for s in scop.statements if any(read.array == name for read in s.reads)]
+    readers = [s for s in scop.statements if s.reads_from(name)]
     last = [s for s in readers if s.write.array != name]
     if len(last) != 1 or not isinstance(last[0].value, Read):
         return None
     (copy,) = last
-    others = [s for s in scop.statements if s is not copy and _uses(s, copy.write.array)]
+    others = [s for s in scop.statements if s is not copy and s.uses(copy.write.array)]
     same_type = scop.array(name).element_type is scop.array(copy.write.array).element_type
     place = copy.reads[0].relation.reverse().apply_range(copy.write.relation)
     fits = place.is_single_valued() and place.is_injective() and not others and same_type

@@ -77,7 +77,7 @@ def _users_of_one_place(
     among them: ``for (j = m; j-- > 0;) …; out[i] = j;``.
     """
     for array in dict.fromkeys(s.write.array for s in piece.statements):
-        users = [s.name for s in piece.statements if any(a.array == array for a in s.accesses)]
+        users = [s.name for s in piece.statements if s.uses(array)]
         writers = [s for s in piece.statements if s.write.array == array and moving[s.name]]
         if any(
             not output_affs(s.write.relation)

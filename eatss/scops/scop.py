@@ -115,6 +115,14 @@ class Statement:
         """The reads of the statement in the order of the source."""
         return self.accesses[1:]
 
+    def uses(self, array: str) -> bool:
+        """Tell whether the statement reads or writes elements of an array."""
+        return any(access.array == array for access in self.accesses)
+
+    def reads_from(self, array: str) -> bool:
+        """Tell whether the statement reads elements of an array."""
+        return any(read.array == array for read in self.reads)
+
 
 @frozen
 class SizeProduct:

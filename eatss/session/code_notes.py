@@ -262,7 +262,7 @@ def _rewrite(array: Array, loop: str, bond: _Bond, depth: int, *, adds_up: bool)
         )
     if first is then and isinstance(then.value, Select) and written.text == read.text:
         return "write a maximum as x > m ? x : m or fmax(m, x): threads take shares of those"
-    if inner and first is not then and any(one.array == then.write.array for one in then.reads):
+    if inner and first is not then and then.reads_from(then.write.array):
         return f"let {inner[-1]} run the other way: from what is computed first to what is last"
     return (
         "each step waits for the one before: let a loop stand around it whose iterations do not "

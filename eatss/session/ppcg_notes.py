@@ -145,7 +145,7 @@ def _freed(before: _Cut, after: _Cut, one: SumInPlace, gain: str) -> Iterator[Sl
 
 
 def _adds(statement: Statement, scalar: str) -> bool:
-    return statement.write.array == scalar and any(r.array == scalar for r in statement.reads)
+    return statement.write.array == scalar and statement.reads_from(scalar)
 
 
 def _moves(kernel: Kernel, statement: Statement, loop: str, outer: Sequence[str]) -> bool:
