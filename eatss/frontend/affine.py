@@ -103,7 +103,7 @@ class AffineReader:
         try:
             if self._depth > _MAX_DEPTH:
                 raise NotAffineError(
-                    node, Reason.OWN, "expression is nested too deeply", code=Code.NESTING,
+                    node, "expression is nested too deeply", code=Code.NESTING,
                     hint="split the expression",
                 )  # fmt: skip
             yield
@@ -111,7 +111,7 @@ class AffineReader:
             raise self.product_in(node) from None
         except TooManyPiecesError:
             raise NotAffineError(
-                node, Reason.OWN, "expression has too many cases", code=Code.TOO_COMPLEX,
+                node, "expression has too many cases", code=Code.TOO_COMPLEX,
                 hint="use fewer nested ?:, min and max in one expression",
             ) from None  # fmt: skip
         finally:
@@ -122,7 +122,7 @@ class AffineReader:
         for part in whole.preorder() if not has_product(whole) else ():
             value = self.scalars.get(variable) if (variable := self._symbols.of(part)) else None
             if isinstance(value, Poly) and not value.is_linear:
-                return NotAffineError(part, Reason.NON_AFFINE, f"'{part.name}' is {value} here")
+                return NotAffineError(part, f"'{part.name}' is {value} here")
         return product_of_variables(whole)
 
     # -- integers -----------------------------------------------------------------
@@ -171,10 +171,10 @@ class AffineReader:
     def _name(self, node: Node) -> Value:
         variable = self._symbols.of(node)
         if variable is None:
-            raise NotAffineError(node, Reason.NON_AFFINE, f"'{node.name}' is not a variable")
+            raise NotAffineError(node, f"'{node.name}' is not a variable")
         if variable.shape.qualified_volatile:
             raise NotAffineError(
-                node, Reason.OWN, f"'{node.name}' is volatile", code=Code.VOLATILE,
+                node, f"'{node.name}' is volatile", code=Code.VOLATILE,
                 hint="drop 'volatile' or copy the value before the region",
             )  # fmt: skip
         if variable in self.scalars:
@@ -184,7 +184,6 @@ class AffineReader:
         if variable.role is Role.COUNTER:
             raise NotAffineError(
                 node,
-                Reason.OWN,
                 f"counter '{node.name}' is used outside its loop",
                 code=Code.COUNTER_AFTER_LOOP,
                 hint="write the value it has there, for example the loop's upper bound",
@@ -203,12 +202,11 @@ class AffineReader:
         if variable.is_scalar and (variable.is_local or variable.first_write is not None):
             return NotAffineError(
                 node,
-                Reason.OWN,
                 f"'{node.name}' is set in the region, and what it is here is not known",
                 code=Code.BOUND_WRITTEN,
                 hint="set it to an affine expression of counters and parameters before",
             )
-        return NotAffineError(node, Reason.DATA, f"'{node.name}' is data")
+        return NotAffineError(node, f"'{node.name}' is data", Reason.DATA)
 
     def _binary(self, node: Node, domain: isl.Set) -> Value:
         if node.op == "*":
@@ -254,7 +252,7 @@ class AffineReader:
         operand = node.children[0]
         target, source = node.type, operand.type
         if not target.is_integer:
-            raise NotAffineError(node, Reason.NON_AFFINE, f"conversion to {target.spelling}")
+            raise NotAffineError(node, f"conversion to {target.spelling}")
         if not source.is_integer:
             return division.rounded(self, node, domain)
         if target.bits <= 1:
@@ -296,7 +294,7 @@ class AffineReader:
         callee, *arguments = node.children
         if not is_library_function(callee):
             message, hint = why_not_inlined(callee)
-            raise NotAffineError(node, Reason.OWN, message, code=Code.CALL, hint=hint)
+            raise NotAffineError(node, message, code=Code.CALL, hint=hint)
         if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
             left, right = (self.value(a, domain) for a in arguments)
             return extremum(is_max=node.name in _MAXIMA, left=left, right=right)
@@ -305,7 +303,7 @@ class AffineReader:
         if len(arguments) == 1 and node.name in ("abs", "labs"):
             value = self.value(arguments[0], domain)
             return extremum(is_max=True, left=value, right=self.algebra.scale(value, -1))
-        raise NotAffineError(node, Reason.NON_AFFINE, f"call of '{node.name or '?'}'")
+        raise NotAffineError(node, f"call of '{node.name or '?'}'")
 
     # -- conditions ---------------------------------------------------------------
 
@@ -360,6 +358,6 @@ class AffineReader:
         for side in (left, right):
             value, _, exact = division.fraction(self, side, domain)
             if not exact:
-                raise NotAffineError(side, Reason.NON_AFFINE, "comparison of floating-point values")
+                raise NotAffineError(side, "comparison of floating-point values")
             sides.append(value)
         return sides[0], sides[1]

@@ -246,7 +246,7 @@ def _is_value(variable: Node) -> bool:
 
 def _element_of_address(node: Node) -> Node:
     """Return ``a[i + j]`` for ``(&a[i])[j]``, and ``a[i]`` for ``*&a[i]``; else the node."""
-    if node.kind not in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+    if node.kind not in ELEMENTS:
         return node
     address, *index = node.children
     if address.kind is not NodeKind.ADDRESS or address.children[0].kind is not NodeKind.SUBSCRIPT:

@@ -43,13 +43,9 @@ def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
     if amount is None and node.op in _BITWISE:
         value, amount = right, reader.algebra.constant_of(value)
         if amount is None:
-            raise NotAffineError(
-                node, Reason.NON_AFFINE, f"no operand of '{node.op}' is a constant"
-            )
+            raise NotAffineError(node, f"no operand of '{node.op}' is a constant")
     if amount is None:
-        raise NotAffineError(
-            node, Reason.NON_AFFINE, f"right operand of '{node.op}' is not a constant"
-        )
+        raise NotAffineError(node, f"right operand of '{node.op}' is not a constant")
     if node.op in ("/", "%"):
         return _divide(reader, node, value, amount, domain)
     if node.op in _BITWISE:
@@ -57,7 +53,6 @@ def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
     if not 0 <= amount < node.type.bits:
         raise NotAffineError(
             node,
-            Reason.OWN,
             f"shift by {amount} is undefined",
             code=Code.DIVISOR,
             hint="shift by less than the width of the type",
@@ -71,7 +66,7 @@ def _of_bits(reader: OperandReader, node: Node, value: Value, mask: int, domain:
     """Read what bits say: ``x | c = x + c - (x & c)``, ``x ^ c = x + c - 2 (x & c)``."""
     runs = _runs_of_ones(mask)
     if len(runs) > _MAX_RUNS:
-        raise NotAffineError(node, Reason.NON_AFFINE, f"bits of {mask} that are far apart")
+        raise NotAffineError(node, f"bits of {mask} that are far apart")
     algebra = reader.algebra
     common: Value = Poly.constant(0)
     for low, high in runs:
@@ -115,7 +110,7 @@ def _divide(
     """C truncates towards zero: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
     if divisor == 0:
         raise NotAffineError(
-            node, Reason.OWN, f"'{node.op}' by zero", code=Code.DIVISOR,
+            node, f"'{node.op}' by zero", code=Code.DIVISOR,
             hint="the divisor must be a non-zero constant",
         )  # fmt: skip
     size = abs(divisor)
@@ -142,9 +137,7 @@ def rounded(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
     """Read ``(int) floor((double) a / b)`` and its like, as old floord macros expand to."""
     numerator, divisor, exact = fraction(reader, node.children[0], domain)
     if not exact:
-        raise NotAffineError(
-            node, Reason.NON_AFFINE, "conversion of a floating-point value to an integer"
-        )
+        raise NotAffineError(node, "conversion of a floating-point value to an integer")
     assert divisor == 1
     return numerator
 
@@ -155,7 +148,7 @@ def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value,
         operand = node.children[0]
         if operand.type.is_integer:
             if operand.type.bits > 32 or node.type.bits < 64:
-                raise NotAffineError(node, Reason.NON_AFFINE, "rounding of a large integer")
+                raise NotAffineError(node, "rounding of a large integer")
             return reader.value(operand, domain), 1, True
         return fraction(reader, operand, domain)
     if node.kind is NodeKind.FLOAT and isinstance(node.value, float):
@@ -187,8 +180,8 @@ def why_not(node: Node) -> NotAffineError:
         if inner.kind in ELEMENTS:
             return not_affine(inner)
         if inner.kind is NodeKind.NAME and inner.type.kind is TypeClass.FLOATING:
-            return NotAffineError(inner, Reason.DATA, f"'{inner.name}' is data")
-    return NotAffineError(node, Reason.NON_AFFINE, "floating-point expression")
+            return NotAffineError(inner, f"'{inner.name}' is data", Reason.DATA)
+    return NotAffineError(node, "floating-point expression")
 
 
 def rounded_division(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
@@ -197,7 +190,7 @@ def rounded_division(reader: OperandReader, node: Node, domain: isl.Set) -> Valu
     divisor = reader.algebra.constant_of(reader.value(node.children[2], domain))
     if not divisor:
         raise NotAffineError(
-            node, Reason.OWN, f"second argument of {node.name} is not a non-zero constant",
+            node, f"second argument of {node.name} is not a non-zero constant",
             code=Code.DIVISOR, hint="the divisor must be a non-zero constant",
         )  # fmt: skip
     if divisor < 0:

@@ -24,7 +24,7 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.not_affine import MEMBER_HINT, NotAffineError, Reason
+from eatss.frontend.not_affine import MEMBER_HINT, NotAffineError
 from eatss.frontend.reading import RawAccess
 from eatss.frontend.refusals import REFUSED_EXPRESSIONS, UNSUPPORTED_EXPRESSION
 from eatss.frontend.report import Place, Reporter
@@ -477,7 +477,7 @@ class ExpressionReader:
         if isinstance(value, Poly) and any(
             sum(name in counters for name in monomial) > 1 for monomial in value.terms
         ):
-            raise NotAffineError(index, Reason.NON_AFFINE, "product of counters")
+            raise NotAffineError(index, "product of counters")
 
     def _base_variable(self, node: Node) -> Variable:
         is_name = node.kind in (NodeKind.NAME, NodeKind.VARIABLE)

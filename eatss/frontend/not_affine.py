@@ -25,15 +25,15 @@ class NotAffineError(Exception):
     def __init__(
         self,
         node: Node,
-        reason: Reason,
         message: str,
+        reason: Reason = Reason.NON_AFFINE,
         *,
         code: Code | None = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.node = node
-        self.reason = reason
+        self.reason = reason if code is None else Reason.OWN
         self.message = message
         self.code = code
         self.hint = hint
@@ -50,7 +50,7 @@ class Unknown:
 
     def at(self, node: Node) -> NotAffineError:
         """Return the error where the scalar is read."""
-        return NotAffineError(node, self.reason, self.message, code=self.code, hint=self.hint)
+        return NotAffineError(node, self.message, self.reason, code=self.code, hint=self.hint)
 
 
 MEMBER_HINT = "copy it to a variable before the region, or use an array of its own"
@@ -59,7 +59,7 @@ MEMBER_HINT = "copy it to a variable before the region, or use an array of its o
 def product_of_variables(whole: Node) -> NotAffineError:
     """Return the error for an expression that has a product which is not affine."""
     product = next((node for node in whole.preorder() if _is_product(node)), whole)
-    return NotAffineError(product, Reason.NON_AFFINE, "product of variables")
+    return NotAffineError(product, "product of variables")
 
 
 def has_product(whole: Node) -> bool:
@@ -74,12 +74,12 @@ def _is_product(node: Node) -> bool:
 def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
     if node.kind in ELEMENTS:
-        return NotAffineError(node, Reason.DATA, "value read from memory")
+        return NotAffineError(node, "value read from memory", Reason.DATA)
     if node.kind is NodeKind.MEMBER:
         owner = clang.owner_of_member(node.cursor)
-        return NotAffineError(node, Reason.OWN, owner, code=Code.MEMBER, hint=MEMBER_HINT)
+        return NotAffineError(node, owner, code=Code.MEMBER, hint=MEMBER_HINT)
     if node.kind in REFUSED_INDICES:
         code, message, hint = REFUSED_INDICES[node.kind]
-        return NotAffineError(node, Reason.OWN, message, code=code, hint=hint)
+        return NotAffineError(node, message, code=code, hint=hint)
     message = f"operator '{node.op}'" if node.op else "expression"
-    return NotAffineError(node, Reason.NON_AFFINE, message)
+    return NotAffineError(node, message)

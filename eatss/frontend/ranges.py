@@ -10,7 +10,7 @@ from functools import reduce
 import islpy as isl
 
 from eatss.frontend.codes import Code
-from eatss.frontend.not_affine import NotAffineError, Reason
+from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import CType
@@ -77,7 +77,6 @@ class RangeProver:
         elif not (low := self.proven_or_stated(known, above)):
             raise NotAffineError(
                 node,
-                Reason.OWN,
                 f"value of type '{ctype.spelling}' may be negative here, where C wraps it around",
                 code=Code.UNSIGNED_WRAP,
                 hint="use a signed type, or write it without subtraction (i + 1 < n)",
@@ -92,7 +91,6 @@ class RangeProver:
         if self.always_leaves(known, within):
             raise NotAffineError(
                 node,
-                Reason.OWN,
                 f"value does not fit type '{ctype.spelling}'",
                 code=Code.NARROW_OVERFLOW if ctype.signed else Code.UNSIGNED_WRAP,
                 hint="use a type that holds the value",
@@ -102,7 +100,6 @@ class RangeProver:
         elif not self.proven_or_stated(known, within):
             raise NotAffineError(
                 node,
-                Reason.OWN,
                 f"value may not fit type '{ctype.spelling}'",
                 code=Code.NARROW_OVERFLOW,
                 hint="use int or long",

@@ -162,27 +162,25 @@ def _interval(
 ) -> tuple[_Axis, int] | None:
     """Return the length and step of the values of ``Σ c·l``, if they leave no gap."""
     step = gcd(*(c for _, c in coefficients)) or 1
-    length, shortest = Polynomial.constant(1), 1
+    axis, has_gaps = _line([(name, c // step) for name, c in coefficients], least)
+    return None if has_gaps else (axis, step)
+
+
+def _line(coefficients: Sequence[tuple[str, int]], least: dict[str, int]) -> tuple[_Axis, bool]:
+    """Return how far the values of ``Σ c·l`` reach, and whether some between are left out."""
+    length, shortest, has_gaps = Polynomial.constant(1), 1, False
     for name, coefficient in sorted(coefficients, key=lambda pair: abs(pair[1])):
-        stride = abs(coefficient) // step
-        if stride > shortest:
-            return None
+        stride = abs(coefficient)
+        has_gaps |= stride > shortest
         length = length + Polynomial.of([(stride, [name]), (-stride, [])])
         shortest += stride * (least[name] - 1)
-    return _Axis(length, shortest), step
+    return _Axis(length, shortest), has_gaps
 
 
 def _bounding_part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:
     """Bound the image by its bounding box, one axis a dimension; translation stays exact."""
-    axes = []
-    for d in dims:
-        length, shortest = Polynomial.constant(1), 1
-        for name, coefficient in shape.coefficients[d]:
-            stride = abs(coefficient)
-            length = length + Polynomial.of([(stride, [name]), (-stride, [])])
-            shortest += stride * (least[name] - 1)
-        axes.append(_Axis(length, shortest))
-    return _Part(dims, (), tuple(axes), 1, exact=False)
+    axes = tuple(_line(shape.coefficients[d], least)[0] for d in dims)
+    return _Part(dims, (), axes, 1, exact=False)
 
 
 def _locate(shape: _Shape, part: _Part, offset: tuple[int, ...]) -> tuple[object, tuple[int, ...]]:

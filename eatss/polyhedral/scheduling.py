@@ -8,7 +8,7 @@ a scalar, is not copied for each thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import islpy as isl
@@ -236,28 +236,27 @@ def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     return tagged
 
 
+_AS_PPCG = {
+    "whole_component": 0,
+    "maximize_band_depth": 1,
+    "maximize_coincidence": 1,
+    "outer_coincidence": 1,
+    "treat_coalescing": 1,
+}
+"""Options of isl's scheduler as PPCG sets them for a GPU."""
+
+
 @contextmanager
 def scheduler_options(context: isl.Context) -> Iterator[None]:
     """Set isl's scheduler options as PPCG does for a GPU, and put them back."""
-    before = (
-        context.get_schedule_whole_component(),
-        context.get_schedule_maximize_band_depth(),
-        context.get_schedule_maximize_coincidence(),
-        context.get_schedule_outer_coincidence(),
-        context.get_schedule_treat_coalescing(),
-    )
+    before = {name: getattr(context, f"get_schedule_{name}")() for name in _AS_PPCG}
     try:
-        _set_options(context, 0, 1, 1, 1, 1)
+        _set_options(context, _AS_PPCG)
         yield
     finally:
-        _set_options(context, *before)
+        _set_options(context, before)
 
 
-def _set_options(
-    context: isl.Context, whole: int, deep: int, coincident: int, outer: int, coalescing: int
-) -> None:
-    context.set_schedule_whole_component(whole)
-    context.set_schedule_maximize_band_depth(deep)
-    context.set_schedule_maximize_coincidence(coincident)
-    context.set_schedule_outer_coincidence(outer)
-    context.set_schedule_treat_coalescing(coalescing)
+def _set_options(context: isl.Context, options: Mapping[str, int]) -> None:
+    for name, value in options.items():
+        getattr(context, f"set_schedule_{name}")(value)
