@@ -233,10 +233,7 @@ def _collapsed(
     scop: Scop, lengths: dict[_Place, tuple[Length, Length]], group: set[_Place]
 ) -> Scop:
     """Return a region in which the pairs of a group are one each."""
-    taken = {*scop.parameters, *(one.name for one in scop.arrays)}
-    taken |= {one.name for one in scop.statements}
-    taken |= {name for statement in scop.statements for name in statement.loops}
-    taken |= {one.name for one in scop.function_parameters}
+    taken = scop.names.union(*(statement.loops for statement in scop.statements))
     products = {one.factors: one.name for one in scop.products}
     sizes: dict[_Place, Length] = {}
     for place in sorted(group):

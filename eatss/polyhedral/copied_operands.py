@@ -87,9 +87,7 @@ def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
         own = {place: access for place, access in read.items() if access.array == array.name}
         if not own:
             continue
-        taken = {*scop.parameters, *(one.name for one in arrays)}
-        taken |= {one.name for one in scop.function_parameters}
-        taken |= {one.name for one in (*statements, *copies)}
+        taken = scop.names | {one.name for one in (*arrays, *copies)}
         copy = _copy_of(array, tuple(own.values()), taken)
         first = next(iter(own.values()))
         arrays.append(copy)
@@ -142,10 +140,9 @@ def _loops(scheduled: ScheduledScop) -> Mapping[str, _Loops]:
 def _without(scop: Scop, dependences: Dependences, reads: Collection[_EarlyRead]) -> isl.UnionMap:
     """Return what keeps loops from being parallel but some reads, and sums."""
     nothing = isl.UnionMap.empty(scop.context.get_space())
-    early = isl.UnionSet.empty(scop.context.get_space())
+    order = dependences.order
     for one in reads:
-        early = early.union(one.instances)
-    order = dependences.order.subtract_domain(early)
+        order = order.subtract_domain(one.instances)
     # forced dependences follow from these: reads come before later writes
     rest = coincidence_dependences(scop, replace(dependences, forced=nothing, order=order))
     for statement in scop.statements:

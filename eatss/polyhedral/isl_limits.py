@@ -44,7 +44,7 @@ def refuse_too_hard(scop: Scop) -> None:
             span=scop.span,
             hint="give sizes greater than zero with -D or --param",
         )
-    used = {access.array for statement in scop.statements for access in statement.accesses}
+    used = scop.used_arrays
     empty = [a for a in scop.arrays if a.name in used and a.n_dims and a.extent.is_empty()]
     if empty:
         raise InputError(*(_without_elements(scop, array.name) for array in empty))

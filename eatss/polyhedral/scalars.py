@@ -120,9 +120,7 @@ def with_expanded_scalars(scop: Scop) -> Scop:
         return scop
     left = _places(scop).difference(*(one.places for one in ranges))
     used = {scop.statement(name).accesses[at].array for name, at in left}
-    taken = {*scop.parameters, *(one.name for one in scop.arrays)}
-    taken |= {one.name for one in scop.statements}
-    taken |= {one.name for one in scop.function_parameters}
+    taken = scop.names
     arrays = {one.name: one for one in scop.arrays}
     named: dict[str, LiveRange] = {}
     for one in ranges:
@@ -239,7 +237,7 @@ def with_forwarded_scalars(scop: Scop, *, calls: bool) -> Scop:
         found, changed = changed, _forwarded(changed, calls)
     if found is scop:
         return scop
-    used = {access.array for statement in found.statements for access in statement.accesses}
+    used = found.used_arrays
     arrays = tuple(one for one in found.arrays if one.n_dims or one.name in used)
     return replace(found, arrays=arrays, written=scop.written or scop)
 

@@ -202,6 +202,17 @@ class Scop:
         products = {one.name for one in self.products}
         return tuple(name for name in self.parameters if name not in products)
 
+    @property
+    def names(self) -> set[str]:
+        """The names that something of the region has, loops apart."""
+        named = (*self.arrays, *self.statements, *self.function_parameters)
+        return {*self.parameters, *(one.name for one in named)}
+
+    @property
+    def used_arrays(self) -> set[str]:
+        """The arrays of which statements read or write elements."""
+        return {access.array for statement in self.statements for access in statement.accesses}
+
     def with_products(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Return the values of sizes, and those of the products of known ones."""
         products = {one.name: one.value(sizes) for one in self.products}
