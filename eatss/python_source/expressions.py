@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from eatss.python_source.annotations import Weak, is_floating, one_type, to_one_type, type_name
@@ -57,13 +58,10 @@ class ExpressionReader:
             RefusedError: something in them was refused.
         """
         found: list[Value] = []
-        failed = False
         for node in nodes:
-            try:
+            with suppress(RefusedError):
                 found.append(self.value(node))
-            except RefusedError:
-                failed = True
-        if failed:
+        if len(found) < len(nodes):
             raise RefusedError
         return found
 
@@ -199,7 +197,9 @@ class ExpressionReader:
     # -- choices and conditions -------------------------------------------------------
 
     def _choice(self, node: ast.IfExp) -> Value:
-        condition = self._condition_or_none(node.test)
+        condition: Piece | None = None
+        with suppress(RefusedError):
+            condition = self.condition(node.test)
         yes, no = self.unified(node, self.values([node.body, node.orelse]), "the two values")
         if condition is None:
             raise RefusedError
@@ -222,12 +222,6 @@ class ExpressionReader:
             raise self._findings.refusal(Code.TYPES, node, f"{what} are of types {names}", hint)
         assert kind is not None
         return [self._findings.checked(node, partial(converted, value, kind)) for value in values]
-
-    def _condition_or_none(self, node: ast.expr) -> Piece | None:
-        try:
-            return self.condition(node)
-        except RefusedError:
-            return None
 
     def condition(self, node: ast.expr, around: int = LEAST) -> Piece:
         """Read a condition; in parentheses where the operator around it wants them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from contextlib import suppress
 
 from eatss.diagnostics import SourceSpan
 from eatss.python_source.annotations import ELEMENTS, Candidate, Weak, c_type, is_floating
@@ -54,10 +55,8 @@ class StatementReader:
                 local = self._scope.locals.get(name)
                 if local is not None:
                     self._add(statement, Piece(f"{c_type(local.type).value} {name};"))
-            try:
+            with suppress(RefusedError):
                 self._statement(statement)
-            except RefusedError:
-                continue
 
     def _add(self, node: Node, *parts: str | Piece) -> None:
         span = self._findings.text.span(node)
@@ -110,10 +109,8 @@ class StatementReader:
         except RefusedError:
             names = (one.id for one in ast.walk(node.target) if isinstance(one, ast.Name))
             self._scope.refused.update(names)
-        try:
+        with suppress(RefusedError):
             head = self._head_of_loop(node, counter)
-        except RefusedError:
-            head = None
         if node.orelse:
             self._findings.add(Code.LOOP, node.orelse[0], "else of a loop", "put it after the loop")
         if head is not None:
@@ -194,11 +191,9 @@ class StatementReader:
         )
 
     def _if(self, node: ast.If, word: str) -> None:
-        head: Piece | None = None
-        try:
+        head = Piece(f"{word} (0)")
+        with suppress(RefusedError):
             head = joined(f"{word} (", self._expressions.condition(node.test), ")")
-        except RefusedError:
-            head = Piece(f"{word} (0)")
         self._add_head(node, head)
         self._block(node.body)
         orelse = node.orelse
