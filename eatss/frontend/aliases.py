@@ -16,7 +16,7 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, is_variable
 from eatss.frontend.tree import ELEMENTS, Node, NodeKind, read_tree
-from eatss.frontend.types import TypeClass, TypeTable
+from eatss.frontend.types import TypeClass, type_of
 
 _Origins = list[Any]
 
@@ -24,7 +24,6 @@ _Origins = list[Any]
 def check_aliases(
     symbols: SymbolTable,
     surroundings: Surroundings,
-    types: TypeTable,
     reporter: Reporter,
 ) -> None:
     """Record a finding for every two arrays of the region that may be the same memory."""
@@ -36,7 +35,7 @@ def check_aliases(
     written = any(a.first_write is not None for a in arrays)
     if not written:
         return
-    sources = _Sources(surroundings, types)
+    sources = _Sources(surroundings)
     origins = {array: sources.of(array.declaration) for array in arrays}
     unknown = {array: sources.is_unknown(array.declaration, origins[array]) for array in arrays}
     for position, first in enumerate(arrays):
@@ -78,8 +77,7 @@ def _overlap(left: _Origins, right: _Origins) -> bool:
 class _Sources:
     """From which other variables the pointers of a function and of the file are set."""
 
-    def __init__(self, surroundings: Surroundings, types: TypeTable) -> None:
-        self._types = types
+    def __init__(self, surroundings: Surroundings) -> None:
         self._assigned = surroundings.assigned
         self._addressed = surroundings.addressed
 
@@ -92,7 +90,7 @@ class _Sources:
             if any(current == known for known in found):
                 continue
             found.append(current)
-            if self._types.of(current.type).kind is not TypeClass.POINTER:
+            if type_of(current.type).kind is not TypeClass.POINTER:
                 continue
             for target, value, _ in self._assigned:
                 if value is not None and target == current:
@@ -108,14 +106,14 @@ class _Sources:
         """
         if declaration.type.is_restrict_qualified():
             return False
-        pointers = [o for o in origins if self._types.of(o.type).kind is TypeClass.POINTER]
+        pointers = [o for o in origins if type_of(o.type).kind is TypeClass.POINTER]
         if pointers and isinstance(declaration, clang.Member):
             return declaration.kind is CursorKind.VAR_DECL  # may come with a whole structure
         for pointer in pointers:
             if any(taken == pointer and not is_argument for taken, is_argument in self._addressed):
                 return True
             values = [v for target, v, _ in self._assigned if v is not None and target == pointer]
-            tree = read_tree(pointer, self._types)
+            tree = read_tree(pointer)
             if tree.kind is NodeKind.VARIABLE:
                 values.extend(tree.children[:1])
             if any(_is_opaque(value) for value in values):
@@ -124,7 +122,7 @@ class _Sources:
 
     def _from_initialiser(self, declaration: Any) -> _Origins:
         """Return what a pointer of file scope is initialised from."""
-        tree = read_tree(declaration, self._types)
+        tree = read_tree(declaration)
         if tree.kind is not NodeKind.VARIABLE or not tree.children:
             return []
         return _pointers_in(tree.children[0])

@@ -10,7 +10,7 @@ from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, shape_of
 from eatss.frontend.tree import ELEMENTS, WRITES, Node, NodeKind, read_tree
-from eatss.frontend.types import TypeTable
+from eatss.frontend.types import NO_TYPE, type_of
 
 _MAX_NODES = 20_000
 _EFFECTS = WRITES | {NodeKind.ADDRESS, NodeKind.BROKEN, NodeKind.OTHER}
@@ -51,7 +51,7 @@ def why_not_inlined(callee: Node) -> tuple[str, str]:
     )
 
 
-def inlined(nodes: Sequence[Node], function: Any, types: TypeTable) -> list[Node]:
+def inlined(nodes: Sequence[Node], function: Any) -> list[Node]:
     """Return statements with what a function of the file returns in the place of its calls.
 
     clang has converted the arguments to the types of the parameters, and what is returned to the
@@ -61,21 +61,19 @@ def inlined(nodes: Sequence[Node], function: Any, types: TypeTable) -> list[Node
     Args:
         nodes: The statements of a region.
         function: The function around them, which may hide variables of the file.
-        types: The types of C.
     """
-    return _Inliner(function, types).statements(nodes)
+    return _Inliner(function).statements(nodes)
 
 
 class _Inliner:
-    def __init__(self, function: Any, types: TypeTable) -> None:
+    def __init__(self, function: Any) -> None:
         self._function = function
-        self._types = types
         self._hidden: frozenset[str] | None = None
         self._added = 0
         self._open: list[int] = []
 
     def statements(self, nodes: Sequence[Node]) -> list[Node]:
-        root = Node(NodeKind.COMPOUND, self._function, self._types.none, list(nodes))
+        root = Node(NodeKind.COMPOUND, self._function, NO_TYPE, list(nodes))
         self._replace(root)
         return root.children
 
@@ -86,7 +84,7 @@ class _Inliner:
             for at, child in enumerate(node.children):
                 found = self._value(child) if child.kind is NodeKind.CALL else None
                 if child.kind is NodeKind.CALL and at >= first:
-                    idle = Node(NodeKind.EMPTY, child.cursor, self._types.none)
+                    idle = Node(NodeKind.EMPTY, child.cursor, NO_TYPE)
                     found = self._statements(child) if found is None else idle
                 node.children[at] = found or child
 
@@ -95,7 +93,7 @@ class _Inliner:
         definition = _definition(call.children[0])
         if definition is None:
             return None
-        body = read_tree(clang.children(definition)[-1], self._types)
+        body = read_tree(clang.children(definition)[-1])
         if body.has(*_EFFECTS):
             return None
         value = self._returned(body.children, {})
@@ -111,7 +109,7 @@ class _Inliner:
         definition = _definition(call.children[0])
         if definition is None:
             return None
-        body = read_tree(clang.children(definition)[-1], self._types)
+        body = read_tree(clang.children(definition)[-1])
         if body.children and _is_plain_return(body.children[-1]):
             body.children.pop()
         parts = list(body.preorder())
@@ -136,7 +134,7 @@ class _Inliner:
             return None
         given = dict(zip((p.hash for p in parameters), arguments, strict=True))
         inside = [self._with(body, given, call.cursor)]
-        holder = Node(NodeKind.COMPOUND, call.cursor, self._types.none, inside)
+        holder = Node(NodeKind.COMPOUND, call.cursor, NO_TYPE, inside)
         self._open.append(definition.hash)
         self._replace(holder)
         self._open.pop()
@@ -197,10 +195,10 @@ class _Inliner:
             kinds = {node.kind for node in _evaluated(argument)}
             if kinds & _EFFECTS or (parameter.hash not in used and NodeKind.CALL in kinds):
                 return False
-            wanted = shape_of(parameter, self._types)
-            if not wanted.sizes and self._types.of(parameter.type) != argument.type:
+            wanted = shape_of(parameter)
+            if not wanted.sizes and type_of(parameter.type) != argument.type:
                 return False
-            if wanted.sizes and not _names_rows(argument, wanted, self._types):
+            if wanted.sizes and not _names_rows(argument, wanted):
                 return False
         return True
 
@@ -305,7 +303,7 @@ def _definition(callee: Node) -> Any:
     return declaration.get_definition()
 
 
-def _names_rows(argument: Node, wanted: Shape, types: TypeTable) -> bool:
+def _names_rows(argument: Node, wanted: Shape) -> bool:
     """Return whether subscripts of a pointer name the same elements of what is given for it.
 
     Sizes that are no numbers are equal where the program is defined (C99 6.7.5.2p6).
@@ -313,10 +311,10 @@ def _names_rows(argument: Node, wanted: Shape, types: TypeTable) -> bool:
     if argument.kind is NodeKind.ADDRESS and argument.children[0].kind is NodeKind.SUBSCRIPT:
         array, index = argument.children[0].children
         is_plain = array.kind is NodeKind.NAME and index.type.is_integer
-        return is_plain and len(wanted.sizes) == 1 and _names_rows(array, wanted, types)
+        return is_plain and len(wanted.sizes) == 1 and _names_rows(array, wanted)
     if argument.kind is not NodeKind.NAME or argument.declaration is None:
         return False
-    found = shape_of(argument.declaration, types)
+    found = shape_of(argument.declaration)
     return (
         wanted.element == found.element
         and len(wanted.sizes) == len(found.sizes)

@@ -17,7 +17,6 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
-from eatss.frontend.types import TypeTable
 from eatss.isl_names import without_parameter
 from eatss.scops import AccessKind
 
@@ -60,9 +59,7 @@ def without_unread(
         kept = rest
 
 
-def is_dead_after(
-    variable: Variable, placed: PlacedRegion, surroundings: Surroundings, types: TypeTable
-) -> bool:
+def is_dead_after(variable: Variable, placed: PlacedRegion, surroundings: Surroundings) -> bool:
     """Return whether nothing reads what a scalar of a region is after it."""
     if variable.is_local:
         return True
@@ -72,7 +69,7 @@ def is_dead_after(
     ):
         return False
     for cursor in (*placed.following, *placed.later):
-        tree = read_tree(cursor, types)
+        tree = read_tree(cursor)
         use = _first_use(tree, variable)
         if use is not None:
             return tree.kind is NodeKind.ASSIGN and use.implicit
@@ -146,7 +143,7 @@ def _parameters_only(raw: RawStatement, domain: isl.Set) -> isl.Set:
 
 
 def check_live_counters(
-    symbols: SymbolTable, following: tuple[Any, ...], types: TypeTable, reporter: Reporter
+    symbols: SymbolTable, following: tuple[Any, ...], reporter: Reporter
 ) -> None:
     """Refuse a counter whose value is read after the region before it is set again."""
     waiting = [
@@ -165,7 +162,7 @@ def check_live_counters(
     for cursor in following:
         if not waiting:
             return
-        tree = read_tree(cursor, types)
+        tree = read_tree(cursor)
         for variable in tuple(waiting):
             use = _first_use(tree, variable)
             if use is None:
@@ -180,12 +177,10 @@ def check_live_counters(
                 )
 
 
-def keep_live(symbols: SymbolTable, following: tuple[Any, ...], types: TypeTable) -> None:
+def keep_live(symbols: SymbolTable, following: tuple[Any, ...]) -> None:
     """Take a variable of the region for live after it where its block goes on to use it."""
     named = [
-        node.declaration
-        for cursor in following
-        for node in read_tree(cursor, types).parts(NodeKind.NAME)
+        node.declaration for cursor in following for node in read_tree(cursor).parts(NodeKind.NAME)
     ]
     for variable in symbols.variables:
         around = (variable.declaration, clang.variable_of(variable.declaration))

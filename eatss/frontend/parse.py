@@ -57,7 +57,6 @@ from eatss.frontend.tree import (
     read_tree,
     without_unused_labels,
 )
-from eatss.frontend.types import TypeTable
 from eatss.frontend.values import ValueAlgebra
 from eatss.frozen import frozen
 from eatss.scops import Scop
@@ -262,13 +261,12 @@ def _read_region(
 ) -> Scop | None:
     """Read one region; ``None`` if it was refused."""
     options = run.options
-    types = TypeTable()
     nodes = without_unused_labels(
-        [read_tree(cursor, types) for cursor in placed.statements], placed.function
+        [read_tree(cursor) for cursor in placed.statements], placed.function
     )
     labels = labels_of_elsewhere(nodes, placed.function)
-    nodes = plain(inlined(nodes, placed.function, types), types, labels)
-    symbols = SymbolTable(types)
+    nodes = plain(inlined(nodes, placed.function), labels)
+    symbols = SymbolTable()
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))
     affine = AffineReader(symbols, algebra)
@@ -276,21 +274,21 @@ def _read_region(
     facts = known_facts(symbols, affine, frozenset(run.symbols))
     values = _values_here(symbols, affine, options)
     fixed = fixed_values(values, affine)
-    surroundings = Surroundings(placed, types)
+    surroundings = Surroundings(placed)
     reader = StatementReader(symbols, affine, reporter)
     reader.scalars.follow(nodes)
     numbers = reader.scalars.start(
-        surroundings.before, lambda one: is_dead_after(one, placed, surroundings, types)
+        surroundings.before, lambda one: is_dead_after(one, placed, surroundings)
     )
     reader.set_before(numbers, facts.intersect(fixed))
     reader.read_all(nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
     affine.scalars.clear()  # they hold only where their counters do
     warn_of_assumptions(affine, reporter)
-    check_live_counters(symbols, (*placed.following, *placed.later), types, reporter)
-    check_aliases(symbols, surroundings, types, reporter)
+    check_live_counters(symbols, (*placed.following, *placed.later), reporter)
+    check_aliases(symbols, surroundings, reporter)
     check_counters(symbols, surroundings, reporter)
     check_sizes(symbols, surroundings, reporter)
-    keep_live(symbols, placed.following, types)
+    keep_live(symbols, placed.following)
     for variable in numbers:
         variable.is_local = True  # the region sets it, and nothing behind reads it
     conditions = affine.conditions()
@@ -298,7 +296,7 @@ def _read_region(
         facts = facts.intersect(one.sizes)
     certain = tuple(raw for raw in reader.statements if not raw.doubtful)
     scalars = reader.scalars.known
-    dead = frozenset(v for v in scalars if is_dead_after(v, placed, surroundings, types))
+    dead = frozenset(v for v in scalars if is_dead_after(v, placed, surroundings))
     statements = without_idle(without_unread(certain, dead), reporter)
     arrays = delinearise(affine, symbols, reporter, statements)
     if facts.intersect(fixed).is_empty():
@@ -316,7 +314,7 @@ def _read_region(
         for variable in symbols.variables
         if variable.unique_name in affine.ranges.used_parameters
     )
-    killed = reader.ppcg.killed | killed_after(placed, symbols, types)
+    killed = reader.ppcg.killed | killed_after(placed, symbols)
     accessed = [array.variable for array in arrays]
     reading = RegionReading(
         file=source.file,
@@ -329,9 +327,9 @@ def _read_region(
         facts=facts,
         context=facts.intersect(fixed),
         size_macros=_size_macros(nodes, reporter),
-        function_parameters=function_parameters(placed.function, types),
+        function_parameters=function_parameters(placed.function),
         whole_function=is_whole_function(
-            placed, symbols, types, frozenset(v for v in accessed if not v.is_local)
+            placed, symbols, frozenset(v for v in accessed if not v.is_local)
         ),
         ppcg_killed=killed,
         ppcg_counters=tuple(sorted(v.name for v in reader.ppcg.counters - killed)),

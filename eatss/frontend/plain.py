@@ -18,28 +18,26 @@ from dataclasses import replace
 from eatss.frontend import clang
 from eatss.frontend.symbols import counter_of, written_name
 from eatss.frontend.tree import LOOPS, WRITES, Node, NodeKind, leaves
-from eatss.frontend.types import TypeTable
+from eatss.frontend.types import INT, NO_TYPE
 
 _JUMPS = (NodeKind.GOTO, NodeKind.LABEL)
 _SIMPLE = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.DECLARATIONS)
 
 
-def plain(nodes: Sequence[Node], types: TypeTable, labels: frozenset[str]) -> list[Node]:
+def plain(nodes: Sequence[Node], labels: frozenset[str]) -> list[Node]:
     """Return statements that do what others do, in plain forms.
 
     Args:
         nodes: the statements.
-        types: the types of C.
         labels: labels among them that others go to; these stay.
     """
-    rewriter = _Rewriter(types, labels)
+    rewriter = _Rewriter(labels)
     made = [one for node in rewriter.without_jumps(nodes) for one in rewriter.statements(node)]
     return rewriter.loosened(made, _loose(made))
 
 
 class _Rewriter:
-    def __init__(self, types: TypeTable, labels: frozenset[str]) -> None:
-        self._types = types
+    def __init__(self, labels: frozenset[str]) -> None:
         self._kept_labels = labels
 
     def statements(self, node: Node) -> list[Node]:
@@ -63,7 +61,7 @@ class _Rewriter:
     def _block(self, place: Node, statements: Sequence[Node]) -> Node:
         if len(statements) == 1:
             return statements[0]
-        return Node(NodeKind.COMPOUND, place.cursor, self._types.none, list(statements))
+        return Node(NodeKind.COMPOUND, place.cursor, NO_TYPE, list(statements))
 
     def _declared(self, node: Node) -> list[Node]:
         """Return declarations one by one: the next one sees what the last one has set."""
@@ -153,9 +151,7 @@ class _Rewriter:
         return replace(node, children=[test, *blocks]), todo
 
     def _block_of(self, place: Node, statements: Sequence[Node]) -> Node:
-        return replace(
-            place, kind=NodeKind.COMPOUND, type=self._types.none, children=list(statements)
-        )
+        return replace(place, kind=NodeKind.COMPOUND, type=NO_TYPE, children=list(statements))
 
     # -- loops --------------------------------------------------------------------------
 
@@ -189,7 +185,7 @@ class _Rewriter:
             loop.children[at].name, loop.children[at].declaration = "", None
 
     def _empty(self, place: Node) -> Node:
-        return Node(NodeKind.EMPTY, place.cursor, self._types.none)
+        return Node(NodeKind.EMPTY, place.cursor, NO_TYPE)
 
     def _complete(self, node: Node) -> bool:
         """Give a ``for`` all its four parts; return whether that was possible."""
@@ -205,7 +201,7 @@ class _Rewriter:
         return True
 
     def _number(self, place: Node, value: int) -> Node:
-        return Node(NodeKind.INT, place.cursor, self._types.int32, value=value, pure_index=True)
+        return Node(NodeKind.INT, place.cursor, INT, value=value, pure_index=True)
 
     def _header(self, node: Node) -> tuple[list[Node], Node]:
         """Return what comes before a ``for``, and a loop: a ``for`` of one counter if possible."""
@@ -219,7 +215,7 @@ class _Rewriter:
             node.children = [kept, condition, own, self._block(body, [body, *others])]
             return [one for one in starts if one is not kept], node
         parts = [condition, body, self._block(increment, increments)]
-        return starts, Node(NodeKind.WHILE, node.cursor, self._types.none, parts, op="for")
+        return starts, Node(NodeKind.WHILE, node.cursor, NO_TYPE, parts, op="for")
 
     def _parts(self, node: Node) -> Iterator[Node]:
         """Yield the parts of a start or an increment, one after the other."""
@@ -233,9 +229,7 @@ class _Rewriter:
         if is_endless and inside.kind is NodeKind.COMPOUND and _breaks(inside.children[:1]):
             first, *inside.children = inside.children
             left = first.children[0]
-            loop.children[test] = Node(
-                NodeKind.UNARY, left.cursor, self._types.int32, [left], op="!"
-            )
+            loop.children[test] = Node(NodeKind.UNARY, left.cursor, INT, [left], op="!")
 
     def _steps_of_condition(self, loop: Node, *, is_seen: bool) -> list[Node]:
         """Take ``i--`` out of a condition; return what runs after the loop.
@@ -257,11 +251,11 @@ class _Rewriter:
             op = "+" if taken.op.endswith("++") is not tests_before else "-"
             scalar = replace(step)
             step.kind, step.op, step.name, step.declaration = NodeKind.BINARY, op, "", None
-            step.type = step.type if step.type.bits >= 32 else self._types.int32
+            step.type = step.type if step.type.bits >= 32 else INT
             step.children = [scalar, self._number(step, 1)]
         if condition is step:
             sides = [step, self._number(step, 0)]
-            condition = Node(NodeKind.BINARY, step.cursor, self._types.int32, sides, op="!=")
+            condition = Node(NodeKind.BINARY, step.cursor, INT, sides, op="!=")
         if loop.kind is NodeKind.DO:
             loop.children = [condition, body, self._block(after, [after, taken])]
             return []

@@ -15,7 +15,6 @@ from eatss.frontend.clang import CursorKind
 from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import NodeKind, read_tree
-from eatss.frontend.types import TypeTable
 
 
 class PpcgCount:
@@ -74,9 +73,7 @@ class PpcgCount:
         self._open_loops -= 1
 
 
-def killed_after(
-    placed: PlacedRegion, symbols: SymbolTable, types: TypeTable
-) -> frozenset[Variable]:
+def killed_after(placed: PlacedRegion, symbols: SymbolTable) -> frozenset[Variable]:
     """Return the variables that the block around the region declares and does not use after it.
 
     None of them has its address taken before.
@@ -89,12 +86,12 @@ def killed_after(
     named = [
         node.declaration
         for cursor in placed.following
-        for node in read_tree(cursor, types).parts(NodeKind.NAME)
+        for node in read_tree(cursor).parts(NodeKind.NAME)
     ]
     named += [
         node.children[0].declaration
         for cursor in before
-        for node in read_tree(cursor, types).parts(NodeKind.ADDRESS)
+        for node in read_tree(cursor).parts(NodeKind.ADDRESS)
         if node.children
     ]
     declared = [

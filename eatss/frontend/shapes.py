@@ -7,10 +7,8 @@ from typing import Any
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind, TypeKind
 from eatss.frontend.tree import Node, read_tree
-from eatss.frontend.types import CType, TypeTable
+from eatss.frontend.types import ARRAYS, NO_TYPE, CType, type_of
 from eatss.frozen import frozen
-
-_ARRAYS = frozenset({TypeKind.CONSTANTARRAY, TypeKind.VARIABLEARRAY, TypeKind.INCOMPLETEARRAY})
 
 
 @frozen
@@ -31,9 +29,9 @@ class Shape:
     invalid: bool
 
 
-def shape_of(declaration: Any, types: TypeTable) -> Shape:
+def shape_of(declaration: Any) -> Shape:
     """Read the shape of a variable or parameter."""
-    reader = _Reader(types)
+    reader = _Reader()
     reader.read(declaration.type, _size_expressions(declaration))
     is_parameter = declaration.kind is CursorKind.PARM_DECL
     return Shape(
@@ -78,22 +76,21 @@ def _size_expressions(declaration: Any) -> list[Any]:
 class _Reader:
     """Walks a type from the outside in."""
 
-    def __init__(self, types: TypeTable) -> None:
-        self._types = types
+    def __init__(self) -> None:
         self.sizes: list[int | Node | None] = []
         self.pointers = 0
         self.starts_with_pointer = False
         self.pointer_inside = False
         self.volatile = False
         self.invalid = False
-        self.element = types.none
+        self.element = NO_TYPE
 
     def read(self, clang_type: Any, expressions: list[Any]) -> None:
         """Read a type whose size expressions, outermost first, are given."""
         while True:
             kind = clang_type.kind
             self.volatile = self.volatile or clang_type.is_volatile_qualified()
-            if kind in _ARRAYS:
+            if kind in ARRAYS:
                 self.sizes.append(self._size(clang_type, expressions))
                 clang_type = clang_type.element_type
             elif kind is TypeKind.POINTER:
@@ -114,7 +111,7 @@ class _Reader:
                 clang_type = clang_type.get_canonical()
             else:
                 break
-        self.element = self._types.of(clang_type)
+        self.element = type_of(clang_type)
 
     def _size(self, clang_type: Any, expressions: list[Any]) -> int | Node | None:
         kind = clang_type.kind
@@ -126,4 +123,4 @@ class _Reader:
         if expression is None:
             self.invalid = True
             return None
-        return read_tree(expression, self._types)
+        return read_tree(expression)

@@ -12,7 +12,6 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.shapes import shape_of
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import WRITES, Node, NodeKind, read_tree, unconverted
-from eatss.frontend.types import TypeTable
 from eatss.frozen import frozen
 from eatss.scops import FunctionParameter, Origin, ParameterDeclaration
 
@@ -25,11 +24,11 @@ _VALUES = frozenset(
 )  # fmt: skip
 
 
-def function_parameters(function: Any, types: TypeTable) -> tuple[FunctionParameter, ...]:
+def function_parameters(function: Any) -> tuple[FunctionParameter, ...]:
     """Return the parameters of a function in their order."""
     found = []
     for position, declaration in enumerate(function.get_arguments()):
-        shape = shape_of(declaration, types)
+        shape = shape_of(declaration)
         canonical = declaration.type.get_canonical().spelling
         found.append(
             FunctionParameter(
@@ -68,7 +67,6 @@ def declared_parameter(variable: Variable, macros: frozenset[str]) -> ParameterD
 def is_whole_function(
     placed: PlacedRegion,
     symbols: SymbolTable,
-    types: TypeTable,
     accessed: frozenset[Variable],
 ) -> bool:
     """Tell whether a function does nothing that can be observed but its region.
@@ -87,14 +85,13 @@ def is_whole_function(
         for child in clang.children(placed.block)
         if not region.opening.start <= child.extent.start.offset < region.closing.start
     )
-    surroundings = _Surroundings(symbols=symbols, types=types, accessed=accessed)
-    return all(_is_idle(read_tree(child, types), surroundings) for child in around)
+    surroundings = _Surroundings(symbols=symbols, accessed=accessed)
+    return all(_is_idle(read_tree(child), surroundings) for child in around)
 
 
 @frozen
 class _Surroundings:
     symbols: SymbolTable
-    types: TypeTable
     accessed: frozenset[Variable]
 
 
@@ -112,7 +109,7 @@ def _is_idle_declaration(node: Node, known: _Surroundings) -> bool:
     if node.kind is not NodeKind.VARIABLE:
         return node.kind is not NodeKind.BROKEN
     cursors = [child for child in clang.children(node.cursor) if child.kind.is_expression()]
-    parts = [read_tree(cursor, known.types) for cursor in cursors]
+    parts = [read_tree(cursor) for cursor in cursors]
     if any(part.has(*_EFFECTS) for part in parts):
         return False
     variable = known.symbols.variable_of(node.declaration)
@@ -131,13 +128,12 @@ class Surroundings:
     statements that stand before the region in its block.
     """
 
-    def __init__(self, placed: PlacedRegion, types: TypeTable) -> None:
-        self._types = types
+    def __init__(self, placed: PlacedRegion) -> None:
         self.assigned: list[tuple[Any, Node | None, int]] = []
         self.addressed: list[tuple[Any, bool]] = []
         region = placed.region
         self.before = tuple(
-            read_tree(child, types)
+            read_tree(child)
             for child in clang.children(placed.block)
             if child.extent.end.offset <= region.opening.start
         )
@@ -149,7 +145,7 @@ class Surroundings:
                 if first < region.opening.start and last > region.closing.start:
                     todo.append(child)
                 elif last <= region.opening.start or first >= region.closing.start:
-                    self._collect(read_tree(child, types))
+                    self._collect(read_tree(child))
 
     def _collect(self, body: Node) -> None:
         arguments: set[int] = set()
@@ -176,7 +172,7 @@ class Surroundings:
     def _collect_sizes(self, variable: Node) -> None:
         for child in clang.children(variable.cursor):
             if child.kind.is_expression():
-                self._collect(read_tree(child, self._types))
+                self._collect(read_tree(child))
 
 
 def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:

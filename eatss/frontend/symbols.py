@@ -12,7 +12,7 @@ from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, scalar_shape, shape_of
 from eatss.frontend.tree import WRITES, Node, NodeKind
-from eatss.frontend.types import TypeTable
+from eatss.frontend.types import INT
 
 # Words of isl's own notation; a C variable of that name gets another one.
 ISL_WORDS = frozenset(
@@ -116,8 +116,7 @@ class DeclarationMap:
 class SymbolTable:
     """The variables of one region, classified by how the region uses them."""
 
-    def __init__(self, types: TypeTable) -> None:
-        self._types = types
+    def __init__(self) -> None:
         self._map = DeclarationMap()
         self.names = NameSource()
         self.variables: list[Variable] = []
@@ -167,7 +166,7 @@ class SymbolTable:
             name=name,
             unique_name=self.names.take(name),
             declaration=declaration,
-            shape=scalar_shape(self._types.int32),
+            shape=scalar_shape(INT),
             role=Role.DATA,
             is_local=True,
             constant=None,
@@ -175,9 +174,7 @@ class SymbolTable:
         )
         self._map.put(declaration, variable)
         self.variables.append(variable)
-        return Node(
-            NodeKind.NAME, place.cursor, self._types.int32, name=name, declaration=declaration
-        )
+        return Node(NodeKind.NAME, place.cursor, INT, name=name, declaration=declaration)
 
     def variable_of(self, declaration: Any) -> Variable | None:
         """Return the variable of a declaration, ``None`` if the region does not use it."""
@@ -189,7 +186,7 @@ class SymbolTable:
             return known
         structure = self._map.get(clang.variable_of(declaration))
         is_local = is_local or (structure is not None and structure.is_local)
-        shape = shape_of(declaration, self._types)
+        shape = shape_of(declaration)
         is_integer = shape.element.is_integer and not shape.sizes
         variable = Variable(
             name=declaration.spelling,

@@ -10,7 +10,7 @@ from typing import Any
 
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind, TypeKind
-from eatss.frontend.types import CType, TypeTable
+from eatss.frontend.types import NO_TYPE, CType, type_of
 
 
 class NodeKind(enum.Enum):
@@ -192,7 +192,7 @@ def leaves(body: Node, kinds: frozenset[NodeKind] = LEAVING) -> bool:
     return False
 
 
-def read_tree(cursor: Any, types: TypeTable) -> Node:
+def read_tree(cursor: Any) -> Node:
     """Read a statement or expression.
 
     Parentheses, and conversions that do not change the scalar type, are left out.
@@ -201,7 +201,7 @@ def read_tree(cursor: Any, types: TypeTable) -> Node:
     stack: list[tuple[Any, list[Node], int]] = [(cursor, root, 0)]
     while stack:
         current, siblings, depth = stack.pop()
-        node, children = _read(current, types)
+        node, children = _read(current)
         if node is None:
             stack.append((children[0], siblings, depth))
             continue
@@ -247,21 +247,21 @@ def _label_references(function: Any) -> Counter[str]:
     return Counter(c.spelling for c in clang.below(function) if c.kind is CursorKind.LABEL_REF)
 
 
-def _read(cursor: Any, types: TypeTable) -> tuple[Node | None, list[Any]]:
+def _read(cursor: Any) -> tuple[Node | None, list[Any]]:
     """Return the node of a cursor, or ``None`` if its only child stands for it."""
     clang_kind = cursor.kind
     children = clang.children(cursor)
     if clang_kind is CursorKind.PAREN_EXPR and len(children) == 1:
         return None, children
     if clang_kind is CursorKind.UNEXPOSED_EXPR:
-        return _read_unexposed(cursor, children, types)
+        return _read_unexposed(cursor, children)
     is_constant = clang_kind is CursorKind.CALL_EXPR and cursor.spelling in _CONSTANTS
     kind = NodeKind.FLOAT if is_constant else _KINDS.get(clang_kind, NodeKind.OTHER)
     if clang_kind in (CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR):
-        return _read_binary(cursor, types), children
+        return _read_binary(cursor), children
     if clang_kind is CursorKind.UNARY_OPERATOR:
-        return _read_unary(cursor, types), children
-    ctype = types.none if kind in _TYPELESS else types.of(cursor.type)
+        return _read_unary(cursor), children
+    ctype = NO_TYPE if kind in _TYPELESS else type_of(cursor.type)
     node = Node(kind, cursor, ctype)
     return _fill(node, cursor, children)
 
@@ -337,15 +337,13 @@ def _initialiser(cursor: Any, children: list[Any]) -> list[Any]:
     return []
 
 
-def _read_unexposed(
-    cursor: Any, children: list[Any], types: TypeTable
-) -> tuple[Node | None, list[Any]]:
+def _read_unexposed(cursor: Any, children: list[Any]) -> tuple[Node | None, list[Any]]:
     if len(children) != 1 or cursor.type.kind is TypeKind.DEPENDENT:
-        return Node(NodeKind.BROKEN, cursor, types.none, name=_invalid_name(children)), []
+        return Node(NodeKind.BROKEN, cursor, NO_TYPE, name=_invalid_name(children)), []
     if cursor.type.kind is children[0].type.kind:
         return None, children
-    target = types.of(cursor.type)
-    source = types.of(children[0].type)
+    target = type_of(cursor.type)
+    source = type_of(children[0].type)
     if target == source or not (target.is_arithmetic and source.is_arithmetic):
         return None, children
     return Node(NodeKind.CAST, cursor, target, implicit=True), children
@@ -361,9 +359,9 @@ def _invalid_name(cursors: list[Any]) -> str:
     return ""
 
 
-def _read_binary(cursor: Any, types: TypeTable) -> Node:
+def _read_binary(cursor: Any) -> Node:
     operator = clang.binary_operator(cursor)
-    ctype = types.of(cursor.type)
+    ctype = type_of(cursor.type)
     if operator is None:
         return Node(NodeKind.OTHER, cursor, ctype)
     if operator == "=":
@@ -373,9 +371,9 @@ def _read_binary(cursor: Any, types: TypeTable) -> Node:
     return Node(NodeKind.BINARY, cursor, ctype, op=operator)
 
 
-def _read_unary(cursor: Any, types: TypeTable) -> Node:
+def _read_unary(cursor: Any) -> Node:
     operator = clang.unary_operator(cursor)
-    ctype = types.of(cursor.type)
+    ctype = type_of(cursor.type)
     if operator is None:
         return Node(NodeKind.OTHER, cursor, ctype)
     if operator == "&":

@@ -57,7 +57,7 @@ def _integer(element: ElementType) -> CType:
     return CType(TypeClass.INTEGER, element.value, element, bits, not element.is_unsigned)
 
 
-_INT = _integer(ElementType.INT32)
+INT = _integer(ElementType.INT32)
 _SCALARS: dict[Any, CType] = {
     TypeKind.FLOAT16: CType(TypeClass.FLOATING, "_Float16", ElementType.HALF, 16),
     TypeKind.HALF: CType(TypeClass.FLOATING, "__fp16"),
@@ -71,7 +71,7 @@ _SCALARS: dict[Any, CType] = {
     TypeKind.UCHAR: _integer(ElementType.UINT8),
     TypeKind.SHORT: _integer(ElementType.INT16),
     TypeKind.USHORT: _integer(ElementType.UINT16),
-    TypeKind.INT: _INT,
+    TypeKind.INT: INT,
     TypeKind.UINT: _integer(ElementType.UINT32),
     TypeKind.LONG: _integer(ElementType.INT64),
     TypeKind.ULONG: _integer(ElementType.UINT64),
@@ -81,32 +81,25 @@ _SCALARS: dict[Any, CType] = {
 
 _POINTER = CType(TypeClass.POINTER, "pointer")
 _ARRAY = CType(TypeClass.ARRAY, "array")
-_POINTERS = frozenset({TypeKind.POINTER})
-_ARRAYS = frozenset({TypeKind.CONSTANTARRAY, TypeKind.VARIABLEARRAY, TypeKind.INCOMPLETEARRAY})
+ARRAYS = frozenset({TypeKind.CONSTANTARRAY, TypeKind.VARIABLEARRAY, TypeKind.INCOMPLETEARRAY})
 
 
-class TypeTable:
-    """Turns libclang's types into :class:`CType`."""
+NO_TYPE = CType(TypeClass.OTHER)
 
-    none = CType(TypeClass.OTHER)
-    int32 = _INT
 
-    def of(self, clang_type: Any) -> CType:
-        """Return the type, typedefs resolved."""
-        kind = clang_type.kind
-        scalar = _SCALARS.get(kind)
-        if scalar is not None:
-            return scalar
+def type_of(clang_type: Any) -> CType:
+    """Return a type of libclang as one of ours, typedefs resolved."""
+    canonical = clang_type
+    if clang_type.kind not in _SCALARS:
         canonical = clang_type.get_canonical()
-        kind = canonical.kind
-        scalar = _SCALARS.get(kind)
-        if scalar is not None:
-            return scalar
-        if kind is TypeKind.ENUM:
-            return self.of(canonical.get_declaration().enum_type)
-        if kind in _POINTERS:
-            return _POINTER
-        if kind in _ARRAYS:
-            return _ARRAY
-        is_record = kind is TypeKind.RECORD
-        return CType(TypeClass.RECORD if is_record else TypeClass.OTHER, canonical.spelling)
+    kind = canonical.kind
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if kind is TypeKind.ENUM:
+        return type_of(canonical.get_declaration().enum_type)
+    if kind is TypeKind.POINTER:
+        return _POINTER
+    if kind in ARRAYS:
+        return _ARRAY
+    is_record = kind is TypeKind.RECORD
+    return CType(TypeClass.RECORD if is_record else TypeClass.OTHER, canonical.spelling)

@@ -87,7 +87,7 @@ def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
         own = {place: access for place, access in read.items() if access.array == array.name}
         if not own:
             continue
-        taken = scop.names | {one.name for one in (*arrays, *copies)}
+        taken = scop.names.union((one.name for one in arrays), (one.name for one in copies))
         copy = _copy_of(array, tuple(own.values()), taken)
         first = next(iter(own.values()))
         arrays.append(copy)

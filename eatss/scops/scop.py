@@ -205,7 +205,9 @@ class Scop:
     @property
     def names(self) -> set[str]:
         """The names that something of the region has, loops apart."""
-        named = (*self.arrays, *self.statements, *self.function_parameters)
+        named: tuple[Array | Statement | FunctionParameter, ...] = (
+            *self.arrays, *self.statements, *self.function_parameters,
+        )  # fmt: skip
         return {*self.parameters, *(one.name for one in named)}
 
     @property
