@@ -37,7 +37,7 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.kernel import Kernel, Loop, Reference
-from eatss.polyhedral.trips import trip_count
+from eatss.polyhedral.kernels import trip_count
 from eatss.program import Constant
 from eatss.scops import Array, Binary, ElementType, Expression, Read, Scop, Statement, Unary
 from eatss.scops.expression import added_to, factors, product_of, regrouped

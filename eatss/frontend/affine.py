@@ -16,7 +16,8 @@ import islpy as isl
 from eatss.frontend import division
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.codes import Code
-from eatss.frontend.not_affine import (
+from eatss.frontend.ranges import RangeProver
+from eatss.frontend.refusals import (
     NotAffineError,
     Reason,
     Unknown,
@@ -24,7 +25,6 @@ from eatss.frontend.not_affine import (
     not_affine,
     product_of_variables,
 )
-from eatss.frontend.ranges import RangeProver
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, chain
 from eatss.frontend.values import (

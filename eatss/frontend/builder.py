@@ -17,10 +17,14 @@ from eatss.frontend.codes import Code
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.loops import Exits, Header, LoopReader
-from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
-from eatss.frontend.refusals import COMMA_STATEMENT, IDLE_STATEMENT, REFUSED_STATEMENTS
+from eatss.frontend.refusals import (
+    COMMA,
+    IDLE_STATEMENT,
+    REFUSED_STATEMENTS,
+    NotAffineError,
+)
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of, written_name
@@ -583,7 +587,7 @@ class StatementReader:
         if node.kind is NodeKind.GOTO and clang.goes_back(node.cursor):
             message = "goto that goes back"
         if node.is_binary(","):
-            code, message, hint = COMMA_STATEMENT
+            code, message, hint = COMMA
         if node.kind is NodeKind.BROKEN and node.name:
             code, message = Code.UNDECLARED, f"the declaration of '{node.name}' is not understood"
         if node.kind is NodeKind.CALL:

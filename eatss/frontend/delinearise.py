@@ -18,8 +18,8 @@ import islpy as isl
 
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
-from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.reading import RawAccess, RawStatement
+from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind

@@ -12,8 +12,8 @@ import islpy as isl
 
 from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
-from eatss.frontend.not_affine import NotAffineError, Reason, not_affine
 from eatss.frontend.ranges import RangeProver
+from eatss.frontend.refusals import NotAffineError, Reason, not_affine
 from eatss.frontend.tree import ELEMENTS, Node, NodeKind
 from eatss.frontend.types import TypeClass
 from eatss.frontend.values import Poly, Value, ValueAlgebra

@@ -7,9 +7,8 @@ from pathlib import Path
 from eatss.diagnostics import SourceSpan
 from eatss.frontend.clang import ClangMessage, MacroDefinition, Unit
 from eatss.frontend.codes import Code
-from eatss.frontend.findings import Findings
+from eatss.frontend.findings import Findings, SourceText
 from eatss.frontend.regions import UNKNOWN_PRAGMAS, Region
-from eatss.frontend.source import SourceText
 
 _TOO_DEEP = "#include nested too deeply"
 _DIRECTIVES = "Lexical or Preprocessor Issue"

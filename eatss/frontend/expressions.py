@@ -24,9 +24,13 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.not_affine import MEMBER_HINT, NotAffineError
 from eatss.frontend.reading import RawAccess
-from eatss.frontend.refusals import REFUSED_EXPRESSIONS, UNSUPPORTED_EXPRESSION
+from eatss.frontend.refusals import (
+    MEMBER_HINT,
+    REFUSED_EXPRESSIONS,
+    UNSUPPORTED_EXPRESSION,
+    NotAffineError,
+)
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import ELEMENTS, Node, NodeKind, chain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
-from eatss.frontend.not_affine import NotAffineError
+from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.symbols import Role, SymbolTable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import NonLinearError, Poly

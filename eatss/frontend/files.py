@@ -11,8 +11,7 @@ from pathlib import Path
 from eatss.diagnostics import input_error
 from eatss.files import read_regular
 from eatss.frontend.codes import Code
-from eatss.frontend.findings import Findings
-from eatss.frontend.source import SourceText
+from eatss.frontend.findings import Findings, SourceText
 
 MAX_BYTES = 4 * 1024 * 1024
 _MAX_HEADERS = 2_000

@@ -12,8 +12,7 @@ import re
 from dataclasses import dataclass
 
 from eatss.frontend.codes import Code
-from eatss.frontend.findings import Findings
-from eatss.frontend.source import SourceText
+from eatss.frontend.findings import Findings, SourceText
 
 MAX_BRACKETS = 250
 MAX_OPERATORS = 100_000

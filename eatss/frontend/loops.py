@@ -9,7 +9,7 @@ import islpy as isl
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.not_affine import NotAffineError, has_product
+from eatss.frontend.refusals import NotAffineError, has_product
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, started_by
 from eatss.frontend.tree import WRITES, Node, NodeKind, unconverted

@@ -24,8 +24,7 @@ from clang.cindex import TranslationUnitLoadError
 from eatss.frontend.clang import Unit
 from eatss.frontend.codes import Code
 from eatss.frontend.errors import span_of
-from eatss.frontend.findings import Findings
-from eatss.frontend.source import SourceText
+from eatss.frontend.findings import Findings, SourceText
 from eatss.frozen import frozen
 
 _SPLICE = re.compile(r"\\\r?\n")

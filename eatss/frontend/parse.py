@@ -33,7 +33,7 @@ from eatss.frontend.delinearise import delinearise
 from eatss.frontend.errors import check_cycles, check_messages
 from eatss.frontend.facts import fixed_values, known_facts
 from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
-from eatss.frontend.findings import Findings
+from eatss.frontend.findings import Findings, SourceText
 from eatss.frontend.lexical_checks import Guard
 from eatss.frontend.macros import warn_of_unused
 from eatss.frontend.options import FrontendOptions, FrontendResult
@@ -48,7 +48,6 @@ from eatss.frontend.signature import (
     function_parameters,
     is_whole_function,
 )
-from eatss.frontend.source import SourceText
 from eatss.frontend.symbols import Role, SymbolTable
 from eatss.frontend.tree import (
     Node,

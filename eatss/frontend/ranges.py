@@ -10,7 +10,7 @@ from functools import reduce
 import islpy as isl
 
 from eatss.frontend.codes import Code
-from eatss.frontend.not_affine import NotAffineError
+from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import CType

@@ -1,11 +1,14 @@
-"""What is said of constructs outside the subset, by their kind: code, message, hint."""
+"""Why something is refused: constructs by their kind, and expressions that are not affine."""
 
 from __future__ import annotations
 
+import enum
 from typing import TypeAlias
 
+from eatss.frontend import clang
 from eatss.frontend.codes import Code
-from eatss.frontend.tree import NodeKind
+from eatss.frontend.tree import ELEMENTS, Node, NodeKind
+from eatss.frozen import frozen
 
 Refusal: TypeAlias = tuple[Code, str, str]
 
@@ -13,7 +16,7 @@ _AROUND = "put #pragma scop before the loop"
 _CORRECT = "correct the errors clang reports"
 _ADDRESS = (Code.ADDRESS_OF, "address taken", "use the array itself")
 _BROKEN = (Code.SYNTAX, "expression clang could not make sense of", _CORRECT)
-_COMMA = (Code.SEVERAL_EFFECTS, "comma operator", "write each part as its own statement")
+COMMA = (Code.SEVERAL_EFFECTS, "comma operator", "write each part as its own statement")
 _EFFECT = (
     Code.SEVERAL_EFFECTS,
     "side effect inside an expression",
@@ -30,7 +33,6 @@ REFUSED_STATEMENTS: dict[NodeKind, Refusal] = {
     NodeKind.CALL: (Code.CALL, "call", "move the call out of the region"),
     NodeKind.BROKEN: (Code.SYNTAX, "statement clang could not make sense of", _CORRECT),
 }
-COMMA_STATEMENT = _COMMA
 IDLE_STATEMENT = (Code.UNSUPPORTED, "statement without effect", "remove it")
 
 REFUSED_EXPRESSIONS: dict[NodeKind, Refusal] = {
@@ -45,7 +47,7 @@ REFUSED_EXPRESSIONS: dict[NodeKind, Refusal] = {
         "++ or -- inside an expression",
         "write it as its own statement",
     ),
-    NodeKind.BINARY: _COMMA,
+    NodeKind.BINARY: COMMA,
     NodeKind.BROKEN: _BROKEN,
     NodeKind.STRING: (Code.TYPE, "string", "use numbers"),
     NodeKind.CALL: (Code.CALL, "call of a function", "use an array"),
@@ -68,3 +70,77 @@ REFUSED_INDICES: dict[NodeKind, Refusal] = {
     NodeKind.BROKEN: _BROKEN,
 }
 """Where an affine expression is needed."""
+
+
+class Reason(enum.Enum):
+    """Why an expression is not affine; each place words its own finding from it."""
+
+    DATA = enum.auto()
+    NON_AFFINE = enum.auto()
+    OWN = enum.auto()  # the exception carries its own code
+
+
+class NotAffineError(Exception):
+    """An expression is no quasi-affine function of counters and parameters."""
+
+    def __init__(
+        self,
+        node: Node,
+        message: str,
+        reason: Reason = Reason.NON_AFFINE,
+        *,
+        code: Code | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.node = node
+        self.reason = reason if code is None else Reason.OWN
+        self.message = message
+        self.code = code
+        self.hint = hint
+
+
+@frozen
+class Unknown:
+    """Why the value of a scalar that a region sets is not known; a ``code`` only for ``OWN``."""
+
+    reason: Reason
+    message: str
+    code: Code | None = None
+    hint: str | None = None
+
+    def at(self, node: Node) -> NotAffineError:
+        """Return the error where the scalar is read."""
+        return NotAffineError(node, self.message, self.reason, code=self.code, hint=self.hint)
+
+
+MEMBER_HINT = "copy it to a variable before the region, or use an array of its own"
+
+
+def product_of_variables(whole: Node) -> NotAffineError:
+    """Return the error for an expression that has a product which is not affine."""
+    product = next((node for node in whole.preorder() if _is_product(node)), whole)
+    return NotAffineError(product, "product of variables")
+
+
+def has_product(whole: Node) -> bool:
+    """Return whether an expression multiplies one variable by another."""
+    return any(_is_product(node) for node in whole.preorder())
+
+
+def _is_product(node: Node) -> bool:
+    return node.is_binary("*") and all(factor.has(NodeKind.NAME) for factor in node.children)
+
+
+def not_affine(node: Node) -> NotAffineError:
+    """Return the error for a kind of expression that is never affine."""
+    if node.kind in ELEMENTS:
+        return NotAffineError(node, "value read from memory", Reason.DATA)
+    if node.kind is NodeKind.MEMBER:
+        owner = clang.owner_of_member(node.cursor)
+        return NotAffineError(node, owner, code=Code.MEMBER, hint=MEMBER_HINT)
+    if node.kind in REFUSED_INDICES:
+        code, message, hint = REFUSED_INDICES[node.kind]
+        return NotAffineError(node, message, code=code, hint=hint)
+    message = f"operator '{node.op}'" if node.op else "expression"
+    return NotAffineError(node, message)

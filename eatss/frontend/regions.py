@@ -8,8 +8,7 @@ from typing import Any
 
 from eatss.frontend.clang import CursorKind, Unit
 from eatss.frontend.codes import Code
-from eatss.frontend.findings import Findings
-from eatss.frontend.source import SourceText
+from eatss.frontend.findings import Findings, SourceText
 from eatss.frozen import frozen
 
 UNKNOWN_PRAGMAS = "-Wunknown-pragmas"

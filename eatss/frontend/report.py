@@ -8,9 +8,8 @@ from typing import NoReturn
 
 from eatss.diagnostics import SourceSpan
 from eatss.frontend.codes import Code
-from eatss.frontend.findings import Findings, RefusedError
-from eatss.frontend.not_affine import NotAffineError, Reason
-from eatss.frontend.source import SourceText
+from eatss.frontend.findings import Findings, RefusedError, SourceText
+from eatss.frontend.refusals import NotAffineError, Reason
 from eatss.frontend.tree import Node, NodeKind
 
 _NAME_OR_NUMBER = re.compile(rb"[A-Za-z_0-9.]+")

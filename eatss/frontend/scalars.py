@@ -25,7 +25,7 @@ import islpy as isl
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.loops import Header, LoopReader
-from eatss.frontend.not_affine import NotAffineError, Reason, Unknown
+from eatss.frontend.refusals import NotAffineError, Reason, Unknown
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name
 from eatss.frontend.tree import LEAVING, Node, NodeKind, leaves

@@ -22,12 +22,11 @@ from eatss.frontend.agreement import agree
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.codes import Code
 from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
-from eatss.frontend.findings import Findings
+from eatss.frontend.findings import Findings, SourceText
 from eatss.frontend.lexical_checks import Guard
 from eatss.frontend.macros import MacroNames, macro_names
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
 from eatss.frontend.parse import on_large_stack, parse_bytes
-from eatss.frontend.source import SourceText
 from eatss.frontend.symbols import ISL_WORDS
 from eatss.frozen import frozen
 from eatss.program.source_names import OWN_WORDS
