@@ -235,9 +235,8 @@ def renaming(pairs: Sequence[tuple[isl.Set, str]]) -> isl.UnionPwMultiAff:
 _Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
 
 
-def universes(space: isl.Space, pieces: Iterable[isl.Set]) -> isl.UnionSet:
-    """Return all points of the spaces of some sets, with the parameters of ``space``."""
-    found = isl.UnionSet.empty(space)
+def universes(found: isl.UnionSet, pieces: Iterable[isl.Set]) -> isl.UnionSet:
+    """Return a union with all points of the spaces of some sets."""
     for piece in pieces:
         found = found.union(isl.Set.universe(piece.get_space()).to_union_set())
     return found

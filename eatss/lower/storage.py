@@ -249,7 +249,7 @@ class _Planner:
             statement.name: without_parameters(domain, others)
             for statement, domain in zip(piece.statements, piece.placed, strict=True)
         }
-        self._everything = isl.UnionSet.empty(scop.context.get_space())
+        self._everything = scop.no_points
         for domain in self._tied.values():
             self._everything = self._everything.union(isl.UnionSet.from_set(domain))
         self._flows: dict[str, isl.UnionMap] = {}
@@ -419,7 +419,7 @@ class _Planner:
         statement = self._piece.statement(place[0])
         access = self._access(place)
         domain = self._tied[statement.name]
-        fed = isl.UnionSet.empty(self._scop.context.get_space())
+        fed = self._scop.no_points
         for part in maps_of(self._flow_within(statement.name)):
             writer = self._piece.statement(part.get_tuple_name(isl.dim_type.in_))
             if writer.write.array == access.array:

@@ -116,7 +116,7 @@ def check_coverage(
     Raises:
         InternalError: ``EATSS-P905``.
     """
-    covered = isl.UnionSet.empty(scop.context.get_space())
+    covered = scop.no_points
     names = list(host)
     for statement in scop.statements:
         if statement.name in host:

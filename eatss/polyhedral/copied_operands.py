@@ -139,7 +139,7 @@ def _loops(scheduled: ScheduledScop) -> Mapping[str, _Loops]:
 
 def _without(scop: Scop, dependences: Dependences, reads: Collection[_EarlyRead]) -> isl.UnionMap:
     """Return what keeps loops from being parallel but some reads, and sums."""
-    nothing = isl.UnionMap.empty(scop.context.get_space())
+    nothing = scop.no_relation
     order = dependences.order
     for one in reads:
         order = order.subtract_domain(one.instances)
@@ -198,7 +198,7 @@ def _are_early(scop: Scop, places: Collection[Place]) -> bool:
     """Tell whether no value that reads get was written by the region."""
     accesses = tag_accesses(scop)
     read = (scop.statement(name).accesses[number] for name, number in places)
-    arrays = universes(scop.context.get_space(), (one.relation.range() for one in read))
+    arrays = universes(scop.no_points, (one.relation.range() for one in read))
     flow = flow_of(
         accesses.reads.intersect_range(arrays),
         accesses.schedule,

@@ -45,9 +45,9 @@ class TaggedAccesses:
 
 def tag_accesses(scop: Scop) -> TaggedAccesses:
     """Give every access that may take part in a dependence an identity of its own."""
-    empty = isl.UnionMap.empty(scop.context.get_space())
+    empty = scop.no_relation
     reads, writes = empty, empty
-    updates = isl.UnionSet.empty(scop.context.get_space())
+    updates = scop.no_points
     grouped = False
     for item in dependent_accesses(scop):
         statement, access = item.statement, item.access
@@ -79,7 +79,7 @@ def flow_by_read(scop: Scop, tagged_flow: isl.UnionMap) -> dict[Place, isl.Union
     Reads of arrays that nothing writes are left out, and those that repeat another of their
     statement. Of reads that share a tag each has what is written to its own elements.
     """
-    empty = isl.UnionMap.empty(scop.context.get_space())
+    empty = scop.no_relation
     by_tag: dict[tuple[str, str], isl.UnionMap] = {}
     for relation in maps_of(tagged_flow):
         sink = relation.range().unwrap()
@@ -99,7 +99,7 @@ def flow_by_read(scop: Scop, tagged_flow: isl.UnionMap) -> dict[Place, isl.Union
 
 def _to_elements_of(scop: Scop, read: Access) -> isl.UnionMap:
     """Return what runs from each write to the instances of a read of the same element."""
-    found = isl.UnionMap.empty(scop.context.get_space())
+    found = scop.no_relation
     back = read.relation.reverse()
     for statement in scop.statements:
         if statement.write.array == read.array:
@@ -208,7 +208,7 @@ def _forced(
     before later writes.
     """
     outside = (array.extent for array in scop.arrays if not array.is_local)
-    visible = universes(scop.context.get_space(), outside)
+    visible = universes(scop.no_points, outside)
     live_in = flow.get_may_no_source()
     unknown = accesses.reads.intersect_range(live_in.range().universe())
     last = accesses.writes.intersect_range(visible)

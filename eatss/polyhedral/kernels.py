@@ -82,7 +82,7 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
         )
         for m, p in zip(full, placements, strict=True)
     )
-    schedule = isl.UnionMap.empty(scop.context.get_space())
+    schedule = scop.no_relation
     launches = leading_dims(full[0].range(), n_host)
     for relation in full:
         launches = launches.union(leading_dims(relation.range(), n_host))

@@ -72,7 +72,7 @@ class _Tagged:
 def ppcg_dependences(region: PpcgRegion) -> PpcgDependences:
     """Compute the dependences of a region as PPCG does."""
     scop = region.scop
-    empty = isl.UnionMap.empty(scop.context.get_space())
+    empty = scop.no_relation
     every = _tagged(scop)
     writes = _union(empty, (t.relation for t in every if t.access.is_write))
     reads = _union(empty, (t.relation for t in every if not t.access.is_write))
@@ -200,7 +200,7 @@ def _extent(array: Array) -> isl.Set:
 def _live_out(scop: Scop, writes: isl.UnionMap, schedule: isl.Schedule) -> isl.UnionMap:
     """Return the writes that no later one covers, but to arrays that are dead after the region."""
     seen = (array.extent for array in scop.arrays if not array.ppcg_kills)
-    kept = universes(scop.context.get_space(), seen)
+    kept = universes(scop.no_points, seen)
     later = flow_of(writes, schedule, may=writes).get_full_may_dependence()
     return writes.subtract(later.range_factor_range()).intersect_range(kept)
 
@@ -274,7 +274,7 @@ def group_chains(
     assert contraction is not None
     grouped = {name for _, names in members for name in names}
     others = (one.domain for one in live.statements if one.name not in grouped)
-    left = universes(region.scop.context.get_space(), others)
+    left = universes(region.scop.no_points, others)
     contraction = left.identity_union_pw_multi_aff().union_add(contraction)
     constraints = constraints.set_validity(validity)
     return constraints.apply(isl.UnionMap.from_union_pw_multi_aff(contraction)), Grouping(

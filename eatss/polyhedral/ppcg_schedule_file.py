@@ -114,7 +114,7 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
     firsts = {inside[0] for inside in region.members}
     back = isl.UnionMap.from_union_pw_multi_aff(region.names).reverse()
     own = (one.domain for one in whole.statements if one.name in firsts)
-    chosen = universes(whole.context.get_space(), own)
+    chosen = universes(whole.no_points, own)
     to_ours = isl.UnionPwMultiAff.from_union_map(back.intersect_range(chosen))
     schedule = carried_over(scheduled.schedule, Carrier(domain=live, names=to_ours, members=()))
     printer = isl.Printer.to_str(whole.isl_context)

@@ -118,7 +118,7 @@ def _split(at: isl.ScheduleNode, carrier: Carrier) -> isl.ScheduleNode:
     rank = {name: k for group in shared for k, name in enumerate(group)}
     filters = [
         universes(
-            here.get_space(),
+            isl.UnionSet.empty(here.get_space()),
             (part for part in sets_of(here) if rank.get(part.get_tuple_name(), 0) == k),
         )
         for k in range(depth)

@@ -214,7 +214,7 @@ def _flow(scop: Scop) -> _Flow:
     accesses = tag_accesses(scop)
     tagged = flow_of(accesses.reads, accesses.schedule, must=accesses.writes).get_may_dependence()
     known = flow_by_read(scop, tagged)
-    empty = isl.UnionMap.empty(scop.context.get_space())
+    empty = scop.no_relation
     return {
         (statement.name, position): known.get((statement.name, first), empty)
         for statement in scop.statements

@@ -68,7 +68,7 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
         return
     accesses = tag_accesses(scop)
     places = {f"__ref{item.number}": item.place for item in dependent_accesses(scop)}
-    own = universes(scop.context.get_space(), (one.extent for one in scalars.values()))
+    own = universes(scop.no_points, (one.extent for one in scalars.values()))
     flow = flow_of(
         accesses.reads.intersect_range(own),
         accesses.schedule,
@@ -81,7 +81,7 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
     ]
     joined = nx.Graph([(written, read) for written, read, _ in values])
     for group in nx.connected_components(joined):
-        inside = isl.UnionMap.empty(scop.context.get_space())
+        inside = scop.no_relation
         for written, _, relation in values:
             if written in group:
                 inside = inside.union(relation.to_union_map())

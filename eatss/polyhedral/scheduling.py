@@ -153,7 +153,7 @@ def _proximity(scop: Scop, dependences: Dependences) -> isl.UnionMap:
 
 def _recomputed_flow(scop: Scop) -> isl.UnionMap:
     """Return what runs from each instance that stores a value to those that compute it anew."""
-    found = isl.UnionMap.empty(scop.context.get_space())
+    found = scop.no_relation
     for reader in scop.statements:
         for access in reader.recomputed:
             for writer in scop.statements:
@@ -226,7 +226,7 @@ def _mark(node: isl.ScheduleNode, coincidence: isl.UnionMap) -> isl.ScheduleNode
 def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     """Return the tagged instances that access a scalar."""
     scalars = {array.name for array in scop.arrays if array.n_dims == 0}
-    tagged = isl.UnionSet.empty(scop.context.get_space())
+    tagged = scop.no_points
     for item in dependent_accesses(scop) if scalars else ():
         if item.access.array in scalars:
             tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.tag}[] }}")

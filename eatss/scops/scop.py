@@ -242,19 +242,29 @@ class Scop:
     @property
     def domain(self) -> isl.UnionSet:
         """The union of all statement domains."""
-        import islpy as isl  # noqa: PLC0415 - the nouns do without
-
-        union = isl.UnionSet.empty(self.context.get_space())
+        union = self.no_points
         for statement in self.statements:
-            union = union.union(isl.UnionSet.from_set(statement.domain))
+            union = union.union(statement.domain.to_union_set())
         return union
 
     @property
     def schedule(self) -> isl.UnionMap:
         """The original order of execution, all statements together."""
+        union = self.no_relation
+        for statement in self.statements:
+            union = union.union(statement.schedule.to_union_map())
+        return union
+
+    @property
+    def no_points(self) -> isl.UnionSet:
+        """A union of no sets, with the parameters of the region."""
         import islpy as isl  # noqa: PLC0415 - the nouns do without
 
-        union = isl.UnionMap.empty(self.context.get_space())
-        for statement in self.statements:
-            union = union.union(isl.UnionMap.from_map(statement.schedule))
-        return union
+        return isl.UnionSet.empty(self.context.get_space())
+
+    @property
+    def no_relation(self) -> isl.UnionMap:
+        """A union of no relations, with the parameters of the region."""
+        import islpy as isl  # noqa: PLC0415 - the nouns do without
+
+        return isl.UnionMap.empty(self.context.get_space())
