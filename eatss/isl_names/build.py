@@ -205,7 +205,7 @@ def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
         same = relation
         for position in range(count):
             same = same.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
-        found = found.union(isl.UnionMap.from_map(same))
+        found = found.union(same.to_union_map())
     return found
 
 

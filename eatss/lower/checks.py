@@ -115,7 +115,7 @@ def check_order(
     needed = dependences.flow.union(dependences.forced)
     tied = isl.UnionSet.empty(time.get_space().params())
     for domain in piece.placed:
-        tied = tied.union(isl.UnionSet.from_set(without_parameters(domain, others)))
+        tied = tied.union(without_parameters(domain, others).to_union_set())
     here = needed.intersect_domain(tied).intersect_range(tied)
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(

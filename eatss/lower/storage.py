@@ -251,7 +251,7 @@ class _Planner:
         }
         self._everything = scop.no_points
         for domain in self._tied.values():
-            self._everything = self._everything.union(isl.UnionSet.from_set(domain))
+            self._everything = self._everything.union(domain.to_union_set())
         self._flows: dict[str, isl.UnionMap] = {}
         self._launch = {
             name: without_parameters(domain, self._mapped) for name, domain in self._tied.items()
@@ -356,8 +356,8 @@ class _Planner:
     def _in_kernel(self, place: Place) -> tuple[isl.Map, _Form]:
         """Return the elements that an access touches at each point of the kernel."""
         here = self._piece.unbound(self._piece.domain_of(place[0]))
-        own = self._piece.kernel.schedule.intersect_domain(isl.UnionSet.from_set(here))
-        access = isl.UnionMap.from_map(self._access(place).relation.intersect_domain(here))
+        own = self._piece.kernel.schedule.intersect_domain(here.to_union_set())
+        access = self._access(place).relation.intersect_domain(here).to_union_map()
         found = isl.Map.from_union_map(own.reverse().apply_range(access))
         return found, _form_of(found)
 
@@ -456,16 +456,16 @@ class _Planner:
     def _escaping(self, array: Array, statement: Statement) -> isl.Set:
         """Return the instances of a write whose value is used at another point or later."""
         domain = self._tied[statement.name]
-        flow = self._dependences.flow.intersect_domain(isl.UnionSet.from_set(domain))
+        flow = self._dependences.flow.intersect_domain(domain.to_union_set())
         inside = isl.UnionMap.empty(flow.get_space())
         for tied in self._tied.values():
-            inside = inside.union(flow.intersect_range(isl.UnionSet.from_set(tied)))
+            inside = inside.union(flow.intersect_range(tied.to_union_set()))
         # every instance has some sinks bound to its own point; what is left leaves the point
-        all_sinks = self._dependences.flow.intersect_domain(isl.UnionSet.from_set(domain))
+        all_sinks = self._dependences.flow.intersect_domain(domain.to_union_set())
         used = all_sinks.subtract(inside).domain()
         escape = used.extract_set(domain.get_space())
         if not array.is_local:
-            again = self._dependences.output.intersect_domain(isl.UnionSet.from_set(domain))
+            again = self._dependences.output.intersect_domain(domain.to_union_set())
             last = domain.subtract(again.domain().extract_set(domain.get_space()))
             escape = escape.union(last)
         return coalesced(escape)

@@ -125,7 +125,7 @@ def thread_code(phase: Phase, known: isl.Set) -> Node | None:
     domain: isl.UnionSet | None = None
     for instance in phase.instances:
         free = without_parameters(thread_instances(phase, instance), phase.bound)
-        part = isl.UnionSet.from_set(free)
+        part = free.to_union_set()
         domain = part if domain is None else domain.union(part)
     assert domain is not None
     domain = domain.coalesce()
@@ -191,7 +191,7 @@ def order_of(phase: Phase) -> isl.MultiUnionPwAff:
     domain = isl.UnionSet.empty(phase.instances[0].get_space().params())
     for instance in phase.instances:
         free = without_parameters(instance, phase.bound)
-        domain = domain.union(isl.UnionSet.from_set(free))
+        domain = domain.union(free.to_union_set())
     schedule = _schedule(phase, domain)
     node = schedule.get_root().get_child(0)
     for serial in reversed(phase.serial):
@@ -223,7 +223,7 @@ def _values(phase: Phase, name: str, equation: isl.Set | None = None) -> isl.Mul
             tied = instance.intersect_params(equation)
         others = [bound for bound in phase.bound if bound != name]
         relation = parameter_as_output(without_parameters(tied, others), name)
-        part = isl.UnionMap.from_map(relation)
+        part = relation.to_union_map()
         union = part if union is None else union.union(part)
     assert union is not None
     function = isl.UnionPwMultiAff.from_union_map(union).get_union_pw_aff(0)

@@ -148,7 +148,7 @@ def _without(scop: Scop, dependences: Dependences, reads: Collection[_EarlyRead]
     for statement in scop.statements:
         write = statement.write.relation
         if any(_is_update(statement, access) for access in statement.reads):
-            rest = rest.subtract(isl.UnionMap.from_map(write.apply_range(write.reverse())))
+            rest = rest.subtract(write.apply_range(write.reverse()).to_union_map())
     return rest
 
 

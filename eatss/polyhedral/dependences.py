@@ -84,7 +84,7 @@ def flow_by_read(scop: Scop, tagged_flow: isl.UnionMap) -> dict[Place, isl.Union
     for relation in maps_of(tagged_flow):
         sink = relation.range().unwrap()
         instance, tag = (sink.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
-        plain = isl.UnionMap.from_map(relation).factor_domain()
+        plain = relation.to_union_map().factor_domain()
         by_tag[instance, tag] = by_tag.get((instance, tag), empty).union(plain)
     reads = [item for item in dependent_accesses(scop) if not item.access.is_write]
     sharing = Counter(item.tag for item in reads)
@@ -112,7 +112,7 @@ def tagged(item: NumberedAccess, tag: str, elements: isl.Map) -> isl.UnionMap:
     name = isl.Set.read_from_str(elements.get_ctx(), f"{{ {tag}[] }}")
     instances = isl.Map.from_domain_and_range(item.statement.domain, name)
     relation = elements.intersect_domain(item.statement.domain)
-    return isl.UnionMap.from_map(instances.range_product(relation).uncurry())
+    return instances.range_product(relation).uncurry().to_union_map()
 
 
 def flow_of(

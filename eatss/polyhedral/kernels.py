@@ -86,7 +86,7 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     launches = leading_dims(full[0].range(), n_host)
     for relation in full:
         launches = launches.union(leading_dims(relation.range(), n_host))
-        schedule = schedule.union(isl.UnionMap.from_map(drop_leading_outputs(relation, n_host)))
+        schedule = schedule.union(drop_leading_outputs(relation, n_host).to_union_map())
     references = merge_references(placed, names[n_host:])
     return Kernel(
         name=name,

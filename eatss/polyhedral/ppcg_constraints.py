@@ -329,7 +329,7 @@ def _belong_together(first: _Leaf, second: _Leaf, near: isl.UnionMap) -> bool:
         sinks = second.domain.extract_set(relation.get_space().range())
         whole = sources.is_subset(relation.domain()) and sinks.is_subset(relation.range())
         if whole and relation.is_bijective():
-            union = isl.UnionMap.from_map(relation)
+            union = relation.to_union_map()
             if not prefix.dim(isl.dim_type.out):
                 return True
             if union.is_subset(union.eq_at_multi_union_pw_aff(prefix)):

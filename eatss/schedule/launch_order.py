@@ -27,7 +27,7 @@ def instances(piece: Piece) -> isl.UnionSet:
     band = [loop.name for loop in piece.band]
     found = isl.UnionSet.empty(piece.placed[0].get_space().params())
     for domain in piece.placed:
-        found = found.union(isl.UnionSet.from_set(without_parameters(domain, band)))
+        found = found.union(without_parameters(domain, band).to_union_set())
     return found
 
 
@@ -63,7 +63,7 @@ def only_updates(piece: Piece, dependences: Dependences) -> bool:
     same: isl.UnionMap | None = None
     for statement in piece.statements:
         element = statement.write.relation.intersect_domain(statement.domain)
-        pairs = isl.UnionMap.from_map(element.apply_range(element.reverse()))
+        pairs = element.apply_range(element.reverse()).to_union_map()
         same = pairs if same is None else same.union(pairs)
     assert same is not None
     return bool(within_launch(piece, dependences).is_subset(same)) and not _reads_results(piece)
@@ -79,7 +79,7 @@ def _reads_results(piece: Piece) -> bool:
         here = without_parameters(placed, band)
         taken_up = 0
         for access in statement.accesses:
-            image = isl.UnionSet.from_set(here.apply(access.relation))
+            image = here.apply(access.relation).to_union_set()
             if access.is_write:
                 written = image if written is None else written.union(image)
             elif access.array == statement.write.array and access.relation.is_equal(
@@ -140,7 +140,7 @@ def _universe(piece: Piece, names: Sequence[str]) -> isl.UnionSet:
     found = isl.UnionSet.empty(piece.placed[0].get_space().params())
     for name in names:
         space = piece.statement(name).domain.get_space()
-        found = found.union(isl.UnionSet.from_set(isl.Set.universe(space)))
+        found = found.union(isl.Set.universe(space).to_union_set())
     return found
 
 
@@ -155,5 +155,5 @@ def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
             constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
             functions = [function_on(loop.member.function, statement.domain) for loop in further]
             named = named_map(statement.domain, [*functions, constant], "launch", ())
-            times = times.union(isl.UnionMap.from_map(named))
+            times = times.union(named.to_union_map())
     return times

@@ -149,7 +149,7 @@ def _tied(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:
     """Return the instances of each statement at one point of a launch."""
     others = [loop.name for loop in piece.band if loop.name not in mapped]
     return {
-        statement.name: isl.UnionSet.from_set(without_parameters(domain, others))
+        statement.name: without_parameters(domain, others).to_union_set()
         for statement, domain in zip(piece.statements, piece.placed, strict=True)
     }
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import islpy as isl
-
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import SplitK
 from eatss.gpu import GpuProfile
@@ -81,8 +79,7 @@ def _depend(piece: Piece, statements: Sequence[str], dependences: Dependences) -
     every = dependences.flow.union(dependences.anti).union(dependences.output)
     names = [loop.name for loop in piece.band]
     tied = {
-        name: isl.UnionSet.from_set(without_parameters(piece.domain_of(name), names))
-        for name in statements
+        name: without_parameters(piece.domain_of(name), names).to_union_set() for name in statements
     }
     return any(
         not every.intersect_domain(tied[one]).intersect_range(tied[other]).is_empty()
