@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import add, mul, sub
 from typing import TypeAlias
 
 import islpy as isl
@@ -141,15 +142,12 @@ def _number(node: Expression, depth: int = 0) -> int | None:
 
 
 _MAX_NUMBER_DEPTH = 100
+_EXACT: Mapping[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul}
 
 
 def _arithmetic(operator: str, left: int, right: int) -> int | None:
-    if operator == "+":
-        return left + right
-    if operator == "-":
-        return left - right
-    if operator == "*":
-        return left * right
+    if operator in _EXACT:
+        return _EXACT[operator](left, right)
     if operator in ("/", "%") and right:
         quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
         return quotient if operator == "/" else left - quotient * right

@@ -205,8 +205,7 @@ class StatementReader:
             )
             return
         name = self._symbols.names.free(variable.name, self._affine.active.values())
-        sign = 1 if header.step > 0 else -1
-        level = LoopLevel(name=name, variable=variable, sign=sign)
+        level = LoopLevel(name=name, variable=variable, sign=header.sign)
         inner = replace(frame, loops=(*frame.loops, level))
         rounds = self.scalars.enter(header, frame.domain)
         with self._counter(variable, name):
@@ -220,7 +219,7 @@ class StatementReader:
                 self.scalars.forget(node)
                 return
             self.scalars.begin(rounds, name, domain)
-            exits = Exits(counter=name, sign=sign, guards=len(frame.guards))
+            exits = Exits(counter=name, sign=header.sign, guards=len(frame.guards))
             first = len(self.statements)
             inner = replace(inner, domain=domain)
             with self._left(exits):

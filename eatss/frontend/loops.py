@@ -46,6 +46,11 @@ class Header:
     runs_first: bool = False
 
     @property
+    def sign(self) -> int:
+        """Which way the counter runs."""
+        return 1 if self.step > 0 else -1
+
+    @property
     def round(self) -> list[Node]:
         """What a round runs."""
         return [self.body] if self.after is None else [self.body, self.after]
@@ -335,7 +340,7 @@ class LoopReader:
         false_now = reached.subtract(holds)
         true_later = renamed_parameter(reached.intersect(holds), name, later)
         gap = self._algebra.add(Poly.unknown(later), Poly.unknown(name), -1)
-        ordered = self._algebra.at_least(self._algebra.scale(gap, 1 if header.step > 0 else -1), 1)
+        ordered = self._algebra.at_least(self._algebra.scale(gap, header.sign), 1)
         if not false_now.intersect(true_later).intersect(ordered).is_empty():
             self._refuse(
                 Code.LOOP_FORM,

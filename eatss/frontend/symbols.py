@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from eatss.free_names import free_name
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, scalar_shape, shape_of
@@ -81,18 +82,11 @@ class NameSource:
 
     def free(self, name: str, also_taken: Iterable[str] = ()) -> str:
         """Return ``name`` or a variant of it that is neither taken nor in ``also_taken``."""
-        others = set(also_taken)
-        candidate, number = name, 0
-        while candidate in self._taken or candidate in others:
-            number += 1
-            candidate = f"{name}_{number}"
-        return candidate
+        return free_name(name, {*self._taken, *also_taken})
 
     def take(self, name: str) -> str:
         """Return ``name``, or ``name_1``, ``name_2``, … if it is taken."""
-        candidate = self.free(name)
-        self._taken.add(candidate)
-        return candidate
+        return free_name(name, self._taken)
 
 
 class DeclarationMap:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import islpy as isl
 
+from eatss.free_names import free_name
 from eatss.isl_names import (
     affine_form,
     bind_leading_outputs,
@@ -149,9 +151,7 @@ def _loop_names(
             if placement.moving[position]:
                 wanted = _plain_counter(placement.functions[position])
                 break
-        name = _free_name(wanted, used)
-        used.add(name)
-        names.append(name)
+        names.append(_free_name(wanted, used))
     return tuple(names)
 
 
@@ -165,12 +165,9 @@ def _plain_counter(function: isl.PwAff) -> str | None:
 
 
 def _free_name(wanted: str | None, used: set[str]) -> str:
-    if wanted is not None and wanted not in used:
-        return wanted
-    stem, number = ("c", 0) if wanted is None else (f"{wanted}_", 1)
-    while f"{stem}{number}" in used:
-        number += 1
-    return f"{stem}{number}"
+    if wanted is None:
+        wanted = next(name for k in count() if (name := f"c{k}") not in used)
+    return free_name(wanted, used)
 
 
 _ENUMERATED = 1 << 16  # a longer range with irregular holes is not counted one by one
