@@ -472,8 +472,7 @@ def _original_value(argument: Argument) -> str:
 _MAIN = """\
 static void eatss_print_help(const char *program) {
     std::printf("usage: %s [REPETITIONS]$usage\\n", program);
-    std::printf("Times the kernels of $program on random data.\\n");
-$told
+    std::printf("Times the kernels of $program on random data.\\n");$told
 }
 
 int main(int eatss_argc, char **eatss_argv) {
@@ -503,7 +502,7 @@ def _main(program: Program) -> str:
     return Template(_MAIN).substitute(
         usage="".join(f" [{p.name}=VALUE]" for p in given),
         program=program.name,
-        told=_below(told),
+        told="".join(f"\n    {line}" for line in told),
         names=", ".join(f'"{parameter.name}"' for parameter in given),
         runs=_below(runs),
     )

@@ -213,6 +213,12 @@ def test_a_parameter_without_a_usual_value_has_to_be_given() -> None:
     assert 'eatss_given.size<int>("n", nullptr)' in text
 
 
+def test_a_program_without_parameters_has_no_empty_lines_in_its_help() -> None:
+    text = main_text(replace(a_program(), parameters=()))
+    help_text = text.split("static void eatss_print_help", 1)[1].split("\n}", 1)[0]
+    assert "" not in help_text.splitlines()
+
+
 @pytest.mark.long
 def test_arrays_of_bool_compile(tmp_path: Path) -> None:
     program = a_program()

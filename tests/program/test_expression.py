@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,7 +20,6 @@ from eatss.program import (
     c_text,
     evaluate,
 )
-from eatss.program.columns import evaluate_columns
 
 FUNCTIONS = """
 #include <stdio.h>
@@ -91,19 +89,6 @@ def test_c_text_compiled_by_gcc_has_the_value_of_evaluate(
 def _wrapped(value: int) -> int:
     """Return a value as a 64-bit integer keeps it; products of many factors pass it."""
     return (value + 2**63) % 2**64 - 2**63
-
-
-SMALL = st.recursive(LEAVES, _larger, max_leaves=6)
-
-
-@settings(deadline=None, max_examples=50)
-@given(expression=SMALL, values=st.lists(VALUES, min_size=1, max_size=4))
-def test_columns_have_the_values_of_their_entries(
-    expression: IntExpr, values: list[dict[str, int]]
-) -> None:
-    columns = {name: np.array([one[name] for one in values]) for name in NAMES}
-    found = np.broadcast_to(evaluate_columns(expression, columns), len(values))
-    assert found.tolist() == [_wrapped(evaluate(expression, one)) for one in values]
 
 
 RELATIONS = (op.lt, op.le, op.gt, op.ge)

@@ -2,7 +2,7 @@
 
 How far off a reading can be. A counter's update happens at an unknown moment ``u``; the first
 reading after it is stamped ``s``, with ``0 <= s - u <= d``, ``d`` being the time between two polls
-(two calls at most, see ``counter.py``). The joules between two updates are exact to 1 mJ, the time
+(two calls at most, see ``nvml.py``). The joules between two updates are exact to 1 mJ, the time
 between their stamps is off by ``d`` at most, so the mean power between them is off by at most
 ``d / span`` of itself, plus 1 mJ / span.
 """
