@@ -12,11 +12,13 @@ function of :func:`spelled_out` has all fields as keywords, for types too.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 from eatss.diagnostics import input_error
@@ -28,9 +30,6 @@ S = TypeVar("S")
 
 Words: TypeAlias = list[str] | None
 """The kind of an option that may be given several times."""
-
-_OPTION = re.compile(r"Annotated\[(.+?), *_?option\(.*\)\]", re.DOTALL)
-"""An annotation with an option: the type, and what the command line has."""
 
 
 OF_FIELD = object()
@@ -128,6 +127,39 @@ class Keywords:
         return taken(noun, vars(self), **others)
 
 
+class _Types(inspect.Signature):
+    """A signature that shows types without how the command line has them, once it is asked."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, whole: inspect.Signature) -> _Types:
+        return cls([*whole.parameters.values()], return_annotation=whole.return_annotation)
+
+    @property
+    def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
+        known = super().parameters
+        return MappingProxyType(
+            {name: one.replace(annotation=_type(one.annotation)) for name, one in known.items()}
+        )
+
+
+def _type(annotation: Any) -> Any:
+    """Return ``int`` for ``Annotated[int, option(...)]``, both as they are written."""
+    if isinstance(annotation, str):
+        match ast.parse(annotation, mode="eval").body:
+            case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[written, *_])):
+                return ast.unparse(written)
+    return annotation
+
+
+def shows_types(noun: type[T]) -> type[T]:
+    """Have ``help()`` and IDEs show the types of fields without how the command line has them."""
+    made: Any = vars(noun)["__init__"]
+    made.__signature__ = _Types.of(inspect.signature(made))
+    return noun
+
+
 def spelled_out(
     arguments: Callable[P, T], *nouns: type
 ) -> Callable[[Callable[[T], S]], Callable[P, S]]:
@@ -160,7 +192,7 @@ def spelled_out(
         before, mark, after = (inspect.getdoc(function) or "").partition("    **options: ")
         assert mark
         checked.__doc__ = before + "".join(lines) + after.partition("\n")[2]
-        checked.__signature__ = signature  # type: ignore[attr-defined]
+        checked.__signature__ = _Types.of(signature)  # type: ignore[attr-defined]
         checked.__annotations__ = {one.name: one.annotation for one in parameters}
         return checked
 
@@ -172,8 +204,7 @@ def _parameter(field: Field[Any]) -> inspect.Parameter:
         inspect.Parameter.KEYWORD_ONLY if field.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
     )
     default = inspect.Parameter.empty if field.default is MISSING else field.default
-    written = _OPTION.sub(r"\1", field.type) if isinstance(field.type, str) else field.type
-    return inspect.Parameter(field.name, kind, default=default, annotation=written)
+    return inspect.Parameter(field.name, kind, default=default, annotation=field.type)
 
 
 def _description(noun: type, name: str) -> str:

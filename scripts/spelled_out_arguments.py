@@ -1,4 +1,4 @@
-"""An extension of Griffe: functions of ``spelled_out`` have the arguments that callers see."""
+"""An extension of Griffe: functions have the arguments, and fields the types, that callers see."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ import griffe
 
 
 class SpelledOutArguments(griffe.Extension):
-    """Takes signature and documentation of such functions from the functions themselves."""
+    """Takes signature and documentation of functions of ``spelled_out`` from these themselves.
+
+    Types of fields stand without what the command line has of them.
+    """
+
+    def on_attribute_instance(self, *, attr: griffe.Attribute, **others: Any) -> None:
+        """Show ``int`` for ``Annotated[int, option(...)]``."""
+        del others
+        match attr.annotation:
+            case griffe.ExprSubscript(
+                left=griffe.ExprName(name="Annotated"), slice=griffe.ExprTuple(elements=[kind, *_])
+            ):
+                attr.annotation = kind
 
     def on_function(self, *, func: griffe.Function, **others: Any) -> None:
         """Replace what stands in the source by what a caller gives."""

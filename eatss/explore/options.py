@@ -17,7 +17,7 @@ from eatss.measurement.options import (
     nvcc_option,
     parse_device,
 )
-from eatss.options import option
+from eatss.options import option, shows_types
 from eatss.strategies.budget import Budget
 
 Goal: TypeAlias = Literal["energy", "time", "edp", "pareto"]
@@ -79,6 +79,7 @@ def _devices(text: str) -> tuple[int | str, ...]:
     return tuple(map(parse_device, text.split(",")))
 
 
+@shows_types
 @frozen
 class SweepOptions:
     """How a sweep goes.

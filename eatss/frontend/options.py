@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.frozen import frozen
-from eatss.options import Words, option, parse_parameters
+from eatss.options import Words, option, parse_parameters, shows_types
 
 if TYPE_CHECKING:
     from eatss.scops import Scop
@@ -132,6 +132,7 @@ class PpcgReadingKeywords(ReadingKeywords):
     ] = None
 
 
+@shows_types
 @dataclass(frozen=True, kw_only=True)
 class Reading(PpcgReadingKeywords):
     """How C is read.

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
-from eatss.options import Words, option
+from eatss.options import Words, option, shows_types
 
 CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
 
@@ -110,6 +110,7 @@ def _meter(name: str) -> str:
 _option = partial(option, panel="Measuring")
 
 
+@shows_types
 @frozen
 class MeasureOptions:
     """How to measure.

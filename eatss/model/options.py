@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from eatss.diagnostics import InputError, input_error
 from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile, Tf32
-from eatss.options import option, parse_fraction, parse_shared_limit
+from eatss.options import option, parse_fraction, parse_shared_limit, shows_types
 from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
@@ -291,6 +291,7 @@ class SelectKeywords:
     ] = None
 
 
+@shows_types
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(SelectKeywords):
     """What sizes are selected for.

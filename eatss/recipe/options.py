@@ -12,7 +12,15 @@ from eatss.analysis.structure import MAX_STAGES
 from eatss.codec import JsonForm
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
-from eatss.options import Words, option, parse_blocks, parse_placements, parse_shares, parse_tiles
+from eatss.options import (
+    Words,
+    option,
+    parse_blocks,
+    parse_placements,
+    parse_shares,
+    parse_tiles,
+    shows_types,
+)
 
 _option = partial(option, panel="Code")
 
@@ -231,6 +239,7 @@ class NamedThreads:
     threads: tuple[tuple[str, int], ...]
 
 
+@shows_types
 @dataclass(frozen=True, kw_only=True)
 class CodegenOptions(CodeOptions):
     """Options of code generation.

@@ -20,6 +20,7 @@ from eatss.measurement.options import Variant
 from eatss.model import Selection
 from eatss.model.options import SelectOptions, check_target
 from eatss.notices import Told, nobody
+from eatss.options import shows_types
 from eatss.python_source.python_scop import PythonScop
 from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
@@ -30,6 +31,7 @@ _MISTAKES = frozenset({"EATSS-C008", "EATSS-E041", "EATSS-K001", "EATSS-K002", "
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_.=-]+")
 
 
+@shows_types
 @frozen
 class SourceOptions(Reading):
     """How C is read, for which card sizes are selected, and what becomes of files in the way.

@@ -73,6 +73,21 @@ def test_every_keyword_is_spelled_out_and_described(function: Any) -> None:
         assert f"    {parameter.name}: " in text, parameter.name
 
 
+@pytest.mark.parametrize(
+    "made", [one for one in PUBLIC.values() if callable(one)], ids=lambda made: made.__name__
+)
+def test_signatures_show_nothing_of_the_command_line(made: Any) -> None:
+    whole = made, getattr(made, "__init__") if isinstance(made, type) else made  # noqa: B009
+    for signature in map(inspect.signature, whole):
+        assert "ption(" not in str(signature)
+
+
+def test_types_stand_without_their_options() -> None:
+    shown = inspect.signature(eatss.MeasureOptions).parameters
+    assert (shown["sizes"].annotation, shown["meter"].annotation) == ("Mapping[str, int]", "str")
+    assert " Annotated" not in str(inspect.signature(eatss.SweepOptions.__init__))
+
+
 def test_a_program_and_a_callable_tell_their_arguments() -> None:
     assert list(inspect.signature(eatss.Program.compile).parameters) == [
         "self", "specialize", "cache",
