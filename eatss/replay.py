@@ -23,7 +23,7 @@ from eatss.strategies.budget import Budget
 from eatss.strategies.choose import make
 from eatss.strategies.in_order import ListedSpace
 from eatss.strategies.strategy import StrategyJob, Wait
-from eatss.targets import TargetName
+from eatss.targets import SweepTarget
 
 Objective: TypeAlias = Literal["time", "energy", "edp"]
 """What is to be small: seconds of a run, joules of a run, or their product."""
@@ -140,7 +140,7 @@ class Replay:
     """
 
     program: str
-    target: TargetName
+    target: SweepTarget
     card: str
     uuid: str | None
     objective: Objective

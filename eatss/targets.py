@@ -14,6 +14,9 @@ from typing import Literal, TypeAlias, get_args
 from eatss.frozen import frozen
 
 TargetName: TypeAlias = Literal["ppcg", "cuda"]
+SweepTarget: TypeAlias = Literal["cuda", "ppcg"]
+"""The same of a sweep, where ``cuda`` is the default."""
+
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 """Whose kernels a program is cut into: PPCG's, or those of eatss."""
 

@@ -26,7 +26,7 @@ from eatss.frozen import frozen
 from eatss.options import Asked, option
 from eatss.shipped import MARK, store_of_ones_own
 from eatss.streams import echo
-from eatss.targets import TargetName
+from eatss.targets import SweepTarget
 
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
@@ -94,7 +94,7 @@ def generation_options(
         ),
     ] = None,
     target: Annotated[
-        TargetName, of_source(help="Who generates code: eatss itself, or PPCG.")
+        SweepTarget, of_source(help="Who generates code: eatss itself, or PPCG.")
     ] = "cuda",
     ppcg: Annotated[
         str | None, of_source("--ppcg", metavar="PATH", help="PPCG; default: ppcg on the path.")

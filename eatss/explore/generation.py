@@ -20,7 +20,7 @@ from eatss.python_source.python_scop import PythonScop
 from eatss.session.source import Source
 from eatss.shipped import located
 from eatss.space.nouns import Space
-from eatss.targets import TARGETS, TargetName
+from eatss.targets import TARGETS, SweepTarget
 
 
 @frozen
@@ -39,7 +39,7 @@ class Generation:
     """
 
     gpu: str | PathLike[str] | GpuProfile = AUTO
-    target: TargetName = "cuda"
+    target: SweepTarget = "cuda"
     space: str | PathLike[str] | Space | None = None
     reading: Reading = Reading()
     ppcg: str | PathLike[str] | None = None

@@ -13,7 +13,7 @@ from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import CompilerChoice, MeasureOptions
 from eatss.point import Values
 from eatss.store.nouns import CardSeen, Metrics, Role, Sizes, Stage
-from eatss.targets import TargetName
+from eatss.targets import SweepTarget
 
 
 @frozen
@@ -79,7 +79,7 @@ class MakerJob:
     """
 
     source: SourceText
-    target: TargetName
+    target: SweepTarget
     profile: str
     objective: str
     capability: int

@@ -20,7 +20,7 @@ from eatss.explore.lab import Lab, Work
 from eatss.explore.nouns import Care, Made, SourceText, Wanted
 from eatss.frozen import frozen
 from eatss.store.nouns import Role
-from eatss.targets import TargetName
+from eatss.targets import SweepTarget
 
 MANIFEST_FILE = "sweep.json"
 
@@ -49,7 +49,7 @@ class Prepared:
     """
 
     source: SourceText
-    target: TargetName
+    target: SweepTarget
     generator: str
     gpu: str
     space: str

@@ -16,7 +16,7 @@ from eatss.measurement.measurement import Estimate, KernelResources, Measurement
 from eatss.measurement.provenance import package_revision
 from eatss.model.selection import KernelSelection
 from eatss.store.nouns import Identity, Metrics, Row, Sizes, Stage, as_result
-from eatss.targets import TargetName
+from eatss.targets import SweepTarget
 from eatss.version import __version__
 
 
@@ -193,7 +193,7 @@ def _error(estimate: Estimate | None) -> float | None:
 def identity_of(
     done: Done,
     source: SourceText,
-    target: TargetName,
+    target: SweepTarget,
     generator: str,
     varied: Collection[str],
     options: SweepOptions,

@@ -12,7 +12,7 @@ from eatss.frozen import frozen
 from eatss.measurement.measurement import Measurement, Status
 from eatss.point import Values
 from eatss.shown import Tabular, figure
-from eatss.targets import TargetName
+from eatss.targets import SweepTarget
 
 Role: TypeAlias = Literal["", "default", "paper", "ours"]
 """What a variant is besides a point: what the target does untold (sizes of 32), what the paper's
@@ -51,7 +51,7 @@ class Identity:
 
     program: str
     source_hash: str
-    target: TargetName
+    target: SweepTarget
     generator: str
     dtype: str
     defines: tuple[str, ...]

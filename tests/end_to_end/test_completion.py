@@ -107,6 +107,7 @@ def test_all_kernels_are_offered_and_files_are_left_to_the_shell(
         ("eatss codegen --transform ", ["swizzle"]),
         ("eatss measure --meter n", ["nvidia-smi", "none"]),
         ("eatss sweep --strategy m", ["model"]),
+        ("eatss sweep --target ", ["cuda", "ppcg"]),
         ("eatss sweep --meter a", ["auto"]),
         ("eatss meter --meter n", ["nvidia-smi", "none"]),
         ("eatss profiles --format t", ["table", "toml"]),
