@@ -40,6 +40,7 @@ from eatss.gpu import load_profile
 from eatss.gpu.profile import Calibration, Coefficient
 from eatss.gpu.scaled import voltage_share
 from tests.characterize.scripted_bench import ScriptedBench, Truth
+from tests.examples import examples
 from tests.measurement.scripted_card import CardScript, ScriptedCard
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
@@ -358,7 +359,7 @@ def test_more_noise_widens_intervals_as_much() -> None:
     assert widths[1] / widths[0] == pytest.approx(4, rel=0.1)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 2**32), st.floats(0, 0.9))
 def test_a_price_is_never_negative_whatever_was_measured(seed: int, noise: float) -> None:
     random = np.random.default_rng(seed)

@@ -24,6 +24,7 @@ from eatss.schemas import PUBLISHED
 from eatss.shipped import data_directory
 from eatss.verify.result import Verifications
 from tests.end_to_end.in_process import eatss as command
+from tests.examples import examples
 
 KERNELS = data_directory("kernels")
 EVERYTHING = list(HealthCheck)
@@ -93,7 +94,7 @@ def test_whatever_the_types_allow_keeps_to_the_schema_and_is_read(name: str, kin
     version = {"schema_version": st.just(1)} if name == "comparison" else {}
     validator = Draft202012Validator(eatss.schema(name))
 
-    @settings(max_examples=12, deadline=None, suppress_health_check=EVERYTHING)
+    @settings(max_examples=examples(12), deadline=None, suppress_health_check=EVERYTHING)
     @given(st.builds(kind, **version))
     def check(noun: Any) -> None:
         document = plain(noun)

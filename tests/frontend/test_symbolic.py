@@ -18,7 +18,7 @@ from eatss.frontend.parse import parse_bytes
 from eatss.isl_names import fix_parameters
 from eatss.polyhedral.any_size import same_kernels
 from eatss.session.session import Session
-from tests.examples import SLOW_KERNELS, with_long
+from tests.examples import SLOW_KERNELS, examples, with_long
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
 NAMES = [path.stem for path in KERNELS]
@@ -137,7 +137,7 @@ _VALUES = st.sampled_from(
 _SIZES = st.integers(0, 60)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(start=_STARTS, outer=_BOUNDS, inner=_BOUNDS, value=_VALUES, n=_SIZES, m=_SIZES)
 def test_random_bounds_agree_with_the_program_that_d_gives(
     start: str, outer: str, inner: str, value: str, n: int, m: int

@@ -28,10 +28,11 @@ from eatss.model import (
     solve,
 )
 from eatss.polynomial import Polynomial
+from tests.examples import examples
 
 MakeFacts = Callable[..., KernelFacts]
 
-EXAMPLES = 30
+EXAMPLES = examples(30)
 
 
 def brute_force(problem: Problem) -> tuple[tuple[str, int], ...] | None:

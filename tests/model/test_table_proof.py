@@ -14,13 +14,14 @@ from eatss.diagnostics import InternalError
 from eatss.model import solver
 from eatss.model.problem import Table, TableProblem
 from eatss.model.solver import solve_table, table_to_smt2
+from tests.examples import examples
 
 z3: Any = z3_module  # carries no types
 
 TIMEOUT_S = 20.0
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(
     data=st.data(), vectors=st.lists(st.tuples(*[st.integers(1, 6)] * 3), min_size=1, unique=True)
 )

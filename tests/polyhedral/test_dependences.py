@@ -54,7 +54,7 @@ def test_dependences_equal_those_of_a_run(
     assert listed(found.anti) == anti
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_sizes_put_back_give_the_dependences_of_the_source(
     data: st.DataObject, small_programs: st.SearchStrategy[Any], scop_of: Callable[..., Any]

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eatss.polyhedral import Kernel, Subscript, schedule_scop
+from tests.examples import examples
 
 GEMM = (
     "for i in range(0, 40):\n    for j in range(0, 50):\n        C[i,j] *= beta\n"
@@ -142,7 +143,7 @@ def test_leading_serial_statements_stay_on_the_host(scop_of: Callable[..., Any])
     assert [kernel.statements for kernel in scheduled.kernels] == [("S2",)]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_trip_counts_and_references_equal_enumeration(
     data: st.DataObject,
