@@ -148,6 +148,21 @@ def test_blocks_take_equal_shares_of_what_is_staged_and_would_leave_the_card_idl
         assert any(one[name] for name in space_of.staged.values())
 
 
+def test_sums_that_are_spread_have_one_tile() -> None:
+    profile, facts = load_profile("h200"), session_of("atax").analysed.facts
+    structures = structures_of("atax", "h200")
+    bound = bind(derived_space(facts, structures, profile, "cuda"), card_constants(profile))
+    selection = session_of("atax").select(profile, SelectOptions(target="cuda"))
+    (first, _) = selection.kernels
+    assert first.spread is not None
+    point = point_of(selection, facts, structures, profile)
+    assert (point["k0.tile_j"], bound.allows(point)) == (PLAIN_TILE, None)
+    for other in (PLAIN_TILE // 2, 2 * PLAIN_TILE):
+        reason = bound.allows(point | {"k0.tile_j": other})
+        assert reason is not None
+        assert "one tile of j where sums are spread" in reason
+
+
 def test_ppcg_s_space_of_2mm_has_the_3375_variants_of_the_paper() -> None:
     session = Session(KERNELS / "2mm.c", cut="ppcg")
     space = derived_space(session.analysed.facts, {}, load_profile("ga100"), "ppcg", name="2mm")
