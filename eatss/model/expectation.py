@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
@@ -14,12 +15,12 @@ from eatss.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_te
 from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.model.ppcg_candidates import candidates, default_vector
-from eatss.model.predicted_kernel import expected_of
-from eatss.model.selection import PPCG_SHARED_BYTES, PpcgOptions, Selection
+from eatss.model.predicted_kernel import TOO_LARGE, expected_of
+from eatss.model.selection import PPCG_SHARED_BYTES, KernelSelection, PpcgOptions, Selection
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel
 from eatss.shown import Tabular, energy_text, in_lines, pairs_text, time_text
-from eatss.targets import TargetName
+from eatss.targets import CUDA, TargetName
 
 Threads: TypeAlias = Sequence[int] | Mapping[str, int]
 """Threads of a block in the order of the loops, the last along ``x``, or by loop."""
@@ -183,10 +184,10 @@ def expect_cuda(
     in_one = {
         name for one in own.kernels if one.row_block is not None for name in one.row_block.kernels
     }
-    for facts, usual, kernel in zip(kernels, selection.kernels, own.kernels, strict=True):
-        prediction, note = kernel.predicted, kernel.note
+    for facts, usual, wanted in zip(kernels, selection.kernels, own.kernels, strict=True):
+        kernel, prediction, note = wanted, wanted.predicted, wanted.note
         if facts.name not in in_one:
-            prediction, note = expected_of(facts, structures[facts.name], profile, kernel)
+            kernel, prediction, note = _expected_of(facts, structures[facts.name], profile, wanted)
         shared = [r.array for r in kernel.references if r.placement == "shared"]
         found.append(
             KernelExpectation(
@@ -202,6 +203,27 @@ def expect_cuda(
             )
         )
     return tuple(found)
+
+
+def _expected_of(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    wanted: KernelSelection,
+) -> tuple[KernelSelection, Prediction | None, str | None]:
+    """Return a kernel with as many boxes as code has, what is expected of it, or why nothing is.
+
+    Where boxes that are wanted are more than a block can have, code has fewer, and one on cards
+    that cannot copy ahead.
+    """
+    most = wanted.boxes if profile.compute_capability >= CUDA.copies_ahead else 1
+    for boxes in range(most, 0, -1):
+        warps = None if wanted.warps is None else replace(wanted.warps, stages=boxes)
+        kernel = replace(wanted, warps=warps, stages=wanted.stages if warps else boxes)
+        prediction, note = expected_of(facts, structures, profile, kernel)
+        if note != TOO_LARGE:
+            return kernel, prediction, note
+    return wanted, None, TOO_LARGE
 
 
 def _threads(facts: KernelFacts, asked: Threads, axes: Sizes) -> tuple[int, ...]:

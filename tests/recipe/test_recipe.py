@@ -17,7 +17,9 @@ from eatss.analysis.layout import SplitK, WarpUse
 from eatss.diagnostics import InputError
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
+from eatss.lower.structures import structures_for
 from eatss.model.options import SelectOptions
+from eatss.model.predicted_kernel import expected_of
 from eatss.program import load_program, save_program
 from eatss.recipe.options import CodegenOptions, CodeRequest, NamedThreads
 from eatss.recipe.recipe import (
@@ -104,6 +106,28 @@ def test_an_edited_recipe_is_carried_out() -> None:
     (kernel,) = analysed("gemm").generate(edited, H200).kernels
     assert dict(kernel.tile_sizes)["k"] == 8
     assert dict(analysed("gemm").generate(recipe, H200).kernels[0].tile_sizes)["k"] != 8
+
+
+@pytest.mark.parametrize(
+    ("gpu", "wanted", "boxes"),
+    [("h200", 1, 1), ("h200", 2, 2), ("h200", 3, 2), ("v100", 3, 1)],
+    ids=["one", "as selected", "more than a block can have", "a card that cannot copy ahead"],
+)
+def test_what_is_expected_with_boxes_of_the_user_is_the_prediction_of_the_code(
+    gpu: str, wanted: int, boxes: int
+) -> None:
+    session, card = analysed("gemm"), load_profile(gpu)
+    selection = session.select(card, SelectOptions(target="cuda"))
+    recipe = session.recipe(selection, card, CodeRequest(stages=wanted), None)
+    (found,) = session.expected(selection, recipe, card).kernels
+    (code,) = session.generate(recipe, card).kernels
+    (kernel,), (facts,) = selection.kernels, session.analysed.facts
+    warps = kernel.warps and replace(kernel.warps, stages=boxes)
+    as_made = replace(kernel, warps=warps, stages=kernel.stages if warps else boxes)
+    structures = structures_for(session.analysed, card)[facts.name]
+    assert (found.predicted, None) == expected_of(facts, structures, card, as_made)
+    assert found.predicted is not None
+    assert (found.predicted.shared_bytes, found.boxes) == (code.shared_bytes, boxes)
 
 
 # as JSON
