@@ -56,7 +56,7 @@ from eatss.program import (
 from eatss.scops import ElementType
 from eatss.transform.operands_ahead import plain_steps
 from eatss.transform.pipeline import pipelined
-from eatss.transform.register_prefetch import StepsAhead
+from eatss.transform.register_prefetch import Phases, StepsAhead
 
 THREADS = 256
 PLENTY = 10_000
@@ -666,3 +666,26 @@ def test_loads_of_what_products_write_stay_behind_them() -> None:
     assert StepsAhead.of([loop("s", 4, Declare(buffer=own), load, add)], PLENTY) is None
     fine = compute(at(SUMS[1], ZERO, ZERO), at(own, ZERO))
     assert StepsAhead.of([loop("s", 4, Declare(buffer=own), load, fine)], PLENTY) is not None
+
+
+def test_products_in_phases_load_nothing_that_one_of_them_writes() -> None:
+    sums, box = at(SUMS[1], Name("r"), Name("c")), at(BOXES[0], in_turn(K), Name("i"))
+    first = tile(4, 4)
+    for target, kept in ((box, False), (sums, True)):
+        both = steps(4, first, tile(4, 4, target))
+        assert (steps_ahead([both]) is not None) == kept
+    other = at(SUMS[0], Name("r"), Name("c"))  # what the first of them adds to
+    from_box = at(BOXES[1], in_turn(K), Name("c"))
+    reading = loop("r", 4, loop("c", 4, compute(sums, other, from_box)))
+    both = steps(4, first, reading)
+    found = steps_ahead([both])
+    assert found is not None
+    (phases,) = found.steps
+    assert isinstance(phases, Phases)
+    assert len(phases.loads) == 2
+    written_to = {one.target.buffer for one in every(phases.products) if isinstance(one, Compute)}
+    read = {
+        one.source.buffer for own in phases.loads for one in every(own) if isinstance(one, Copy)
+    }
+    assert (written_to, read) == ({*SUMS}, {*BOXES[:2]})
+    assert ahead(found, 4, 2).sums == plainly([both], 4, 2).sums
