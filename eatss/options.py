@@ -17,7 +17,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
@@ -73,14 +73,39 @@ class Option:
     show_default: bool = True
 
 
-def option(*words: str, **how: Any) -> Option:
+def option(
+    *words: str,
+    help: str = "",  # noqa: A002 - named as in Typer
+    metavar: str | None = None,
+    panel: str | None = None,
+    kind: Any = None,
+    default: Any = OF_FIELD,
+    made: Callable[[Any], Any] | None = None,
+    parser: Callable[[str], Any] | None = None,
+    min: float | None = None,  # noqa: A002 - named as in Typer
+    max: float | None = None,  # noqa: A002 - named as in Typer
+    complete: str | tuple[str, ...] = (),
+    hidden: bool = False,
+) -> Option:
     """Return an :class:`Option` that is spelled so."""
-    return Option(words=words, **how)
+    return Option(
+        words=words,
+        help=help,
+        metavar=metavar,
+        panel=panel,
+        kind=kind,
+        default=default,
+        made=made,
+        parser=parser,
+        min=min,
+        max=max,
+        complete=complete,
+        hidden=hidden,
+    )
 
 
-def argument(**how: Any) -> Option:
-    """Return an :class:`Option` that is told by its place."""
-    return Option(is_argument=True, **how)
+argument = partial(Option, is_argument=True)
+"""Return an :class:`Option` that is told by its place."""
 
 
 @dataclass(frozen=True, slots=True)
