@@ -291,6 +291,6 @@ def interleaved(
     found = {}
     for first, second in combinations(range(len(axes)), 2):
         pair = axes[first][0], axes[second][0]
-        both = all_of(of.neighbours.get(name, False) for name in pair)
+        both = all_of((of.load_vectors, *(of.neighbours.get(name, False) for name in pair)))
         found[pair] = both & interleaves(threads, (first, second), loads)
     return found
