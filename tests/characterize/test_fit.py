@@ -141,6 +141,7 @@ def test_a_card_without_a_limit_gets_its_true_prices(
     same(fit, truth)
 
 
+@pytest.mark.long
 @settings(max_examples=4, deadline=None, phases=UNSHRUNK)
 @given(truths(), st.floats(0.6, 0.9))
 def test_a_card_held_back_by_its_limit_gets_its_true_prices_and_voltage_floor(

@@ -151,6 +151,7 @@ def test_a_plot_is_drawn(tmp_path: Path) -> None:
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_the_windows_of_both() -> None:
     options = (*H200, "--windows", "50", "-f", "json")
     done = python("-m", "eatss", "compare", GEMM, *options, "--card", INTERRUPTED)

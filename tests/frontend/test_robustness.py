@@ -92,6 +92,7 @@ def test_a_sum_of_twenty_thousand_terms() -> None:
     assert spine_length(scop.statements[0].value) == 19_999
 
 
+@pytest.mark.long
 def test_a_subscript_of_twenty_thousand_terms() -> None:
     terms = " + ".join("i" for _ in range(20_000))
     scop = parse_source(wrapped(f"for (int i = 0; i < n; i++) A[{terms}] = 0;")).scops[0]

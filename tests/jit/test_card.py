@@ -557,6 +557,7 @@ def test_arrays_of_other_shapes_take_their_own_launches(cupy: FakeCupy, jit: Jit
     assert scaled.info().seen == 3
 
 
+@pytest.mark.long
 def test_plans_that_were_not_called_for_long_go(
     cupy: FakeCupy, jit: Jit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def started(folder: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 def test_processes_share_a_cache_and_a_third_makes_nothing(tmp_path: Path) -> None:
     for count in (2, 1):
         for child in [started(tmp_path) for _ in range(count)]:

@@ -49,6 +49,7 @@ def tune(monkeypatch: pytest.MonkeyPatch) -> Tune:
     return done
 
 
+@pytest.mark.long
 def test_what_is_surely_better_wins(tune: Tune) -> None:
     winner = tune("OthersAreFaster")
     assert winner.label != "model"

@@ -60,6 +60,7 @@ def boxes_of(program: Program) -> str:
     return " ".join(program.text.partition("_shared {")[2].partition("\n};")[0].split())
 
 
+@pytest.mark.long
 def test_symm_is_right_with_its_boxes_in_the_same_memory(made: Made) -> None:
     folder = made(SYMM, tiles={"k": 32, "j": 32, "i": 8}, **WARPS)
     program = load_program(folder)

@@ -168,6 +168,7 @@ def test_their_order_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
     assert "C_r[ri][rj] += sh.A" in program.text
 
 
+@pytest.mark.long
 def test_triangles_of_several_products_are_right(tmp_path: Path) -> None:
     program = eatss.codegen(TRIANGLE, gpu="h200", output=tmp_path, instructions=[MMA], **IN_TILES)
     assert computed(program, MMA) == {"S1"}

@@ -216,6 +216,7 @@ def results(
     return bytes(result.array.tobytes())
 
 
+@pytest.mark.long
 def test_results_are_the_same_in_whatever_order_blocks_come(tmp_path: Path) -> None:
     """One tile has ten steps: its last block is the first one, the second, one between or last."""
     source = product("C[i][j] += A[i][k] * B[k][j];").replace("DATA_TYPE", "float")

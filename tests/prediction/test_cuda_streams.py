@@ -30,6 +30,7 @@ def predicted(blocks: int, tiles: int, steps: int, sms: int, loop: str | None = 
     return stream_of(of)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(1, 20),
