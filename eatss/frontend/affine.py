@@ -19,14 +19,13 @@ from eatss.frontend.codes import Code
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.refusals import (
     NotAffineError,
-    Reason,
     Unknown,
     has_product,
     not_affine,
     product_of_variables,
 )
-from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import Node, NodeKind, chain
+from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.tree import Kind, Node, chain
 from eatss.frontend.values import (
     NonLinearError,
     Poly,
@@ -57,12 +56,12 @@ class AffineReader:
         self.scalars: dict[Variable, Value] = {}
         self.unknown: dict[Variable, Unknown] = {}
         self._depth = 0
-        self._inner: dict[NodeKind, Callable[[Node, isl.Set], Value]] = {
-            NodeKind.BINARY: self._binary,
-            NodeKind.UNARY: self._unary,
-            NodeKind.CAST: self._cast,
-            NodeKind.CONDITIONAL: self._conditional,
-            NodeKind.CALL: self._call,
+        self._inner: dict[Kind, Callable[[Node, isl.Set], Value]] = {
+            "binary": self._binary,
+            "unary": self._unary,
+            "cast": self._cast,
+            "conditional": self._conditional,
+            "call": self._call,
         }
 
     # -- entry points -------------------------------------------------------------
@@ -159,9 +158,9 @@ class AffineReader:
 
     def _term(self, node: Node, domain: isl.Set) -> Value:
         kind = node.kind
-        if kind is NodeKind.INT and isinstance(node.value, int):
+        if kind == "int" and isinstance(node.value, int):
             return Poly.constant(node.value)
-        if kind is NodeKind.NAME:
+        if kind == "name":
             return self._name(node)
         read = self._inner.get(kind)
         if read is not None:
@@ -181,14 +180,14 @@ class AffineReader:
             return self.scalars[variable]
         if variable in self.active:
             return Poly.unknown(self.active[variable])
-        if variable.role is Role.COUNTER:
+        if variable.role == "counter":
             raise NotAffineError(
                 node,
                 f"counter '{node.name}' is used outside its loop",
                 code=Code.COUNTER_AFTER_LOOP,
                 hint="write the value it has there, for example the loop's upper bound",
             )
-        if variable.role is Role.DATA or not variable.shape.element.is_integer:
+        if variable.role == "data" or not variable.shape.element.is_integer:
             raise self._data(node, variable)
         if variable.constant is not None:
             return Poly.constant(variable.constant)
@@ -206,7 +205,7 @@ class AffineReader:
                 code=Code.BOUND_WRITTEN,
                 hint="set it to an affine expression of counters and parameters before",
             )
-        return NotAffineError(node, f"'{node.name}' is data", Reason.DATA)
+        return NotAffineError(node, f"'{node.name}' is data", "data")
 
     def _binary(self, node: Node, domain: isl.Set) -> Value:
         if node.op == "*":
@@ -311,11 +310,11 @@ class AffineReader:
         with self._guarded(node):
             if node.is_binary("&&", "||"):
                 return self._logical(node, domain)
-            if node.kind is NodeKind.UNARY and node.op == "!":
+            if node.kind == "unary" and node.op == "!":
                 return self._condition(node.children[0], domain).complement()
             if node.is_binary(*_COMPARISONS):
                 return self._comparison(node, domain)
-            if node.kind is NodeKind.CAST and node.type.bits <= 1:
+            if node.kind == "cast" and node.type.bits <= 1:
                 return self._condition(node.children[0], domain)
             if not node.type.is_integer:
                 raise division.why_not(node)

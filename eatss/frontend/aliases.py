@@ -14,9 +14,9 @@ from eatss.frontend.clang import CursorKind
 from eatss.frontend.codes import Code
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import Surroundings
-from eatss.frontend.symbols import Role, SymbolTable, is_variable
-from eatss.frontend.tree import ELEMENTS, Node, NodeKind, read_tree
-from eatss.frontend.types import TypeClass, type_of
+from eatss.frontend.symbols import SymbolTable, is_variable
+from eatss.frontend.tree import ELEMENTS, Node, read_tree
+from eatss.frontend.types import type_of
 
 _Origins = list[Any]
 
@@ -27,9 +27,7 @@ def check_aliases(
     reporter: Reporter,
 ) -> None:
     """Record a finding for every two arrays of the region that may be the same memory."""
-    arrays = [
-        v for v in symbols.variables if v.role is not Role.COUNTER and v.first_use is not None
-    ]
+    arrays = [v for v in symbols.variables if v.role != "counter" and v.first_use is not None]
     if len(arrays) < 2 or not any(a.shape.through_pointer for a in arrays):
         return
     written = any(a.first_write is not None for a in arrays)
@@ -59,7 +57,7 @@ def check_aliases(
 def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
     """Refuse counters that can be reached through a pointer, whose value would be observed."""
     for variable in symbols.variables:
-        if variable.role is not Role.COUNTER or variable.first_use is None:
+        if variable.role != "counter" or variable.first_use is None:
             continue
         if any(variable.declaration == taken for taken, _ in surroundings.addressed):
             reporter.error(
@@ -90,7 +88,7 @@ class _Sources:
             if any(current == known for known in found):
                 continue
             found.append(current)
-            if type_of(current.type).kind is not TypeClass.POINTER:
+            if type_of(current.type).kind != "pointer":
                 continue
             for target, value, _ in self._assigned:
                 if value is not None and target == current:
@@ -106,7 +104,7 @@ class _Sources:
         """
         if declaration.type.is_restrict_qualified():
             return False
-        pointers = [o for o in origins if type_of(o.type).kind is TypeClass.POINTER]
+        pointers = [o for o in origins if type_of(o.type).kind == "pointer"]
         if pointers and isinstance(declaration, clang.Member):
             return declaration.kind is CursorKind.VAR_DECL  # may come with a whole structure
         for pointer in pointers:
@@ -114,7 +112,7 @@ class _Sources:
                 return True
             values = [v for target, v, _ in self._assigned if v is not None and target == pointer]
             tree = read_tree(pointer)
-            if tree.kind is NodeKind.VARIABLE:
+            if tree.kind == "variable":
                 values.extend(tree.children[:1])
             if any(_is_opaque(value) for value in values):
                 return True
@@ -123,7 +121,7 @@ class _Sources:
     def _from_initialiser(self, declaration: Any) -> _Origins:
         """Return what a pointer of file scope is initialised from."""
         tree = read_tree(declaration)
-        if tree.kind is not NodeKind.VARIABLE or not tree.children:
+        if tree.kind != "variable" or not tree.children:
             return []
         return _pointers_in(tree.children[0])
 
@@ -133,11 +131,11 @@ def _pointers_in(value: Node) -> _Origins:
     found: _Origins = []
     under_address: set[int] = set()
     for node in value.preorder():
-        if node.kind is NodeKind.ADDRESS:
+        if node.kind == "address":
             under_address.update(id(inner) for inner in node.preorder())
-        if node.kind is not NodeKind.NAME or not is_variable(node.declaration):
+        if node.kind != "name" or not is_variable(node.declaration):
             continue
-        is_address = node.type.kind in (TypeClass.POINTER, TypeClass.ARRAY)
+        is_address = node.type.kind in ("pointer", "array")
         if is_address or id(node) in under_address:
             found.append(node.declaration)
     return found
@@ -150,19 +148,19 @@ def _is_opaque(value: Node) -> bool:
         node, is_addressed = todo.pop()
         if node.type.is_integer and not is_addressed:
             continue
-        is_pointer = node.type.kind in (TypeClass.POINTER, TypeClass.ARRAY)
-        if node.kind is NodeKind.CALL:
+        is_pointer = node.type.kind in ("pointer", "array")
+        if node.kind == "call":
             if is_pointer and "alloc" not in node.name.lower():
                 return True
             continue  # its arguments are sizes
-        if node.kind is NodeKind.MEMBER and (is_pointer or is_addressed):
+        if node.kind == "member" and (is_pointer or is_addressed):
             return True
-        if node.kind in ELEMENTS and node.type.kind is TypeClass.POINTER:
+        if node.kind in ELEMENTS and node.type.kind == "pointer":
             return True
-        if node.kind is NodeKind.CAST and is_pointer and node.children[0].type.is_integer:
-            return node.children[0].kind is not NodeKind.INT
-        if node.kind in (NodeKind.OTHER, NodeKind.BROKEN) and is_pointer:
+        if node.kind == "cast" and is_pointer and node.children[0].type.is_integer:
+            return node.children[0].kind != "int"
+        if node.kind in ("other", "broken") and is_pointer:
             return True
-        inside = node.kind is NodeKind.ADDRESS
+        inside = node.kind == "address"
         todo.extend((child, inside) for child in node.children)
     return False

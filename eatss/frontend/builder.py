@@ -25,11 +25,10 @@ from eatss.frontend.refusals import (
     REFUSED_STATEMENTS,
     NotAffineError,
 )
-from eatss.frontend.report import Place, Reporter
+from eatss.frontend.report import Reporter
 from eatss.frontend.scalars import ScalarValues
-from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name, counter_of, written_name
-from eatss.frontend.tree import BODIES, WRITES, Node, NodeKind, chain, unconverted
-from eatss.frontend.types import TypeClass
+from eatss.frontend.symbols import SymbolTable, Variable, base_name, counter_of, written_name
+from eatss.frontend.tree import BODIES, WRITES, Kind, Node, chain, unconverted
 from eatss.frontend.updates import (
     Guard,
     Store,
@@ -83,21 +82,21 @@ class StatementReader:
         self._ppcg_name = ""
         self._too_deep = False
         self._exits: list[Exits | None] = []
-        self._readers: dict[NodeKind, Callable[[Node, Frame], None]] = {
-            NodeKind.IF: self._if,
-            NodeKind.DECLARATIONS: self._declarations,
-            NodeKind.ASSIGN: self._assignments,
-            NodeKind.FOR: self._for,
-            NodeKind.WHILE: self._while,
-            NodeKind.DO: self._while,
-            NodeKind.BREAK: self._leave,
-            NodeKind.CONTINUE: self._leave,
+        self._readers: dict[Kind, Callable[[Node, Frame], None]] = {
+            "if": self._if,
+            "declarations": self._declarations,
+            "assign": self._assignments,
+            "for": self._for,
+            "while": self._while,
+            "do": self._while,
+            "break": self._leave,
+            "continue": self._leave,
         }
 
     def set_before(self, numbers: Mapping[Variable, tuple[Node, int]], domain: isl.Set) -> None:
         """Let the region itself set scalars to the numbers that statements before it set."""
         for node, number in numbers.values():
-            place = node if node.kind is NodeKind.VARIABLE else node.children[0]
+            place = node if node.kind == "variable" else node.children[0]
             frame = Frame(loops=(), positions=(-1,), domain=domain)
             self._assign(node, place, Store(value=None, operator="", number=number), frame)
 
@@ -117,11 +116,11 @@ class StatementReader:
                     Code.NESTING, node, "statements are nested too deeply", "use fewer levels"
                 )
             self._too_deep = True
-        elif node.kind is NodeKind.COMPOUND:
+        elif node.kind == "compound":
             self.ppcg.wholes += [self._reporter.quoted(node)] * node.is_inlined
             with self.ppcg.block():
                 self.read_all(node.children, frame)
-        elif node.kind is not NodeKind.EMPTY:
+        elif node.kind != "empty":
             self._readers.get(node.kind, self._other)(node, frame)
 
     def _other(self, node: Node, frame: Frame) -> None:
@@ -142,7 +141,7 @@ class StatementReader:
     def _for(self, node: Node, frame: Frame) -> None:
         frame = frame.next()
         counter = counter_of(node)
-        is_set = counter is not None and counter.kind is NodeKind.NAME
+        is_set = counter is not None and counter.kind == "name"
         sets = self._symbols.of(counter) if counter is not None and is_set else None
         with self.ppcg.loop(sets):
             try:
@@ -166,7 +165,7 @@ class StatementReader:
             self._refused_loop(node, frame)
 
     def _refuse_while(self, node: Node, why: str) -> None:
-        test, name = node.children[0], node.op or node.kind.name.lower()
+        test, name = node.children[0], node.op or node.kind
         if self._is_endless(node, [test], name):
             return
         self._reporter.error(
@@ -179,7 +178,7 @@ class StatementReader:
 
     def _is_endless(self, node: Node, tests: Sequence[Node], name: str) -> bool:
         """Refuse a loop whose condition is a number that always holds."""
-        if not any(test.kind is NodeKind.INT and test.value for test in tests):
+        if not any(test.kind == "int" and test.value for test in tests):
             return False
         self._reporter.error(
             Code.ENDLESS_LOOP, node, f"{name} loop has no condition that ends it",
@@ -189,7 +188,7 @@ class StatementReader:
 
     def _refused_loop(self, node: Node, frame: Frame) -> None:
         self.scalars.forget(node)
-        if node.kind is not NodeKind.FOR:
+        if node.kind != "for":
             self.scalars.suppose(node)
         self._inside_refused(node, frame)
         self.scalars.forget(node)
@@ -258,12 +257,11 @@ class StatementReader:
             self._reporter.error(
                 Code.DATA_DEPENDENT_CONDITION,
                 test,
-                f"condition {self._reporter.quoted(test)} of a {node.kind.name.lower()} depends on "
-                "data",
+                f"condition {self._reporter.quoted(test)} of a {node.kind} depends on data",
                 "leave rounds of a loop under conditions of counters and parameters only",
             )
             return
-        exits.add(frame.domain, breaks=node.kind is NodeKind.BREAK)
+        exits.add(frame.domain, breaks=node.kind == "break")
 
     @contextmanager
     def _counter(self, variable: Variable, name: str) -> Iterator[None]:
@@ -285,9 +283,9 @@ class StatementReader:
     def _inside_refused(self, node: Node, frame: Frame) -> None:
         """Look for further findings below a statement whose own form was refused."""
         statements = [child for child in node.children if child.kind in BODIES]
-        if node.kind is NodeKind.FOR:
+        if node.kind == "for":
             statements = node.children[-1:]
-        name = counter_of(node) if node.kind is NodeKind.FOR else None
+        name = counter_of(node) if node.kind == "for" else None
         variable = self._symbols.of(name)
         with self._doubt(), self._left(None):
             if variable is None or variable in self._affine.active:
@@ -308,7 +306,7 @@ class StatementReader:
             if not test.pure_index:
                 self._choice(node, frame)
             else:
-                self._reporter.not_affine(error, test, Place.CONDITION)
+                self._reporter.not_affine(error, test, "condition")
                 with self._doubt():
                     self.read_all(arms, frame)
             self.scalars.forget(node, test)
@@ -366,7 +364,7 @@ class StatementReader:
             self._ppcg_name = self.ppcg.statement()
             self._assign(test, kept, condition_of(test), frame.next())
             test = kept
-        named = map(self._symbols.of, node.parts(NodeKind.VARIABLE))
+        named = map(self._symbols.of, node.parts("variable"))
         declared = frozenset(one for one in named if one is not None)
         before = self.scalars.now()
         for arm, holds, place in zip(arms, (True, False), places, strict=False):
@@ -397,7 +395,7 @@ class StatementReader:
     def _declaration(self, node: Node, frame: Frame) -> None:
         variable = self._symbols.of(node)
         _ = self.ppcg.statement()  # what the variable held before ends
-        if node.kind is not NodeKind.VARIABLE or variable is None:
+        if node.kind != "variable" or variable is None:
             self._reporter.error(
                 Code.UNSUPPORTED, node, "declaration outside the subset",
                 "declare variables only",
@@ -406,7 +404,7 @@ class StatementReader:
         known = self._known_after(node, frame)
         if self._refuses_storage(node, variable) or not node.children:
             self.scalars.note(node, None)
-        elif variable.role is Role.COUNTER:
+        elif variable.role == "counter":
             self._reporter.error(
                 Code.COUNTER_AFTER_LOOP,
                 node,
@@ -415,7 +413,7 @@ class StatementReader:
             )
         elif (
             not (variable.is_scalar or variable.shape.is_pointer)
-            or node.children[0].kind is NodeKind.OTHER
+            or node.children[0].kind == "other"
         ):
             self._reporter.error(
                 Code.UNSUPPORTED, node, f"array '{variable.name}' with an initialiser",
@@ -452,7 +450,7 @@ class StatementReader:
             target = node.children[0]
             if self._writes_counter(node, target):
                 return
-            if node.kind is NodeKind.STEP:
+            if node.kind == "step":
                 update = Store(value=None, operator=node.op[-1])
             else:
                 value, inner = node.children[1], _assigned(node)
@@ -469,7 +467,7 @@ class StatementReader:
 
     def _writes_counter(self, node: Node, target: Node) -> bool:
         variable = self._symbols.of(base_name(target))
-        if variable is None or variable.role is not Role.COUNTER:
+        if variable is None or variable.role != "counter":
             return False
         inside = variable in self._affine.active
         self._reporter.error(
@@ -562,7 +560,7 @@ class StatementReader:
     def _target(self, reader: ExpressionReader, place: Node, operator: str) -> RawAccess:
         variable = self._symbols.of(place)
         is_pointer = variable is not None and variable.shape.is_pointer
-        if (place.kind is NodeKind.VARIABLE and is_pointer) or place.type.kind is TypeClass.POINTER:
+        if (place.kind == "variable" and is_pointer) or place.type.kind == "pointer":
             self._reporter.refuse(
                 Code.POINTER_ARITHMETIC if operator else Code.ALIAS,
                 place,
@@ -578,18 +576,18 @@ class StatementReader:
         return reader.add_access(place, AccessKind.WRITE)
 
     def _refuse_statement(self, node: Node) -> None:
-        if node.kind is NodeKind.CAST and not node.type.is_arithmetic:
+        if node.kind == "cast" and not node.type.is_arithmetic:
             inner = node.children[0]
-            if inner.kind in (NodeKind.NAME, NodeKind.INT):
+            if inner.kind in ("name", "int"):
                 return  # (void) x;
         code, message, hint = REFUSED_STATEMENTS.get(node.kind, IDLE_STATEMENT)
-        if node.kind is NodeKind.GOTO and clang.goes_back(node.cursor):
+        if node.kind == "goto" and clang.goes_back(node.cursor):
             message = "goto that goes back"
         if node.is_binary(","):
             code, message, hint = COMMA
-        if node.kind is NodeKind.BROKEN and node.name:
+        if node.kind == "broken" and node.name:
             code, message = Code.UNDECLARED, f"the declaration of '{node.name}' is not understood"
-        if node.kind is NodeKind.CALL:
+        if node.kind == "call":
             message, hint = why_not_inlined(node.children[0])
         self._reporter.error(code, node, message, hint)
 
@@ -605,11 +603,11 @@ def _is_copied(member: Variable) -> bool:
 def _assigned(node: Node) -> Node | None:
     """Return the assignment whose result an assignment stores, if that is so."""
     value = unconverted(node.children[1], explicit=True)
-    return value if value.kind is NodeKind.ASSIGN else None
+    return value if value.kind == "assign" else None
 
 
 def _with_innermost(value: Node, innermost: Node) -> Node:
     """Return ``value`` with the operand below its conversions replaced."""
-    if value.kind is not NodeKind.CAST:
+    if value.kind != "cast":
         return innermost
     return replace(value, children=[_with_innermost(value.children[0], innermost)])

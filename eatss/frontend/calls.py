@@ -9,15 +9,15 @@ from typing import Any
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, shape_of
-from eatss.frontend.tree import ELEMENTS, WRITES, Node, NodeKind, read_tree
+from eatss.frontend.tree import ELEMENTS, WRITES, Kind, Node, read_tree
 from eatss.frontend.types import NO_TYPE, type_of
 
 _MAX_NODES = 20_000
-_EFFECTS = WRITES | {NodeKind.ADDRESS, NodeKind.BROKEN, NodeKind.OTHER}
-_LEAVING = frozenset({NodeKind.RETURN, NodeKind.GOTO, NodeKind.LABEL})
-_MEMORY = ELEMENTS | {NodeKind.MEMBER, NodeKind.CALL}
-_TEXTUAL = frozenset({NodeKind.INT, NodeKind.FLOAT, NodeKind.VARIABLE})
-_FIRST_STATEMENT = {NodeKind.COMPOUND: 0, NodeKind.IF: 1, NodeKind.FOR: 3, NodeKind.LABEL: 0}
+_EFFECTS: frozenset[Kind] = WRITES | {"address", "broken", "other"}
+_LEAVING = frozenset({"return", "goto", "label"})
+_MEMORY = ELEMENTS | {"member", "call"}
+_TEXTUAL = frozenset({"int", "float", "variable"})
+_FIRST_STATEMENT = {"compound": 0, "if": 1, "for": 3, "label": 0}
 """At which child the statements of a statement begin."""
 
 
@@ -73,7 +73,7 @@ class _Inliner:
         self._open: list[int] = []
 
     def statements(self, nodes: Sequence[Node]) -> list[Node]:
-        root = Node(NodeKind.COMPOUND, self._function, NO_TYPE, list(nodes))
+        root = Node("compound", self._function, NO_TYPE, list(nodes))
         self._replace(root)
         return root.children
 
@@ -82,9 +82,9 @@ class _Inliner:
         for node in reversed(list(root.preorder())):
             first = _FIRST_STATEMENT.get(node.kind, len(node.children))
             for at, child in enumerate(node.children):
-                found = self._value(child) if child.kind is NodeKind.CALL else None
-                if child.kind is NodeKind.CALL and at >= first:
-                    idle = Node(NodeKind.EMPTY, child.cursor, NO_TYPE)
+                found = self._value(child) if child.kind == "call" else None
+                if child.kind == "call" and at >= first:
+                    idle = Node("empty", child.cursor, NO_TYPE)
                     found = self._statements(child) if found is None else idle
                 node.children[at] = found or child
 
@@ -119,8 +119,8 @@ class _Inliner:
         if any(node.kind in _MEMORY for node in given):
             return None
         targets = (part.children[0] for part in parts if part.kind in WRITES)
-        written = {target.declaration.hash for target in targets if target.kind is NodeKind.NAME}
-        fixed = {node.declaration.hash for node in given if node.kind is NodeKind.NAME}
+        written = {target.declaration.hash for target in targets if target.kind == "name"}
+        fixed = {node.declaration.hash for node in given if node.kind == "name"}
         if written & (fixed | {parameter.hash for parameter in definition.get_arguments()}):
             return None
         return self._in_place_of(call, body, definition)
@@ -134,7 +134,7 @@ class _Inliner:
             return None
         given = dict(zip((p.hash for p in parameters), arguments, strict=True))
         inside = [self._with(body, given, call.cursor)]
-        holder = Node(NodeKind.COMPOUND, call.cursor, NO_TYPE, inside)
+        holder = Node("compound", call.cursor, NO_TYPE, inside)
         self._open.append(definition.hash)
         self._replace(holder)
         self._open.pop()
@@ -147,19 +147,19 @@ class _Inliner:
             statements: The statements.
             values: What the variables hold that were declared before, by their declarations.
         """
-        while statements and statements[0].kind is NodeKind.COMPOUND:
+        while statements and statements[0].kind == "compound":
             statements = statements[0].children
         if not statements:
             return None
         first, *others = statements
-        if first.kind is NodeKind.RETURN and len(first.children) == 1:
+        if first.kind == "return" and len(first.children) == 1:
             return self._with(first.children[0], values)
-        if first.kind is NodeKind.DECLARATIONS and all(map(_is_value, first.children)):
+        if first.kind == "declarations" and all(map(_is_value, first.children)):
             for variable in first.children:
                 value = self._with(variable.children[0], values)
                 values = {**values, variable.declaration.hash: value}
             return self._returned(others, values)
-        return self._chosen(first, others, values) if first.kind is NodeKind.IF else None
+        return self._chosen(first, others, values) if first.kind == "if" else None
 
     def _chosen(self, first: Node, others: list[Node], values: Mapping[int, Node]) -> Node | None:
         """Return what an ``if`` and the statements behind it yield."""
@@ -170,7 +170,7 @@ class _Inliner:
             return None
         return replace(
             first,
-            kind=NodeKind.CONDITIONAL,
+            kind="conditional",
             type=if_true.type,
             children=[self._with(test, values), if_true, if_false],
         )
@@ -178,7 +178,7 @@ class _Inliner:
     def _sees(self, body: Node, parameters: Sequence[Any]) -> bool:
         """Return whether a body that stands at a call names what it names in its function."""
         own = {parameter.hash for parameter in parameters}
-        own |= {n.declaration.hash for n in body.parts(NodeKind.VARIABLE)}
+        own |= {n.declaration.hash for n in body.parts("variable")}
         if self._hidden is None:
             self._hidden = frozenset(_declared_in(self._function))
         return not any(
@@ -190,10 +190,10 @@ class _Inliner:
         """Return whether arguments may stand for the parameters wherever a value names them."""
         if len(parameters) != len(arguments):
             return False
-        used = {clang.variable_of(n.declaration).hash for n in value.parts(NodeKind.NAME)}
+        used = {clang.variable_of(n.declaration).hash for n in value.parts("name")}
         for parameter, argument in zip(parameters, arguments, strict=True):
             kinds = {node.kind for node in _evaluated(argument)}
-            if kinds & _EFFECTS or (parameter.hash not in used and NodeKind.CALL in kinds):
+            if kinds & _EFFECTS or (parameter.hash not in used and "call" in kinds):
                 return False
             wanted = shape_of(parameter)
             if not wanted.sizes and type_of(parameter.type) != argument.type:
@@ -212,7 +212,7 @@ class _Inliner:
                 as their text says what they are.
         """
         self._count()
-        if node.kind is NodeKind.NAME and node.declaration.hash in given:
+        if node.kind == "name" and node.declaration.hash in given:
             return self._with(given[node.declaration.hash], {})
         children = [self._with(child, given, place) for child in node.children]
         found = replace(node, children=children)
@@ -229,13 +229,13 @@ class _Inliner:
 
 
 def _is_plain_return(node: Node) -> bool:
-    return node.kind is NodeKind.RETURN and not node.children
+    return node.kind == "return" and not node.children
 
 
 def _is_value(variable: Node) -> bool:
     """Return whether a declaration gives a plain variable a value."""
     return (
-        variable.kind is NodeKind.VARIABLE
+        variable.kind == "variable"
         and variable.type.is_arithmetic
         and len(variable.children) == 1
         and clang.is_automatic(variable.cursor)
@@ -247,7 +247,7 @@ def _element_of_address(node: Node) -> Node:
     if node.kind not in ELEMENTS:
         return node
     address, *index = node.children
-    if address.kind is not NodeKind.ADDRESS or address.children[0].kind is not NodeKind.SUBSCRIPT:
+    if address.kind != "address" or address.children[0].kind != "subscript":
         return node
     element = address.children[0]
     if not index:
@@ -255,38 +255,38 @@ def _element_of_address(node: Node) -> Node:
     array, first = element.children
     wider = max(first.type, index[0].type, key=lambda one: one.bits)
     terms = [first, *index]
-    total = Node(NodeKind.BINARY, node.cursor, wider, terms, op="+", is_inlined=True)
+    total = Node("binary", node.cursor, wider, terms, op="+", is_inlined=True)
     return replace(node, children=[array, total])
 
 
 def _variable_named(node: Node) -> tuple[str, Any]:
-    if node.kind is not NodeKind.NAME or node.declaration is None:
-        return node.name * (node.kind is NodeKind.NAME), None
+    if node.kind != "name" or node.declaration is None:
+        return node.name * (node.kind == "name"), None
     variable = clang.variable_of(node.declaration)
     return variable.spelling, variable
 
 
 def _member_of(node: Node, structure: Node) -> Node:
     """Return a member of a parameter as one of the structure that is given for it."""
-    if structure.kind is not NodeKind.NAME or isinstance(structure.declaration, clang.Member):
-        return replace(node, kind=NodeKind.MEMBER, declaration=None)
+    if structure.kind != "name" or isinstance(structure.declaration, clang.Member):
+        return replace(node, kind="member", declaration=None)
     member = clang.Member.of(node.declaration, structure.declaration, node.declaration.path)
     return replace(node, declaration=member, name=member.spelling)
 
 
 def _evaluated(argument: Node) -> Iterator[Node]:
     """Yield the nodes of an argument whose values it takes: of ``&a[i]``, not the element."""
-    if argument.kind is NodeKind.ADDRESS and argument.children[0].kind is NodeKind.SUBSCRIPT:
+    if argument.kind == "address" and argument.children[0].kind == "subscript":
         argument = argument.children[0].children[1]
     return argument.preorder()
 
 
 def _called(node: Node) -> set[str]:
-    return {part.name for part in node.parts(NodeKind.CALL)}
+    return {part.name for part in node.parts("call")}
 
 
 def _is_array(node: Node) -> bool:
-    return node.kind is NodeKind.VARIABLE and not node.type.is_arithmetic
+    return node.kind == "variable" and not node.type.is_arithmetic
 
 
 def _declared_in(function: Any) -> Iterator[str]:
@@ -297,7 +297,7 @@ def _declared_in(function: Any) -> Iterator[str]:
 
 def _definition(callee: Node) -> Any:
     """Return the definition of a function that the file defines, or ``None``."""
-    declaration = callee.declaration if callee.kind is NodeKind.NAME else None
+    declaration = callee.declaration if callee.kind == "name" else None
     if declaration is None or declaration.kind is not CursorKind.FUNCTION_DECL:
         return None
     return declaration.get_definition()
@@ -308,11 +308,11 @@ def _names_rows(argument: Node, wanted: Shape) -> bool:
 
     Sizes that are no numbers are equal where the program is defined (C99 6.7.5.2p6).
     """
-    if argument.kind is NodeKind.ADDRESS and argument.children[0].kind is NodeKind.SUBSCRIPT:
+    if argument.kind == "address" and argument.children[0].kind == "subscript":
         array, index = argument.children[0].children
-        is_plain = array.kind is NodeKind.NAME and index.type.is_integer
+        is_plain = array.kind == "name" and index.type.is_integer
         return is_plain and len(wanted.sizes) == 1 and _names_rows(array, wanted)
-    if argument.kind is not NodeKind.NAME or argument.declaration is None:
+    if argument.kind != "name" or argument.declaration is None:
         return False
     found = shape_of(argument.declaration)
     return (

@@ -15,8 +15,8 @@ from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import Surroundings
-from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.tree import Node, read_tree
 from eatss.isl_names import without_parameter
 from eatss.scops import AccessKind
 
@@ -72,7 +72,7 @@ def is_dead_after(variable: Variable, placed: PlacedRegion, surroundings: Surrou
         tree = read_tree(cursor)
         use = _first_use(tree, variable)
         if use is not None:
-            return tree.kind is NodeKind.ASSIGN and use.implicit
+            return tree.kind == "assign" and use.implicit
     return True
 
 
@@ -147,7 +147,7 @@ def check_live_counters(
 ) -> None:
     """Refuse a counter whose value is read after the region before it is set again."""
     waiting = [
-        v for v in symbols.variables if v.role is Role.COUNTER and not v.is_local
+        v for v in symbols.variables if v.role == "counter" and not v.is_local
     ]  # fmt: skip
     for variable in tuple(waiting):
         if clang.outlives_function(variable.declaration):
@@ -179,9 +179,7 @@ def check_live_counters(
 
 def keep_live(symbols: SymbolTable, following: tuple[Any, ...]) -> None:
     """Take a variable of the region for live after it where its block goes on to use it."""
-    named = [
-        node.declaration for cursor in following for node in read_tree(cursor).parts(NodeKind.NAME)
-    ]
+    named = [node.declaration for cursor in following for node in read_tree(cursor).parts("name")]
     for variable in symbols.variables:
         around = (variable.declaration, clang.variable_of(variable.declaration))
         if variable.is_local and any(one == other for one in around for other in named):
@@ -192,11 +190,11 @@ def _first_use(tree: Node, variable: Variable) -> Node | None:
     """Return the first use of a variable; marked ``implicit`` if it is set there."""
     targets: set[int] = set()
     for node in tree.preorder():
-        if node.kind is NodeKind.ASSIGN and node.op == "":
+        if node.kind == "assign" and node.op == "":
             target = node.children[0]
-            if target.kind is NodeKind.NAME and not node.children[1].names(variable.declaration):
+            if target.kind == "name" and not node.children[1].names(variable.declaration):
                 targets.add(id(target))
-        if node.kind is NodeKind.NAME and node.declaration == variable.declaration:
+        if node.kind == "name" and node.declaration == variable.declaration:
             node.implicit = id(node) in targets
             return node
     return None

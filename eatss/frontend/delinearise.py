@@ -21,8 +21,8 @@ from eatss.frontend.codes import Code
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.report import Reporter
-from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.tree import Node
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.frozen import frozen
 from eatss.isl_names import parameter_is_bounded, parameter_names, without_parameter
@@ -173,8 +173,8 @@ class _Delineariser:
         return sides
 
     def _is_counter(self, node: Node) -> bool:
-        variable = self._symbols.of(node) if node.kind is NodeKind.NAME else None
-        return variable is not None and variable.role is Role.COUNTER
+        variable = self._symbols.of(node) if node.kind == "name" else None
+        return variable is not None and variable.role == "counter"
 
     def _split_all(
         self, uses: list[_Use], inner: tuple[Poly, ...]

@@ -13,9 +13,8 @@ import islpy as isl
 from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
 from eatss.frontend.ranges import RangeProver
-from eatss.frontend.refusals import NotAffineError, Reason, not_affine
-from eatss.frontend.tree import ELEMENTS, Node, NodeKind
-from eatss.frontend.types import TypeClass
+from eatss.frontend.refusals import NotAffineError, not_affine
+from eatss.frontend.tree import ELEMENTS, Node
 from eatss.frontend.values import Poly, Value, ValueAlgebra
 
 _BITWISE = ("&", "|", "^")
@@ -144,14 +143,14 @@ def rounded(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
 
 def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value, int, bool]:
     """Read a floating expression as ``value / divisor``; exact if that is an integer."""
-    if node.kind is NodeKind.CAST and not node.type.is_integer:
+    if node.kind == "cast" and not node.type.is_integer:
         operand = node.children[0]
         if operand.type.is_integer:
             if operand.type.bits > 32 or node.type.bits < 64:
                 raise NotAffineError(node, "rounding of a large integer")
             return reader.value(operand, domain), 1, True
         return fraction(reader, operand, domain)
-    if node.kind is NodeKind.FLOAT and isinstance(node.value, float):
+    if node.kind == "float" and isinstance(node.value, float):
         if node.value == int(node.value) and abs(node.value) < 2**31:
             return Poly.constant(int(node.value)), 1, True
     elif node.is_binary("/"):
@@ -162,7 +161,7 @@ def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value,
             sign = 1 if divisor > 0 else -1
             return reader.algebra.scale(top, sign), abs(divisor), abs(divisor) == 1
     elif (
-        node.kind is NodeKind.CALL
+        node.kind == "call"
         and node.name in ("floor", "ceil")
         and is_library_function(node.children[0])
     ):
@@ -179,8 +178,8 @@ def why_not(node: Node) -> NotAffineError:
     for inner in node.preorder():
         if inner.kind in ELEMENTS:
             return not_affine(inner)
-        if inner.kind is NodeKind.NAME and inner.type.kind is TypeClass.FLOATING:
-            return NotAffineError(inner, f"'{inner.name}' is data", Reason.DATA)
+        if inner.kind == "name" and inner.type.kind == "floating":
+            return NotAffineError(inner, f"'{inner.name}' is data", "data")
     return NotAffineError(node, "floating-point expression")
 
 

@@ -31,10 +31,9 @@ from eatss.frontend.refusals import (
     UNSUPPORTED_EXPRESSION,
     NotAffineError,
 )
-from eatss.frontend.report import Place, Reporter
-from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import ELEMENTS, Node, NodeKind, chain
-from eatss.frontend.types import TypeClass
+from eatss.frontend.report import Reporter
+from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.tree import ELEMENTS, Node, chain
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.isl_names import coalesced, constant_value
 from eatss.scops import (
@@ -144,9 +143,7 @@ _PURE_FUNCTIONS = (
     | {name + "f" for name in _PURE}
     | {"abs", "labs", "llabs", "min", "max", "floord", "ceild"}
 )
-_INDEX_INNER = frozenset(
-    {NodeKind.BINARY, NodeKind.UNARY, NodeKind.CONDITIONAL, NodeKind.CAST, NodeKind.CALL}
-)
+_INDEX_INNER = frozenset({"binary", "unary", "conditional", "cast", "call"})
 
 
 _TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
@@ -162,15 +159,15 @@ def mark_index_expressions(
     for node in reversed(list(root.preorder())):
         if not node.type.is_integer:
             continue
-        if node.kind is NodeKind.INT:
+        if node.kind == "int":
             node.pure_index = True
-        elif node.kind is NodeKind.NAME:
+        elif node.kind == "name":
             variable = symbols.of(node)
             node.pure_index = variable is not None and (
-                variable.role is not Role.DATA or variable in known
+                variable.role != "data" or variable in known
             )
         elif node.kind in _INDEX_INNER:
-            operands = node.children[1:] if node.kind is NodeKind.CALL else node.children
+            operands = node.children[1:] if node.kind == "call" else node.children
             node.pure_index = all(child.pure_index for child in operands)
 
 
@@ -202,9 +199,9 @@ class ExpressionReader:
         if affine is not None:
             return affine
         spine: list[Node] = []
-        while node.kind is NodeKind.BINARY and node.op != ",":
+        while node.kind == "binary" and node.op != ",":
             node = self._with_guards(node)
-            if node.kind is not NodeKind.BINARY:
+            if node.kind != "binary":
                 break
             self._check_arithmetic(node)
             spine.append(node)
@@ -246,13 +243,13 @@ class ExpressionReader:
         reads = [part.reads_memory for part in (last, *parts)]
         if not any(guard and any(reads[: k + 1]) for k, guard in enumerate(guards)):
             return node
-        zero = Node(NodeKind.INT, node.cursor, node.type, value=0, pure_index=True)
+        zero = Node("int", node.cursor, node.type, value=0, pure_index=True)
         known = replace(zero, value=int(node.op == "||"))
         found = last if last.op in _TRUTHS else replace(node, op="!=", children=[last, zero])
         for part, is_guard in zip(parts, guards, strict=True):
             if is_guard:
                 arms = [found, known] if node.op == "&&" else [known, found]
-                found = replace(node, kind=NodeKind.CONDITIONAL, op="", children=[part, *arms])
+                found = replace(node, kind="conditional", op="", children=[part, *arms])
             else:
                 found = replace(node, children=[part, found])
         return found
@@ -311,17 +308,17 @@ class ExpressionReader:
         self._refuse(Code.NESTING, node, "expression is nested too deeply", "split the statement")
 
     def _as_affine(self, node: Node) -> Expression | None:
-        if not node.pure_index or node.kind is NodeKind.INT:
+        if not node.pure_index or node.kind == "int":
             return None
         try:
             function = self._affine.function(node, self._domain)
         except NotAffineError as error:
             if error.code in (Code.COUNTER_AFTER_LOOP, Code.VOLATILE, Code.DIVISOR):
-                self._reporter.not_affine(error, node, Place.SUBSCRIPT)
+                self._reporter.not_affine(error, node, "subscript")
                 raise RefusedError from None
-            variable = self._symbols.of(node) if node.kind is NodeKind.NAME else None
-            if variable is not None and variable.role is not Role.DATA:
-                self._reporter.not_affine(error, node, Place.SUBSCRIPT)
+            variable = self._symbols.of(node) if node.kind == "name" else None
+            if variable is not None and variable.role != "data":
+                self._reporter.not_affine(error, node, "subscript")
                 raise RefusedError from None
             return None
         if constant_value(function) is not None:
@@ -350,8 +347,8 @@ class ExpressionReader:
         return element
 
     def _check_arithmetic(self, node: Node) -> None:
-        if node.type.kind is TypeClass.POINTER or any(
-            child.type.kind in (TypeClass.POINTER, TypeClass.ARRAY) for child in node.children
+        if node.type.kind == "pointer" or any(
+            child.type.kind in ("pointer", "array") for child in node.children
         ):
             self._refuse(
                 Code.POINTER_ARITHMETIC,
@@ -363,21 +360,21 @@ class ExpressionReader:
 
     def _leaf(self, node: Node, depth: int) -> Expression:  # noqa: PLR0911 - one for each form
         kind = node.kind
-        if kind is NodeKind.INT or kind is NodeKind.FLOAT:
+        if kind in ("int", "float"):
             return self._literal(node)
-        if kind is NodeKind.NAME or kind in ELEMENTS:
+        if kind == "name" or kind in ELEMENTS:
             return self._read_access(node)
-        if kind is NodeKind.UNARY:
+        if kind == "unary":
             operand = as_float(self.read(node.children[0], depth + 1), node.children[0])
             return rounded(Unary(operator=node.op, operand=operand), node)
-        if kind is NodeKind.CAST:
+        if kind == "cast":
             return self._cast(node, depth)
-        if kind is NodeKind.CONDITIONAL:
+        if kind == "conditional":
             test, if_true, if_false = node.children
             return self.choose(
                 test, lambda: self._try(if_true, depth), lambda: self._try(if_false, depth), depth
             )
-        if kind is NodeKind.CALL:
+        if kind == "call":
             return self._call(node, depth)
         return self._refuse_kind(node)
 
@@ -403,7 +400,7 @@ class ExpressionReader:
 
     def _call(self, node: Node, depth: int) -> Expression:
         callee, *arguments = node.children
-        known = callee.kind is NodeKind.NAME and is_library_function(callee)
+        known = callee.kind == "name" and is_library_function(callee)
         if node.name not in _PURE_FUNCTIONS or not known:
             self._refuse(Code.CALL, node, *why_not_inlined(callee))
         self._element(node)
@@ -411,9 +408,9 @@ class ExpressionReader:
         return rounded(Call(function=node.name, arguments=values), node)
 
     def _refuse_kind(self, node: Node) -> NoReturn:
-        if node.kind is NodeKind.BROKEN and node.name:
+        if node.kind == "broken" and node.name:
             self._refuse_declaration(node)
-        if node.kind is NodeKind.MEMBER:
+        if node.kind == "member":
             owner = clang.owner_of_member(node.cursor)
             message = f"{owner}: {self._reporter.quoted(node)}"
             self._refuse(Code.MEMBER, node, message, MEMBER_HINT)
@@ -439,7 +436,7 @@ class ExpressionReader:
         whole = node
         indices: list[Node | None] = []
         while node.kind in ELEMENTS:
-            if node.kind is NodeKind.DEREFERENCE:
+            if node.kind == "dereference":
                 indices.append(None)
                 node = node.children[0]
                 continue
@@ -472,7 +469,7 @@ class ExpressionReader:
             self._refuse_product_of_counters(index, value)
             return value
         except NotAffineError as error:
-            self._reporter.not_affine(error, index, Place.SUBSCRIPT)
+            self._reporter.not_affine(error, index, "subscript")
             return None
 
     def _refuse_product_of_counters(self, index: Node, value: Value) -> None:
@@ -484,22 +481,22 @@ class ExpressionReader:
             raise NotAffineError(index, "product of counters")
 
     def _base_variable(self, node: Node) -> Variable:
-        is_name = node.kind in (NodeKind.NAME, NodeKind.VARIABLE)
+        is_name = node.kind in ("name", "variable")
         variable = self._symbols.of(node) if is_name else None
         if variable is not None:
             return variable
-        if node.kind is NodeKind.NAME:
+        if node.kind == "name":
             self._refuse(Code.UNSUPPORTED, node, f"'{node.name}' is not a variable", "use an array")
-        if node.kind is NodeKind.BINARY:
+        if node.kind == "binary":
             self._check_arithmetic(node)
-        if node.kind is NodeKind.CAST:
+        if node.kind == "cast":
             self._refuse(
                 Code.ALIAS,
                 node,
                 "array seen through another type",
                 "declare the array with the shape it is used with",
             )
-        if node.kind is NodeKind.STEP:
+        if node.kind == "step":
             self._refuse(
                 Code.POINTER_ARITHMETIC,
                 node,
@@ -530,7 +527,7 @@ class ExpressionReader:
                 f"use an array: double (*{variable.name})[N] or double {variable.name}[n][m]",
             )
         if shape.element.element is None:
-            is_record = shape.element.kind is TypeClass.RECORD
+            is_record = shape.element.kind == "record"
             self._refuse(
                 Code.TYPE,
                 node,

@@ -6,8 +6,8 @@ import islpy as isl
 
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.refusals import NotAffineError
-from eatss.frontend.symbols import Role, SymbolTable
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.symbols import SymbolTable
+from eatss.frontend.tree import Node
 from eatss.frontend.values import NonLinearError, Poly
 
 
@@ -27,7 +27,7 @@ def known_facts(
     facts = algebra.everywhere
     for variable in symbols.variables:
         element = variable.shape.element
-        if variable.role is Role.PARAMETER:
+        if variable.role == "parameter":
             unknown = Poly.unknown(variable.unique_name)
             if variable.constant is None and (element.bits < 32 or not element.signed):
                 facts = facts.intersect(algebra.at_least(unknown, element.minimum))
@@ -44,7 +44,7 @@ def known_facts(
 
 
 def _names_only(size: Node, macros: frozenset[str]) -> bool:
-    names = [node.name for node in size.parts(NodeKind.NAME)]
+    names = [node.name for node in size.parts("name")]
     return bool(names) and macros.issuperset(names)
 
 

@@ -10,9 +10,9 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.refusals import NotAffineError, has_product
-from eatss.frontend.report import Place, Reporter
+from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, started_by
-from eatss.frontend.tree import WRITES, Node, NodeKind, unconverted
+from eatss.frontend.tree import WRITES, Node, unconverted
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
 from eatss.frozen import frozen
 from eatss.isl_names import (
@@ -93,7 +93,7 @@ class LoopReader:
                 form,
             )  # fmt: skip
         variable = self._symbols.of(name)
-        if name.kind is NodeKind.VARIABLE and not name.children:
+        if name.kind == "variable" and not name.children:
             self._refuse(Code.LOOP_FORM, start, "counter has no start value", form)
         if variable is None or not variable.is_scalar:
             self._refuse(Code.LOOP_FORM, start, "counter is not a plain variable", form)
@@ -114,7 +114,7 @@ class LoopReader:
                 Code.TYPE, name, f"counter '{variable.name}' has type '{element.spelling}'",
                 "use int or long",
             )  # fmt: skip
-        first = name.children[0] if name.kind is NodeKind.VARIABLE else start.children[1]
+        first = name.children[0] if name.kind == "variable" else start.children[1]
         return variable, first
 
     def _step(self, increment: Node, variable: Variable) -> int:
@@ -136,7 +136,7 @@ class LoopReader:
         is_write = increment.kind in WRITES
         if not is_write or self._symbols.of(increment.children[0]) is not variable:
             return None
-        if increment.kind is NodeKind.STEP:
+        if increment.kind == "step":
             return 1 if increment.op.endswith("++") else -1
         if not increment.op:
             return self._amount_of_sum(increment, variable)
@@ -205,11 +205,11 @@ class LoopReader:
         except NotAffineError as error:
             inside = any(node is error.node for node in header.condition.preorder())
             whole = header.condition if inside else header.start
-            self._reporter.not_affine(error, whole, Place.BOUND)
+            self._reporter.not_affine(error, whole, "bound")
             raise RefusedError from None
         except NonLinearError:
             whole = header.start if has_product(header.start) else header.condition
-            self._reporter.not_affine(self._affine.product_in(whole), whole, Place.BOUND)
+            self._reporter.not_affine(self._affine.product_in(whole), whole, "bound")
             raise RefusedError from None
         except TooManyPiecesError:
             self._refuse(
@@ -458,7 +458,7 @@ class LoopReader:
 
 def _may_wrap(node: Node) -> bool:
     """Return whether C computes a node in a type whose values may be others than the integers."""
-    is_computed = node.kind not in (NodeKind.NAME, NodeKind.INT)
+    is_computed = node.kind not in ("name", "int")
     return is_computed and node.type.is_integer and (not node.type.signed or node.type.bits < 32)
 
 

@@ -48,10 +48,9 @@ from eatss.frontend.signature import (
     function_parameters,
     is_whole_function,
 )
-from eatss.frontend.symbols import Role, SymbolTable
+from eatss.frontend.symbols import SymbolTable
 from eatss.frontend.tree import (
     Node,
-    NodeKind,
     labels_of_elsewhere,
     read_tree,
     without_unused_labels,
@@ -341,9 +340,7 @@ def _read_region(
 
 def _size_macros(nodes: Sequence[Node], reporter: Reporter) -> tuple[tuple[str, int], ...]:
     """Return the macros that spell a number in a loop's bounds, with the number."""
-    headers = (
-        part for node in nodes for loop in node.parts(NodeKind.FOR) for part in loop.children[:2]
-    )
+    headers = (part for node in nodes for loop in node.parts("for") for part in loop.children[:2])
     return tuple(
         sorted(
             {
@@ -360,7 +357,7 @@ def _values_here(
     symbols: SymbolTable, affine: AffineReader, options: FrontendOptions
 ) -> tuple[tuple[str, int], ...]:
     """Return the given parameter values that are for parameters of this region."""
-    parameters = {v.unique_name: v for v in symbols.variables if v.role is Role.PARAMETER}
+    parameters = {v.unique_name: v for v in symbols.variables if v.role == "parameter"}
     here = tuple(pair for pair in options.parameter_values if pair[0] in parameters)
     for name, _ in here:
         affine.ranges.used_parameters.setdefault(name, parameters[name])

@@ -17,11 +17,10 @@ from dataclasses import replace
 
 from eatss.frontend import clang
 from eatss.frontend.symbols import counter_of, written_name
-from eatss.frontend.tree import LOOPS, WRITES, Node, NodeKind, leaves
+from eatss.frontend.tree import LOOPS, WRITES, Node, leaves
 from eatss.frontend.types import INT, NO_TYPE
 
-_JUMPS = (NodeKind.GOTO, NodeKind.LABEL)
-_SIMPLE = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.DECLARATIONS)
+_SIMPLE = ("assign", "step", "declarations")
 
 
 def plain(nodes: Sequence[Node], labels: frozenset[str]) -> list[Node]:
@@ -42,10 +41,10 @@ class _Rewriter:
 
     def statements(self, node: Node) -> list[Node]:
         """Return what stands for a statement."""
-        if node.kind is NodeKind.COMPOUND:
+        if node.kind == "compound":
             inner = self.without_jumps(node.children)
             node.children = [one for child in inner for one in self.statements(child)]
-        elif node.kind is NodeKind.IF:
+        elif node.kind == "if":
             node.children[1:] = [self._one(arm) for arm in node.children[1:]]
         elif node.kind in LOOPS:
             return self._loop(node)
@@ -61,11 +60,11 @@ class _Rewriter:
     def _block(self, place: Node, statements: Sequence[Node]) -> Node:
         if len(statements) == 1:
             return statements[0]
-        return Node(NodeKind.COMPOUND, place.cursor, NO_TYPE, list(statements))
+        return Node("compound", place.cursor, NO_TYPE, list(statements))
 
     def _declared(self, node: Node) -> list[Node]:
         """Return declarations one by one: the next one sees what the last one has set."""
-        if node.kind is not NodeKind.DECLARATIONS or len(node.children) < 2:
+        if node.kind != "declarations" or len(node.children) < 2:
             return [node]
         return [replace(node, cursor=child.cursor, children=[child]) for child in node.children]
 
@@ -88,14 +87,14 @@ class _Rewriter:
         """
         found: list[Node] = []
         for node in nodes if loose else ():
-            if node.kind is NodeKind.COMPOUND:
+            if node.kind == "compound":
                 node.children = self.loosened(node.children, loose)
-            elif node.kind in (*LOOPS, NodeKind.IF):
+            elif node.kind in (*LOOPS, "if"):
                 node.children = [self._block(c, self.loosened([c], loose)) for c in node.children]
-            if node.kind is NodeKind.FOR and _counts(node) in loose:
+            if node.kind == "for" and _counts(node) in loose:
                 start, condition, increment, body = node.children
                 parts = [condition, body, increment]
-                loop = replace(node, kind=NodeKind.WHILE, children=parts, op="for", implicit=True)
+                loop = replace(node, kind="while", children=parts, op="for", implicit=True)
                 found += [start, loop]
             else:
                 found.append(node)
@@ -114,19 +113,19 @@ class _Rewriter:
             nodes: the statements of a block.
             behind: the labels right behind it.
         """
-        if not any(node.has(*_JUMPS) for node in nodes):
+        if not any(node.has("goto", "label") for node in nodes):
             return list(nodes)
         done: list[Node] = []
         todo = list(nodes)
         while todo:
             node = todo.pop(0)
-            while node.kind is NodeKind.LABEL and not _labels(node) & self._kept_labels:
+            while node.kind == "label" and not _labels(node) & self._kept_labels:
                 (node,) = node.children
             at = _place_of(node, todo, behind)
             if at is not None:
                 todo = todo[at:]  # nothing else leads to what is left out
                 continue
-            if node.kind is NodeKind.IF:
+            if node.kind == "if":
                 node, todo = self._arms(node, todo, behind)
             done.append(node)
         return done
@@ -151,41 +150,41 @@ class _Rewriter:
         return replace(node, children=[test, *blocks]), todo
 
     def _block_of(self, place: Node, statements: Sequence[Node]) -> Node:
-        return replace(place, kind=NodeKind.COMPOUND, type=NO_TYPE, children=list(statements))
+        return replace(place, kind="compound", type=NO_TYPE, children=list(statements))
 
     # -- loops --------------------------------------------------------------------------
 
     def _loop(self, node: Node) -> list[Node]:
         first: list[Node] = []
         last: list[Node] = []
-        if node.kind is not NodeKind.FOR and _runs_at_most_once(node):
-            return self.statements(node.children[0]) if node.kind is NodeKind.DO else []
-        if node.kind is NodeKind.FOR and self._complete(node):
+        if node.kind != "for" and _runs_at_most_once(node):
+            return self.statements(node.children[0]) if node.kind == "do" else []
+        if node.kind == "for" and self._complete(node):
             self._leading_breaks(node, 1, 3)
             first, node = self._header(node)
-        elif node.kind is NodeKind.WHILE:
+        elif node.kind == "while":
             node.children.append(self._empty(node))
             self._leading_breaks(node, 0, 1)
-        elif node.kind is NodeKind.DO:
+        elif node.kind == "do":
             node.children = [*reversed(node.children), self._empty(node)]
-        if node.kind is not NodeKind.FOR:
+        if node.kind != "for":
             last = self._steps_of_condition(node, is_seen=not _declares(first, node.children[0]))
         self._compare(node)
-        at = 1 if node.kind is not NodeKind.FOR else -1
+        at = 1 if node.kind != "for" else -1
         node.children[at] = self._one(node.children[at])
         return [*first, node, *last]
 
     def _compare(self, loop: Node) -> None:
         """Make ``i != 0`` of a condition ``i``."""
-        at = int(loop.kind is NodeKind.FOR)
+        at = int(loop.kind == "for")
         test = loop.children[at]
-        if len(loop.children) > 2 and test.kind is NodeKind.NAME and test.type.is_integer:
+        if len(loop.children) > 2 and test.kind == "name" and test.type.is_integer:
             sides = [test, self._number(test, 0)]
-            loop.children[at] = replace(test, kind=NodeKind.BINARY, op="!=", children=sides)
+            loop.children[at] = replace(test, kind="binary", op="!=", children=sides)
             loop.children[at].name, loop.children[at].declaration = "", None
 
     def _empty(self, place: Node) -> Node:
-        return Node(NodeKind.EMPTY, place.cursor, NO_TYPE)
+        return Node("empty", place.cursor, NO_TYPE)
 
     def _complete(self, node: Node) -> bool:
         """Give a ``for`` all its four parts; return whether that was possible."""
@@ -201,7 +200,7 @@ class _Rewriter:
         return True
 
     def _number(self, place: Node, value: int) -> Node:
-        return Node(NodeKind.INT, place.cursor, INT, value=value, pure_index=True)
+        return Node("int", place.cursor, INT, value=value, pure_index=True)
 
     def _header(self, node: Node) -> tuple[list[Node], Node]:
         """Return what comes before a ``for``, and a loop: a ``for`` of one counter if possible."""
@@ -215,21 +214,21 @@ class _Rewriter:
             node.children = [kept, condition, own, self._block(body, [body, *others])]
             return [one for one in starts if one is not kept], node
         parts = [condition, body, self._block(increment, increments)]
-        return starts, Node(NodeKind.WHILE, node.cursor, NO_TYPE, parts, op="for")
+        return starts, Node("while", node.cursor, NO_TYPE, parts, op="for")
 
     def _parts(self, node: Node) -> Iterator[Node]:
         """Yield the parts of a start or an increment, one after the other."""
-        if node.kind is not NodeKind.EMPTY:
+        if node.kind != "empty":
             yield from self.statements(node)
 
     def _leading_breaks(self, loop: Node, test: int, body: int) -> None:
         """Make the condition of an endless loop of the ``break`` that its body begins with."""
         condition, inside = loop.children[test], loop.children[body]
-        is_endless = condition.kind is NodeKind.INT and condition.value != 0
-        if is_endless and inside.kind is NodeKind.COMPOUND and _breaks(inside.children[:1]):
+        is_endless = condition.kind == "int" and condition.value != 0
+        if is_endless and inside.kind == "compound" and _breaks(inside.children[:1]):
             first, *inside.children = inside.children
             left = first.children[0]
-            loop.children[test] = Node(NodeKind.UNARY, left.cursor, INT, [left], op="!")
+            loop.children[test] = Node("unary", left.cursor, INT, [left], op="!")
 
     def _steps_of_condition(self, loop: Node, *, is_seen: bool) -> list[Node]:
         """Take ``i--`` out of a condition; return what runs after the loop.
@@ -242,21 +241,21 @@ class _Rewriter:
         steps = list(_steps(condition))
         if len(steps) != 1 or condition.names(steps[0].children[0].declaration) != 1:
             return []
-        if leaves(body, frozenset({NodeKind.BREAK})) and is_seen:
+        if leaves(body, "break") and is_seen:
             return []
         (step,) = steps
         tests_before = step.op.startswith("post")
         taken = _taken_out(step)
-        if tests_before is (loop.kind is NodeKind.DO):
+        if tests_before is (loop.kind == "do"):
             op = "+" if taken.op.endswith("++") is not tests_before else "-"
             scalar = replace(step)
-            step.kind, step.op, step.name, step.declaration = NodeKind.BINARY, op, "", None
+            step.kind, step.op, step.name, step.declaration = "binary", op, "", None
             step.type = step.type if step.type.bits >= 32 else INT
             step.children = [scalar, self._number(step, 1)]
         if condition is step:
             sides = [step, self._number(step, 0)]
-            condition = Node(NodeKind.BINARY, step.cursor, INT, sides, op="!=")
-        if loop.kind is NodeKind.DO:
+            condition = Node("binary", step.cursor, INT, sides, op="!=")
+        if loop.kind == "do":
             loop.children = [condition, body, self._block(after, [after, taken])]
             return []
         loop.children = [condition, self._block(body, [taken, body]), after]
@@ -270,7 +269,7 @@ def _counters(
 
     All others may be set before the loop and after its body.
     """
-    if not list(_steps(condition)) and not leaves(body, frozenset({NodeKind.CONTINUE})):
+    if not list(_steps(condition)) and not leaves(body, "continue"):
         for at, start in enumerate(starts):
             name = _set_by(start)
             if name is None or not condition.names(name.declaration):
@@ -287,14 +286,13 @@ def _counters(
 
 def _runs_at_most_once(loop: Node) -> bool:
     """Return whether a loop is ``while (0) …`` or ``do … while (0);``, which nothing leaves."""
-    body, test = loop.children if loop.kind is NodeKind.DO else reversed(loop.children)
-    jumps = frozenset({NodeKind.BREAK, NodeKind.CONTINUE, NodeKind.LABEL})
-    return test.kind is NodeKind.INT and test.value == 0 and not leaves(body, jumps)
+    body, test = loop.children if loop.kind == "do" else reversed(loop.children)
+    return test.kind == "int" and test.value == 0 and not leaves(body, "break", "continue", "label")
 
 
 def _set_by(start: Node) -> Node | None:
     """Return the name that a start sets or declares."""
-    if start.kind is NodeKind.DECLARATIONS:
+    if start.kind == "declarations":
         return start.children[0] if start.children[0].children else None
     target = written_name(start)
     return target if target is not None and start.op == "" else None
@@ -308,25 +306,25 @@ def _is_set(node: Node, name: Node) -> bool:
 def _counts(loop: Node) -> int | None:
     """Return the variable, declared elsewhere, that a ``for`` counts."""
     counter = counter_of(loop)
-    is_name = counter is not None and counter.kind is NodeKind.NAME
+    is_name = counter is not None and counter.kind == "name"
     return counter.declaration.hash if counter is not None and is_name else None
 
 
 def _loose(nodes: Sequence[Node]) -> frozenset[int]:
     """Return the counters that are named outside their loops, or set in their bodies."""
     parts = [part for node in nodes for part in node.preorder()]
-    counters = {_counts(part) for part in parts if part.kind is NodeKind.FOR} - {None}
+    counters = {_counts(part) for part in parts if part.kind == "for"} - {None}
     loose: set[int | None] = set()
     todo = [(node, frozenset[int | None]()) for node in nodes] if counters else []
     while todo:
         node, inside = todo.pop()
-        is_set = node.kind is NodeKind.VARIABLE and bool(node.children)
-        is_named = node.kind is NodeKind.NAME or is_set
+        is_set = node.kind == "variable" and bool(node.children)
+        is_named = node.kind == "name" or is_set
         name = node.declaration.hash if is_named and node.declaration is not None else None
         target = written_name(node)
         set_here = target.declaration.hash if target is not None else None
         loose |= ({name} & counters) - inside | ({set_here} & inside)
-        if node.kind is NodeKind.FOR and _counts(node) is not None:
+        if node.kind == "for" and _counts(node) is not None:
             start, condition, increment, body = node.children
             own = inside | {_counts(node)}
             todo += [(one, own) for one in (condition, body, *increment.children[1:])]
@@ -339,7 +337,7 @@ def _loose(nodes: Sequence[Node]) -> frozenset[int]:
 def _labels(node: Node) -> frozenset[str]:
     """Return the labels at a statement."""
     found: set[str] = set()
-    while node.kind is NodeKind.LABEL:
+    while node.kind == "label":
         found.add(node.cursor.spelling)
         (node,) = node.children
     return frozenset(found)
@@ -347,7 +345,7 @@ def _labels(node: Node) -> frozenset[str]:
 
 def _place_of(jump: Node, todo: Sequence[Node], behind: frozenset[str]) -> int | None:
     """Return before which of the following statements a ``goto`` goes on."""
-    if jump.kind is not NodeKind.GOTO or not jump.children:
+    if jump.kind != "goto" or not jump.children:
         return None
     label = jump.children[0].cursor.spelling
     places = [at for at, node in enumerate(todo) if label in _labels(node)]
@@ -355,12 +353,12 @@ def _place_of(jump: Node, todo: Sequence[Node], behind: frozenset[str]) -> int |
 
 
 def _inside(arm: Node) -> list[Node]:
-    return list(arm.children) if arm.kind is NodeKind.COMPOUND else [arm]
+    return list(arm.children) if arm.kind == "compound" else [arm]
 
 
 def _declares(first: Sequence[Node], condition: Node) -> bool:
     """Return whether statements declare the scalars that a condition steps."""
-    declared = [one.children[0] for one in first if one.kind is NodeKind.DECLARATIONS]
+    declared = [one.children[0] for one in first if one.kind == "declarations"]
     return bool(declared) and all(
         any(part.declaration == one.declaration for one in declared)
         for step in _steps(condition)
@@ -373,28 +371,28 @@ def _steps(node: Node) -> Iterator[Node]:
     todo = [node]
     while todo:
         part = todo.pop()
-        is_step = part.kind is NodeKind.STEP and part.type.is_integer
-        if is_step and part.children[0].kind is NodeKind.NAME:
+        is_step = part.kind == "step" and part.type.is_integer
+        if is_step and part.children[0].kind == "name":
             yield part
             continue
-        is_choice = part.kind is NodeKind.CONDITIONAL or part.op in ("&&", "||")
+        is_choice = part.kind == "conditional" or part.op in ("&&", "||")
         todo.extend(reversed(part.children[:1] if is_choice else part.children))
 
 
 def _taken_out(step: Node) -> Node:
     """Leave the scalar in the place of a step; return the step as a statement."""
     (scalar,) = step.children
-    taken = Node(NodeKind.STEP, step.cursor, step.type, [scalar], op=step.op)
-    step.kind, step.name, step.declaration = NodeKind.NAME, scalar.name, scalar.declaration
+    taken = Node("step", step.cursor, step.type, [scalar], op=step.op)
+    step.kind, step.name, step.declaration = "name", scalar.name, scalar.declaration
     step.children, step.op = [], ""
     return taken
 
 
 def _breaks(first: Sequence[Node]) -> bool:
     """Return whether a statement is ``if (c) break;``."""
-    if not first or first[0].kind is not NodeKind.IF or len(first[0].children) != 2:
+    if not first or first[0].kind != "if" or len(first[0].children) != 2:
         return False
     arm = first[0].children[1]
-    while arm.kind is NodeKind.COMPOUND and len(arm.children) == 1:
+    while arm.kind == "compound" and len(arm.children) == 1:
         (arm,) = arm.children
-    return arm.kind is NodeKind.BREAK
+    return arm.kind == "break"

@@ -14,7 +14,7 @@ from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.symbols import SymbolTable, Variable
-from eatss.frontend.tree import NodeKind, read_tree
+from eatss.frontend.tree import read_tree
 
 
 class PpcgCount:
@@ -84,14 +84,12 @@ def killed_after(placed: PlacedRegion, symbols: SymbolTable) -> frozenset[Variab
         if child.extent.end.offset <= placed.region.opening.start
     ]
     named = [
-        node.declaration
-        for cursor in placed.following
-        for node in read_tree(cursor).parts(NodeKind.NAME)
+        node.declaration for cursor in placed.following for node in read_tree(cursor).parts("name")
     ]
     named += [
         node.children[0].declaration
         for cursor in before
-        for node in read_tree(cursor).parts(NodeKind.ADDRESS)
+        for node in read_tree(cursor).parts("address")
         if node.children
     ]
     declared = [

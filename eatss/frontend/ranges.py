@@ -12,7 +12,7 @@ import islpy as isl
 from eatss.frontend.codes import Code
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.symbols import Variable
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import Node
 from eatss.frontend.types import CType
 from eatss.frontend.values import Poly, Value, ValueAlgebra
 from eatss.isl_names import coalesced, parameter_names, parameters_set, without_parameters
@@ -169,9 +169,9 @@ class RangeProver:
 def _may_leave(node: Node) -> bool:
     """Return whether C may have made another number of a value to fit its type."""
     ctype = node.type
-    if not ctype.is_integer or ctype.bits <= 1 or node.kind in (NodeKind.NAME, NodeKind.INT):
+    if not ctype.is_integer or ctype.bits <= 1 or node.kind in ("name", "int"):
         return False
-    return not ctype.signed or (node.kind is NodeKind.CAST and not _keeps_value(node))
+    return not ctype.signed or (node.kind == "cast" and not _keeps_value(node))
 
 
 def _keeps_value(cast: Node) -> bool:

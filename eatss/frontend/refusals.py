@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import enum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from eatss.frontend import clang
 from eatss.frontend.codes import Code
-from eatss.frontend.tree import ELEMENTS, Node, NodeKind
+from eatss.frontend.tree import ELEMENTS, Kind, Node
 from eatss.frozen import frozen
 
 Refusal: TypeAlias = tuple[Code, str, str]
@@ -23,35 +22,35 @@ _EFFECT = (
     "make it a statement of its own",
 )
 
-REFUSED_STATEMENTS: dict[NodeKind, Refusal] = {
-    NodeKind.GOTO: (Code.GOTO, "goto", "use for and if"),
-    NodeKind.LABEL: (Code.GOTO, "label", "use for and if"),
-    NodeKind.BREAK: (Code.BREAK, "break of no loop of the region", _AROUND),
-    NodeKind.CONTINUE: (Code.BREAK, "continue of no loop of the region", _AROUND),
-    NodeKind.RETURN: (Code.RETURN, "return inside the region", "return after #pragma endscop"),
-    NodeKind.SWITCH: (Code.SWITCH, "switch", "use if with affine conditions"),
-    NodeKind.CALL: (Code.CALL, "call", "move the call out of the region"),
-    NodeKind.BROKEN: (Code.SYNTAX, "statement clang could not make sense of", _CORRECT),
+REFUSED_STATEMENTS: dict[Kind, Refusal] = {
+    "goto": (Code.GOTO, "goto", "use for and if"),
+    "label": (Code.GOTO, "label", "use for and if"),
+    "break": (Code.BREAK, "break of no loop of the region", _AROUND),
+    "continue": (Code.BREAK, "continue of no loop of the region", _AROUND),
+    "return": (Code.RETURN, "return inside the region", "return after #pragma endscop"),
+    "switch": (Code.SWITCH, "switch", "use if with affine conditions"),
+    "call": (Code.CALL, "call", "move the call out of the region"),
+    "broken": (Code.SYNTAX, "statement clang could not make sense of", _CORRECT),
 }
 IDLE_STATEMENT = (Code.UNSUPPORTED, "statement without effect", "remove it")
 
-REFUSED_EXPRESSIONS: dict[NodeKind, Refusal] = {
-    NodeKind.ADDRESS: _ADDRESS,
-    NodeKind.ASSIGN: (
+REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
+    "address": _ADDRESS,
+    "assign": (
         Code.SEVERAL_EFFECTS,
         "assignment inside an expression",
         "write each assignment as its own statement",
     ),
-    NodeKind.STEP: (
+    "step": (
         Code.SEVERAL_EFFECTS,
         "++ or -- inside an expression",
         "write it as its own statement",
     ),
-    NodeKind.BINARY: COMMA,
-    NodeKind.BROKEN: _BROKEN,
-    NodeKind.STRING: (Code.TYPE, "string", "use numbers"),
-    NodeKind.CALL: (Code.CALL, "call of a function", "use an array"),
-    NodeKind.CONDITIONAL: (
+    "binary": COMMA,
+    "broken": _BROKEN,
+    "string": (Code.TYPE, "string", "use numbers"),
+    "call": (Code.CALL, "call of a function", "use an array"),
+    "conditional": (
         Code.ALIAS,
         "choice between arrays",
         "choose between elements: c ? A[i] : B[i]",
@@ -63,21 +62,20 @@ UNSUPPORTED_EXPRESSION = (
     "use assignments to arrays",
 )
 
-REFUSED_INDICES: dict[NodeKind, Refusal] = {
-    NodeKind.ASSIGN: _EFFECT,
-    NodeKind.STEP: _EFFECT,
-    NodeKind.ADDRESS: _ADDRESS,
-    NodeKind.BROKEN: _BROKEN,
+REFUSED_INDICES: dict[Kind, Refusal] = {
+    "assign": _EFFECT,
+    "step": _EFFECT,
+    "address": _ADDRESS,
+    "broken": _BROKEN,
 }
 """Where an affine expression is needed."""
 
 
-class Reason(enum.Enum):
-    """Why an expression is not affine; each place words its own finding from it."""
+Reason: TypeAlias = Literal["data", "non_affine", "own"]
+"""Why an expression is not affine; each place words its own finding from it.
 
-    DATA = enum.auto()
-    NON_AFFINE = enum.auto()
-    OWN = enum.auto()  # the exception carries its own code
+``own`` says that the exception carries its own code.
+"""
 
 
 class NotAffineError(Exception):
@@ -87,14 +85,14 @@ class NotAffineError(Exception):
         self,
         node: Node,
         message: str,
-        reason: Reason = Reason.NON_AFFINE,
+        reason: Reason = "non_affine",
         *,
         code: Code | None = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.node = node
-        self.reason = reason if code is None else Reason.OWN
+        self.reason = reason if code is None else "own"
         self.message = message
         self.code = code
         self.hint = hint
@@ -129,14 +127,14 @@ def has_product(whole: Node) -> bool:
 
 
 def _is_product(node: Node) -> bool:
-    return node.is_binary("*") and all(factor.has(NodeKind.NAME) for factor in node.children)
+    return node.is_binary("*") and all(factor.has("name") for factor in node.children)
 
 
 def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
     if node.kind in ELEMENTS:
-        return NotAffineError(node, "value read from memory", Reason.DATA)
-    if node.kind is NodeKind.MEMBER:
+        return NotAffineError(node, "value read from memory", "data")
+    if node.kind == "member":
         owner = clang.owner_of_member(node.cursor)
         return NotAffineError(node, owner, code=Code.MEMBER, hint=MEMBER_HINT)
     if node.kind in REFUSED_INDICES:

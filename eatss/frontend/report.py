@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import enum
 import re
-from typing import NoReturn
+from typing import Literal, NoReturn, TypeAlias
 
 from eatss.diagnostics import SourceSpan
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings, RefusedError, SourceText
 from eatss.frontend.refusals import NotAffineError, Reason
-from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.tree import Node
 
 _NAME_OR_NUMBER = re.compile(rb"[A-Za-z_0-9.]+")
 _MAX_QUOTED = 60
 
 
-class Place(enum.Enum):
-    """Where an affine expression is needed."""
+Place: TypeAlias = Literal["subscript", "bound", "condition"]
+"""Where an affine expression is needed."""
 
-    SUBSCRIPT = "subscript"
-    BOUND = "bound"
-    CONDITION = "condition"
-
-
-_CODES = {
-    (Place.SUBSCRIPT, Reason.NON_AFFINE): Code.NON_AFFINE_SUBSCRIPT,
-    (Place.BOUND, Reason.NON_AFFINE): Code.NON_AFFINE_BOUND,
-    (Place.CONDITION, Reason.NON_AFFINE): Code.NON_AFFINE_CONDITION,
-    (Place.SUBSCRIPT, Reason.DATA): Code.INDIRECTION,
-    (Place.BOUND, Reason.DATA): Code.DATA_DEPENDENT_BOUND,
-    (Place.CONDITION, Reason.DATA): Code.DATA_DEPENDENT_CONDITION,
+_CODES: dict[tuple[Place, Reason], Code] = {
+    ("subscript", "non_affine"): Code.NON_AFFINE_SUBSCRIPT,
+    ("bound", "non_affine"): Code.NON_AFFINE_BOUND,
+    ("condition", "non_affine"): Code.NON_AFFINE_CONDITION,
+    ("subscript", "data"): Code.INDIRECTION,
+    ("bound", "data"): Code.DATA_DEPENDENT_BOUND,
+    ("condition", "data"): Code.DATA_DEPENDENT_CONDITION,
 }
 
 _HINTS = {
@@ -93,9 +87,9 @@ class Reporter:
         if end <= start:
             return True
         text = self.source.text(start, end)
-        if node.kind is NodeKind.SUBSCRIPT:
+        if node.kind == "subscript":
             return not text.endswith("]")
-        return node.kind is NodeKind.DEREFERENCE and not text.startswith("*")
+        return node.kind == "dereference" and not text.startswith("*")
 
     def span(self, node: Node) -> SourceSpan:
         """Return the span of a node."""
@@ -130,13 +124,13 @@ class Reporter:
 
     def not_affine(self, error: NotAffineError, whole: Node, place: Place) -> None:
         """Add the error for an expression that should be affine and is not."""
-        if error.reason is Reason.OWN:
+        if error.reason == "own":
             assert error.code is not None
             self.error(error.code, error.node, error.message, error.hint)
             return
         code = _CODES[place, error.reason]
-        said = f"{place.value} {self.quoted(whole)}"
-        if error.reason is Reason.DATA:
+        said = f"{place} {self.quoted(whole)}"
+        if error.reason == "data":
             message = f"{said} depends on data: {error.message}"
         else:
             message = f"{said} is not affine: {error.message}"
@@ -170,9 +164,9 @@ def reference_text(node: Node) -> str | None:
 
 def _text(node: Node, above: int, depth: int) -> str | None:
     """Write a node out; in parentheses if it binds less tightly than ``above``."""
-    if node.kind is NodeKind.CAST and node.implicit and depth > 0:
+    if node.kind == "cast" and node.implicit and depth > 0:
         return _text(node.children[0], above, depth - 1)
-    if node.kind in (NodeKind.NAME, NodeKind.INT):
+    if node.kind in ("name", "int"):
         return node.name or str(node.value)
     form = _form(node)
     if form is None or depth == 0:
@@ -190,11 +184,11 @@ def _text(node: Node, above: int, depth: int) -> str | None:
 
 def _form(node: Node) -> tuple[str, int, tuple[int, ...]] | None:
     """Return how a node is written, how tightly it binds, and how tightly its children must."""
-    if node.kind is NodeKind.SUBSCRIPT:
+    if node.kind == "subscript":
         return "{}[{}]", _POSTFIX, (_POSTFIX, 0)
-    if node.kind is NodeKind.DEREFERENCE:
+    if node.kind == "dereference":
         return "*{}", _PREFIX, (_PREFIX,)
-    if node.kind is NodeKind.UNARY:
+    if node.kind == "unary":
         return f"{node.op}{{}}", _PREFIX, (_POSTFIX,)  # a sign before a sign: -(-i), not --i
     if node.is_binary(*_PRECEDENCE):
         own = _PRECEDENCE[node.op]

@@ -19,23 +19,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.loops import Header, LoopReader
-from eatss.frontend.refusals import NotAffineError, Reason, Unknown
+from eatss.frontend.refusals import NotAffineError, Unknown
 from eatss.frontend.report import Reporter
-from eatss.frontend.symbols import Role, SymbolTable, Variable, base_name
-from eatss.frontend.tree import LEAVING, Node, NodeKind, leaves
+from eatss.frontend.symbols import SymbolTable, Variable, base_name
+from eatss.frontend.tree import Node, leaves
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, extremum, same
 from eatss.frozen import frozen
 
-_WRITES = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.VARIABLE)
-_SKIPS = LEAVING - {NodeKind.BREAK}
-_TESTS = (NodeKind.IF, NodeKind.WHILE, NodeKind.DO)
-_JUMPS = (NodeKind.LABEL, NodeKind.GOTO, NodeKind.SWITCH)
+_WRITES = ("assign", "step", "variable")
+_SKIPS: Final = ("continue", "goto", "return")
+_TESTS = ("if", "while", "do")
 _NO_VALUE = (NotAffineError, NonLinearError, TooManyPiecesError)
 _ITSELF = "itself"
 _MAX_DISTANCE = 3
@@ -82,9 +82,9 @@ class ScalarValues:
         """Find the scalars whose values decide where something is, or that are counted."""
         every = [node for root in nodes for node in root.preorder()]
         for node in every:
-            if node.kind is NodeKind.SUBSCRIPT:
+            if node.kind == "subscript":
                 self._add(node.children[1:])
-            elif node.kind is NodeKind.FOR:
+            elif node.kind == "for":
                 self._add(node.children[:-1])
             elif node.kind in _TESTS or _is_count(node):
                 self._add(node.children[:1])
@@ -106,9 +106,9 @@ class ScalarValues:
         """
         found: dict[Variable, tuple[Node, int]] = {}
         for statement in before:
-            if statement.has(*_JUMPS):
+            if statement.has("label", "goto", "switch"):
                 self._values.clear()
-            is_list = statement.kind is NodeKind.DECLARATIONS
+            is_list = statement.kind == "declarations"
             for node in statement.children if is_list else [statement]:
                 variable, number = self._written(node), None
                 if variable is None or len(self._all_written(node)) > 1:
@@ -123,7 +123,7 @@ class ScalarValues:
 
     def _add(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
-            for part in node.parts(NodeKind.NAME):
+            for part in node.parts("name"):
                 variable = self._symbols.of(part)
                 if variable is not None and self._may_follow(variable):
                     self._followed.add(variable)
@@ -132,13 +132,13 @@ class ScalarValues:
     def _may_follow(variable: Variable) -> bool:
         shape = variable.shape
         is_integer = shape.element.is_integer and not shape.qualified_volatile
-        return variable.is_scalar and is_integer and variable.role is Role.DATA
+        return variable.is_scalar and is_integer and variable.role == "data"
 
     def _written(self, node: Node) -> Variable | None:
         """Return the scalar that a node sets, or that it declares."""
         if node.kind not in _WRITES:
             return None
-        is_declaration = node.kind is NodeKind.VARIABLE
+        is_declaration = node.kind == "variable"
         variable = self._symbols.of(node if is_declaration else base_name(node.children[0]))
         return variable if variable is not None and variable.is_scalar else None
 
@@ -167,27 +167,27 @@ class ScalarValues:
         cause = self._symbols.of(error.node)
         if cause is not None and cause in self._affine.unknown:
             return self._affine.unknown[cause]
-        if error.reason is Reason.OWN:
+        if error.reason == "own":
             return Unknown(
                 reason=error.reason, message=error.message, code=error.code, hint=error.hint
             )
         what = f"'{variable.name}' is set to {self._quoted(node.children[-1])}"
         return Unknown(
             reason=error.reason,
-            message=what if error.reason is Reason.DATA else f"{what}, {error.message}",
+            message=what if error.reason == "data" else f"{what}, {error.message}",
         )
 
     def _new_value(self, node: Node, before: Value | None, domain: isl.Set) -> Value | None:
-        if node.kind is NodeKind.VARIABLE or (node.kind is NodeKind.ASSIGN and not node.op):
+        if node.kind == "variable" or (node.kind == "assign" and not node.op):
             return self._affine.value(node.children[-1], domain) if node.children else None
         if before is None:
             return None
-        if node.kind is NodeKind.STEP:
+        if node.kind == "step":
             return self._algebra.add(before, 1 if node.op.endswith("++") else -1)
         target, value = node.children
         if target.type != value.type and node.op not in ("+", "-"):
             return None
-        whole = Node(NodeKind.BINARY, node.cursor, value.type, [target, value], op=node.op)
+        whole = Node("binary", node.cursor, value.type, [target, value], op=node.op)
         return self._affine.value(whole, domain)
 
     def _fits(self, variable: Variable, value: Value, domain: isl.Set) -> bool:
@@ -226,7 +226,7 @@ class ScalarValues:
 
     def _chosen_by(self, variable: Variable, test: Node) -> Unknown:
         return Unknown(
-            reason=Reason.DATA, message=f"'{variable.name}' is set under {self._quoted(test)}"
+            reason="data", message=f"'{variable.name}' is set under {self._quoted(test)}"
         )
 
     def _all_written(self, node: Node) -> set[Variable]:
@@ -267,7 +267,7 @@ class ScalarValues:
         condition, body, after = loop.children
         if condition.reads_memory:
             return "depends on data"
-        if condition.has(NodeKind.CALL):
+        if condition.has("call"):
             return "depends on what a call returns"
         before = self.now()
         written = self._all_written(loop)
@@ -289,7 +289,7 @@ class ScalarValues:
                     after=after,
                     counted=variable,
                     first=before[variable],
-                    runs_first=loop.kind is NodeKind.DO,
+                    runs_first=loop.kind == "do",
                 )
         for variable in tested:
             if variable in before:
@@ -302,12 +302,12 @@ class ScalarValues:
         condition, body, _ = loop.children
         if variable in self._all_written(condition):
             return f"changes '{variable.name}', and rounds or the loop may be left"
-        if leaves(body, _SKIPS):
+        if leaves(body, *_SKIPS):
             return (
                 f"does not end by counts: rounds may be left before they change '{variable.name}'"
             )
         writes = [part for part in body.preorder() if self._written(part) is variable]
-        if len(writes) == 1 and writes[0].kind is NodeKind.ASSIGN:
+        if len(writes) == 1 and writes[0].kind == "assign":
             text = self._quoted(writes[0])
             return f"does not end by counts: {text} does not add a constant to '{variable.name}'"
         return f"does not end by counts: not all rounds add the same to '{variable.name}'"
@@ -335,7 +335,7 @@ class ScalarValues:
                 if numbers:
                     turns[variable] = numbers
         others = written & self._followed - steps.keys() - turns.keys()
-        if not leaves(header.body, _SKIPS):
+        if not leaves(header.body, *_SKIPS):
             steps |= self._steps_together(others & before.keys(), header, outer)
         for variable in others - steps.keys():
             if variable in before:
@@ -376,19 +376,19 @@ class ScalarValues:
             if self._written(node) is variable:
                 if test is not None:
                     return self._chosen_by(variable, test)
-                if node.kind is NodeKind.ASSIGN and node.children[1].reads_memory:
+                if node.kind == "assign" and node.children[1].reads_memory:
                     return Unknown(
-                        reason=Reason.DATA,
+                        reason="data",
                         message=f"{self._quoted(node)} sets '{variable.name}'",
                     )
-            is_choice = node.kind is NodeKind.IF and node.children[0].reads_memory
+            is_choice = node.kind == "if" and node.children[0].reads_memory
             inside = node.children[0] if is_choice else test
             todo.extend((child, inside) for child in reversed(node.children))
         counter = (header.counted or header.variable).name
-        is_left = leaves(header.body, _SKIPS)
+        is_left = leaves(header.body, *_SKIPS)
         add = "may be left before they change" if is_left else "do not all add the same number to"
         return Unknown(
-            reason=Reason.NON_AFFINE,
+            reason="non_affine",
             message=f"rounds of the loop that counts '{counter}' {add} '{variable.name}'",
             hint="a packed triangle has no affine subscripts, a matrix has; what has an affine "
             "value in each round can be set to it (k = 2 * i)",
@@ -398,7 +398,7 @@ class ScalarValues:
         self, variable: Variable, body: Node, after: Node | None, domain: isl.Set
     ) -> Poly | None:
         """Return what each round adds to a scalar, be it left or not."""
-        if leaves(body, _SKIPS) and variable in self._all_written(body):
+        if leaves(body, *_SKIPS) and variable in self._all_written(body):
             return None
         return self._net(variable, [body] if after is None else [body, after], domain)
 
@@ -406,7 +406,7 @@ class ScalarValues:
         self, variable: Variable, body: Node, before: Value, domain: isl.Set
     ) -> tuple[int, ...]:
         """Return the numbers that a scalar is in turn, as by ``t = 1 - t``."""
-        plain = body.children if body.kind is NodeKind.COMPOUND else [body]
+        plain = body.children if body.kind == "compound" else [body]
         setting = [node for node in plain if variable in self._all_written(node)]
         first = self._algebra.constant_of(before)
         if len(setting) != 1 or self._written(setting[0]) is not variable or first is None:
@@ -493,7 +493,7 @@ class ScalarValues:
         """Note what is known after a loop."""
         for variable in rounds.written:
             self._put(variable, None)
-        if not rounds.steps or leaves(rounds.header.body, LEAVING - _SKIPS):
+        if not rounds.steps or leaves(rounds.header.body, "break"):
             return
         count = self._loops.rounds(rounds.header, rounds.outer)
         if count is None:
@@ -562,7 +562,7 @@ class ScalarValues:
         return last
 
     def _run(self, node: Node, domain: isl.Set) -> None:
-        if node.kind in (NodeKind.COMPOUND, NodeKind.DECLARATIONS):
+        if node.kind in ("compound", "declarations"):
             for child in node.children:
                 self._run(child, domain)
         elif len(self._all_written(node)) == 1 and self._written(node) is not None:
@@ -586,9 +586,9 @@ class ScalarValues:
         return total
 
     def _net_of(self, variable: Variable, node: Node, domain: isl.Set) -> Value | None:
-        if node.kind is NodeKind.COMPOUND:
+        if node.kind == "compound":
             return self._net(variable, node.children, domain)
-        if node.kind is NodeKind.FOR:
+        if node.kind == "for":
             return self._net_of_loop(variable, node, domain)
         if self._written(node) is not variable or len(self._all_written(node)) > 1:
             return None
@@ -622,7 +622,7 @@ class ScalarValues:
 def _beyond_type(variable: Variable) -> Unknown:
     kind = variable.shape.element
     return Unknown(
-        reason=Reason.OWN,
+        reason="own",
         message=f"'{variable.name}' may leave the range of its type '{kind.spelling}'",
         code=Code.NARROW_OVERFLOW if kind.signed else Code.UNSIGNED_WRAP,
         hint="use int or long",
@@ -631,7 +631,7 @@ def _beyond_type(variable: Variable) -> Unknown:
 
 def _is_count(node: Node) -> bool:
     """Return whether a statement adds a constant to a variable."""
-    if node.kind is NodeKind.STEP:
+    if node.kind == "step":
         return True
-    is_sum = node.kind is NodeKind.ASSIGN and node.op in ("+", "-")
-    return is_sum and node.children[1].kind is NodeKind.INT
+    is_sum = node.kind == "assign" and node.op in ("+", "-")
+    return is_sum and node.children[1].kind == "int"

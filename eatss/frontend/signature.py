@@ -10,16 +10,16 @@ from eatss.frontend.codes import Code
 from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
 from eatss.frontend.shapes import shape_of
-from eatss.frontend.symbols import Role, SymbolTable, Variable
-from eatss.frontend.tree import WRITES, Node, NodeKind, read_tree, unconverted
+from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.tree import WRITES, Kind, Node, read_tree, unconverted
 from eatss.frozen import frozen
 from eatss.scops import FunctionParameter, Origin, ParameterDeclaration
 
-_EFFECTS = WRITES | {NodeKind.CALL, NodeKind.BROKEN, NodeKind.OTHER}
+_EFFECTS: frozenset[Kind] = WRITES | {"call", "broken", "other"}
 _VALUES = frozenset(
     {
-        NodeKind.INT, NodeKind.FLOAT, NodeKind.NAME, NodeKind.CAST, NodeKind.UNARY,
-        NodeKind.BINARY, NodeKind.CONDITIONAL, NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE,
+        "int", "float", "name", "cast", "unary",
+        "binary", "conditional", "subscript", "dereference",
     }
 )  # fmt: skip
 
@@ -96,26 +96,26 @@ class _Surroundings:
 
 
 def _is_idle(node: Node, known: _Surroundings) -> bool:
-    if node.kind is NodeKind.EMPTY:
+    if node.kind == "empty":
         return True
-    if node.kind is NodeKind.RETURN:
+    if node.kind == "return":
         return not node.children
-    if node.kind is NodeKind.DECLARATIONS:
+    if node.kind == "declarations":
         return all(_is_idle_declaration(child, known) for child in node.children)
     return node.kind in _VALUES and not node.has(*_EFFECTS)
 
 
 def _is_idle_declaration(node: Node, known: _Surroundings) -> bool:
-    if node.kind is not NodeKind.VARIABLE:
-        return node.kind is not NodeKind.BROKEN
+    if node.kind != "variable":
+        return node.kind != "broken"
     cursors = [child for child in clang.children(node.cursor) if child.kind.is_expression()]
     parts = [read_tree(cursor) for cursor in cursors]
     if any(part.has(*_EFFECTS) for part in parts):
         return False
     variable = known.symbols.variable_of(node.declaration)
-    if not node.children or variable is None or variable.role is Role.COUNTER:
+    if not node.children or variable is None or variable.role == "counter":
         return True
-    is_known = variable.constant is not None or variable.role is Role.DATA
+    is_known = variable.constant is not None or variable.role == "data"
     return is_known and variable not in known.accessed
 
 
@@ -151,22 +151,22 @@ class Surroundings:
         arguments: set[int] = set()
         for node in body.preorder():
             is_write = node.kind in WRITES
-            at = node.offsets[0] if is_write or node.kind is NodeKind.VARIABLE else 0
-            if node.kind is NodeKind.VARIABLE:
+            at = node.offsets[0] if is_write or node.kind == "variable" else 0
+            if node.kind == "variable":
                 self._collect_sizes(node)
-            if node.kind is NodeKind.VARIABLE and node.children:
+            if node.kind == "variable" and node.children:
                 self.assigned.append((node.declaration, node.children[0], at))
-            elif node.kind is NodeKind.CALL:
+            elif node.kind == "call":
                 arguments.update(
                     id(unconverted(child, explicit=True)) for child in node.children[1:]
                 )
-            elif node.kind is NodeKind.ADDRESS and node.children[0].kind is NodeKind.NAME:
+            elif node.kind == "address" and node.children[0].kind == "name":
                 declaration = node.children[0].declaration
                 self.addressed.append((declaration, id(node) in arguments))
             elif is_write:
                 target = node.children[0]
-                if target.kind is NodeKind.NAME:
-                    value = node.children[1] if node.kind is NodeKind.ASSIGN else None
+                if target.kind == "name":
+                    value = node.children[1] if node.kind == "assign" else None
                     self.assigned.append((target.declaration, value, at))
 
     def _collect_sizes(self, variable: Node) -> None:
@@ -199,7 +199,7 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
 
 
 def _refuse_effects(array: Variable, size: Node, reporter: Reporter) -> None:
-    if size.has(*WRITES, NodeKind.CALL):
+    if size.has(*WRITES, "call"):
         reporter.error(
             Code.SEVERAL_EFFECTS,
             size,
@@ -211,5 +211,5 @@ def _refuse_effects(array: Variable, size: Node, reporter: Reporter) -> None:
 def _named(size: int | Node | None, symbols: SymbolTable) -> list[Variable]:
     if not isinstance(size, Node):
         return []
-    found = map(symbols.of, size.parts(NodeKind.NAME))
+    found = map(symbols.of, size.parts("name"))
     return [variable for variable in found if variable is not None]

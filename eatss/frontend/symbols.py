@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from eatss.free_names import free_name
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, scalar_shape, shape_of
-from eatss.frontend.tree import WRITES, Node, NodeKind
+from eatss.frontend.tree import WRITES, Node
 from eatss.frontend.types import INT
 
 # Words of isl's own notation; a C variable of that name gets another one.
@@ -24,12 +23,8 @@ ISL_WORDS = frozenset(
 )  # fmt: skip
 
 
-class Role(enum.Enum):
-    """What a variable is within a region."""
-
-    PARAMETER = enum.auto()
-    COUNTER = enum.auto()
-    DATA = enum.auto()
+Role: TypeAlias = Literal["parameter", "counter", "data"]
+"""What a variable is within a region."""
 
 
 @dataclass(slots=True, eq=False)
@@ -119,19 +114,19 @@ class SymbolTable:
         """Find every variable of the region and what the region does with it."""
         nodes = [node for statement in statements for node in statement.preorder()]
         for node in nodes:
-            if node.kind is NodeKind.VARIABLE:
+            if node.kind == "variable":
                 self._add(node.declaration, is_local=True)
-            elif node.kind is NodeKind.NAME and is_variable(node.declaration):
+            elif node.kind == "name" and is_variable(node.declaration):
                 used = self._add(node.declaration, is_local=False)
                 used.first_use = used.first_use or node
         for variable in tuple(self.variables):
             self._add_sizes(variable)
         for node in nodes:
-            if node.kind is NodeKind.FOR:
+            if node.kind == "for":
                 self._mark_counter(node)
         for node in nodes:
             self._mark_written(node)
-        tests = [n.children[0] for n in nodes if n.kind in (NodeKind.WHILE, NodeKind.DO)]
+        tests = [n.children[0] for n in nodes if n.kind in ("while", "do")]
         self._name_variables({self.of(part) for test in tests for part in test.preorder()})
 
     def _name_variables(self, tested: set[Variable | None]) -> None:
@@ -140,10 +135,10 @@ class SymbolTable:
         What a ``while`` tests leaves its name to the loop.
         """
         for variable in self.variables:
-            if variable.is_local and variable.role is Role.PARAMETER:
-                variable.role = Role.DATA
-            if variable.role is not Role.COUNTER:
-                is_tested = variable in tested and variable.role is Role.DATA
+            if variable.is_local and variable.role == "parameter":
+                variable.role = "data"
+            if variable.role != "counter":
+                is_tested = variable in tested and variable.role == "data"
                 name = re.sub(r"\W+", "_", variable.name) + "_value" * is_tested
                 variable.unique_name = self.names.take(name)
 
@@ -161,14 +156,14 @@ class SymbolTable:
             unique_name=self.names.take(name),
             declaration=declaration,
             shape=scalar_shape(INT),
-            role=Role.DATA,
+            role="data",
             is_local=True,
             constant=None,
             first_write=place,
         )
         self._map.put(declaration, variable)
         self.variables.append(variable)
-        return Node(NodeKind.NAME, place.cursor, INT, name=name, declaration=declaration)
+        return Node("name", place.cursor, INT, name=name, declaration=declaration)
 
     def variable_of(self, declaration: Any) -> Variable | None:
         """Return the variable of a declaration, ``None`` if the region does not use it."""
@@ -187,7 +182,7 @@ class SymbolTable:
             unique_name=declaration.spelling,
             declaration=declaration,
             shape=shape,
-            role=Role.PARAMETER if is_integer else Role.DATA,
+            role="parameter" if is_integer else "data",
             is_local=is_local,
             constant=_constant(declaration) if is_integer and not is_local else None,
             first_write=None,
@@ -200,14 +195,14 @@ class SymbolTable:
         """Add the variables that the sizes of an array name."""
         for size in variable.shape.sizes:
             if isinstance(size, Node):
-                for node in size.parts(NodeKind.NAME):
+                for node in size.parts("name"):
                     if is_variable(node.declaration):
                         self._add(node.declaration, is_local=False)
 
     def _mark_counter(self, loop: Node) -> None:
         variable = self.of(counter_of(loop))
         if variable is not None and variable.is_scalar:
-            variable.role = Role.COUNTER
+            variable.role = "counter"
 
     def _mark_written(self, node: Node) -> None:
         variable = self.of(written_name(node))
@@ -215,8 +210,8 @@ class SymbolTable:
             return
         if variable.first_write is None:
             variable.first_write = node
-        if variable.role is Role.PARAMETER:
-            variable.role = Role.DATA
+        if variable.role == "parameter":
+            variable.role = "data"
 
 
 def counter_of(loop: Node) -> Node | None:
@@ -226,11 +221,11 @@ def counter_of(loop: Node) -> Node | None:
 
 def started_by(start: Node) -> Node | None:
     """Return the node that names what the start of a loop sets."""
-    if start.kind is NodeKind.DECLARATIONS and len(start.children) == 1:
+    if start.kind == "declarations" and len(start.children) == 1:
         return start.children[0]
-    if start.kind is NodeKind.ASSIGN and start.op == "":
+    if start.kind == "assign" and start.op == "":
         target = start.children[0]
-        return target if target.kind is NodeKind.NAME else None
+        return target if target.kind == "name" else None
     return None
 
 
@@ -244,11 +239,11 @@ def written_name(node: Node) -> Node | None:
 def base_name(node: Node) -> Node | None:
     """Return the name below subscripts, dereferences and casts."""
     while node.children and node.kind in (
-        NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE, NodeKind.CAST,
+        "subscript", "dereference", "cast",
     ):  # fmt: skip
-        is_reversed = node.kind is NodeKind.SUBSCRIPT and node.children[0].type.is_integer
+        is_reversed = node.kind == "subscript" and node.children[0].type.is_integer
         node = node.children[1 if is_reversed else 0]  # i[A] is A[i]
-    return node if node.kind is NodeKind.NAME else None
+    return node if node.kind == "name" else None
 
 
 def is_variable(declaration: Any) -> bool:

@@ -2,107 +2,102 @@
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind, TypeKind
 from eatss.frontend.types import NO_TYPE, CType, type_of
 
+Kind: TypeAlias = Literal[
+    "int",  # value
+    "float",  # value
+    "name",  # name, declaration
+    "subscript",  # base, index
+    "dereference",  # pointer
+    "binary",  # left, right
+    "unary",  # operand
+    "step",  # operand of ++ or --
+    "assign",  # target, value; op is "" or the operator of a compound assignment
+    "conditional",  # condition, if true, if false
+    "cast",  # operand, last child
+    "call",  # callee, arguments
+    "member",
+    "address",
+    "string",
+    "compound",  # statements
+    "for",  # init, condition, increment, body if all are there
+    "if",  # condition, then, else if there
+    "declarations",  # variables
+    "variable",  # declaration; its initialiser is the last child
+    "empty",
+    "while",
+    "do",
+    "goto",  # what refers to the label
+    "label",  # statement
+    "break",
+    "continue",
+    "return",
+    "switch",
+    "broken",  # clang could not make sense of it
+    "other",
+]
+"""What a node is; the comment says what its children are."""
 
-class NodeKind(enum.Enum):
-    """What a node is; the comment says what its children are."""
-
-    INT = enum.auto()  # value
-    FLOAT = enum.auto()  # value
-    NAME = enum.auto()  # name, declaration
-    SUBSCRIPT = enum.auto()  # base, index
-    DEREFERENCE = enum.auto()  # pointer
-    BINARY = enum.auto()  # left, right
-    UNARY = enum.auto()  # operand
-    STEP = enum.auto()  # operand of ++ or --
-    ASSIGN = enum.auto()  # target, value; op is "" or the operator of a compound assignment
-    CONDITIONAL = enum.auto()  # condition, if true, if false
-    CAST = enum.auto()  # operand, last child
-    CALL = enum.auto()  # callee, arguments
-    MEMBER = enum.auto()
-    ADDRESS = enum.auto()
-    STRING = enum.auto()
-    COMPOUND = enum.auto()  # statements
-    FOR = enum.auto()  # init, condition, increment, body if all are there
-    IF = enum.auto()  # condition, then, else if there
-    DECLARATIONS = enum.auto()  # variables
-    VARIABLE = enum.auto()  # declaration; its initialiser is the last child
-    EMPTY = enum.auto()
-    WHILE = enum.auto()
-    DO = enum.auto()
-    GOTO = enum.auto()  # what refers to the label
-    LABEL = enum.auto()  # statement
-    BREAK = enum.auto()
-    CONTINUE = enum.auto()
-    RETURN = enum.auto()
-    SWITCH = enum.auto()
-    BROKEN = enum.auto()  # clang could not make sense of it
-    OTHER = enum.auto()
-
-
-_KINDS: dict[Any, NodeKind] = {
-    CursorKind.INTEGER_LITERAL: NodeKind.INT,
-    CursorKind.CHARACTER_LITERAL: NodeKind.INT,
-    CursorKind.FLOATING_LITERAL: NodeKind.FLOAT,
-    CursorKind.STRING_LITERAL: NodeKind.STRING,
-    CursorKind.DECL_REF_EXPR: NodeKind.NAME,
-    CursorKind.ARRAY_SUBSCRIPT_EXPR: NodeKind.SUBSCRIPT,
-    CursorKind.CONDITIONAL_OPERATOR: NodeKind.CONDITIONAL,
-    CursorKind.CSTYLE_CAST_EXPR: NodeKind.CAST,
-    CursorKind.CALL_EXPR: NodeKind.CALL,
-    CursorKind.MEMBER_REF_EXPR: NodeKind.MEMBER,
-    CursorKind.COMPOUND_STMT: NodeKind.COMPOUND,
-    CursorKind.FOR_STMT: NodeKind.FOR,
-    CursorKind.IF_STMT: NodeKind.IF,
-    CursorKind.DECL_STMT: NodeKind.DECLARATIONS,
-    CursorKind.VAR_DECL: NodeKind.VARIABLE,
-    CursorKind.NULL_STMT: NodeKind.EMPTY,
-    CursorKind.WHILE_STMT: NodeKind.WHILE,
-    CursorKind.DO_STMT: NodeKind.DO,
-    CursorKind.GOTO_STMT: NodeKind.GOTO,
-    CursorKind.INDIRECT_GOTO_STMT: NodeKind.GOTO,
-    CursorKind.LABEL_STMT: NodeKind.LABEL,
-    CursorKind.BREAK_STMT: NodeKind.BREAK,
-    CursorKind.CONTINUE_STMT: NodeKind.CONTINUE,
-    CursorKind.RETURN_STMT: NodeKind.RETURN,
-    CursorKind.SWITCH_STMT: NodeKind.SWITCH,
+_STATEMENTS: dict[str, Kind] = {
+    "COMPOUND": "compound",
+    "FOR": "for",
+    "IF": "if",
+    "DECL": "declarations",
+    "NULL": "empty",
+    "WHILE": "while",
+    "DO": "do",
+    "GOTO": "goto",
+    "INDIRECT_GOTO": "goto",
+    "LABEL": "label",
+    "BREAK": "break",
+    "CONTINUE": "continue",
+    "RETURN": "return",
+    "SWITCH": "switch",
 }
-
-_TYPELESS = frozenset(
-    {
-        NodeKind.COMPOUND, NodeKind.FOR, NodeKind.IF, NodeKind.DECLARATIONS, NodeKind.EMPTY,
-        NodeKind.WHILE, NodeKind.DO, NodeKind.GOTO, NodeKind.LABEL, NodeKind.BREAK,
-        NodeKind.CONTINUE, NodeKind.RETURN, NodeKind.SWITCH,
-    }
-)  # fmt: skip
+_OTHERS: dict[str, Kind] = {
+    "INTEGER_LITERAL": "int",
+    "CHARACTER_LITERAL": "int",
+    "FLOATING_LITERAL": "float",
+    "STRING_LITERAL": "string",
+    "DECL_REF_EXPR": "name",
+    "ARRAY_SUBSCRIPT_EXPR": "subscript",
+    "CONDITIONAL_OPERATOR": "conditional",
+    "CSTYLE_CAST_EXPR": "cast",
+    "CALL_EXPR": "call",
+    "MEMBER_REF_EXPR": "member",
+    "VAR_DECL": "variable",
+}
+_KINDS: dict[Any, Kind] = {
+    getattr(CursorKind, name): kind
+    for name, kind in (*_OTHERS.items(), *((f"{n}_STMT", k) for n, k in _STATEMENTS.items()))
+}
 
 _CONSTANTS = frozenset(
     f"__builtin_{name}{suffix}" for name in ("inf", "huge_val", "nan") for suffix in ("", "f")
 )
 """What ``INFINITY``, ``HUGE_VAL`` and ``NAN`` call."""
 
-# What a statement that holds other statements may have as its body.
-BODIES = _TYPELESS | {NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL}
-
-
-ELEMENTS = frozenset({NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE})
-WRITES = frozenset({NodeKind.ASSIGN, NodeKind.STEP})
+ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
+WRITES: frozenset[Kind] = frozenset({"assign", "step"})
+LOOPS: frozenset[Kind] = frozenset({"for", "while", "do"})
+LEAVING: frozenset[Kind] = frozenset({"break", "continue", "goto", "return"})
+BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), *WRITES, "call"})
+"""What a statement that holds other statements may have as its body."""
 
 
 @dataclass(slots=True, eq=False)
 class Node:
     """A node of the tree; ``cursor`` is only for spans and declarations."""
 
-    kind: NodeKind
+    kind: Kind
     cursor: Any
     type: CType
     children: list[Node] = field(default_factory=list)
@@ -135,21 +130,21 @@ class Node:
             yield node
             stack.extend(reversed(node.children))
 
-    def parts(self, *kinds: NodeKind) -> Iterator[Node]:
+    def parts(self, *kinds: Kind) -> Iterator[Node]:
         """Yield the nodes of some kinds in the subtree, parents first, in source order."""
         return (node for node in self.preorder() if node.kind in kinds)
 
-    def has(self, *kinds: NodeKind) -> bool:
+    def has(self, *kinds: Kind) -> bool:
         """Return whether a node of some kinds is in the subtree."""
         return any(self.parts(*kinds))
 
     def is_binary(self, *operators: str) -> bool:
         """Return whether the node applies one of some binary operators."""
-        return self.kind is NodeKind.BINARY and self.op in operators
+        return self.kind == "binary" and self.op in operators
 
     def names(self, declaration: Any) -> int:
         """Return how often the subtree names a variable."""
-        return sum(node.declaration == declaration for node in self.parts(NodeKind.NAME))
+        return sum(node.declaration == declaration for node in self.parts("name"))
 
     @property
     def reads_memory(self) -> bool:
@@ -159,7 +154,7 @@ class Node:
 
 def unconverted(node: Node, *, explicit: bool = False) -> Node:
     """Return what C converts by itself, or what is converted ``explicit``ly too."""
-    while node.kind is NodeKind.CAST and (node.implicit or explicit):
+    while node.kind == "cast" and (node.implicit or explicit):
         node = node.children[0]
     return node
 
@@ -173,21 +168,17 @@ def chain(node: Node, operator: str) -> list[Node]:
     return [node, *reversed(found)]
 
 
-LOOPS = frozenset({NodeKind.FOR, NodeKind.WHILE, NodeKind.DO})
-LEAVING = frozenset({NodeKind.BREAK, NodeKind.CONTINUE, NodeKind.GOTO, NodeKind.RETURN})
-
-
-def leaves(body: Node, kinds: frozenset[NodeKind] = LEAVING) -> bool:
-    """Return whether the body of a loop has a statement of some kinds that leaves its rounds."""
-    todo = [(body, kinds)]
+def leaves(body: Node, *kinds: Kind) -> bool:
+    """Return whether the body of a loop has a statement that leaves its rounds, of some kinds."""
+    todo = [(body, frozenset(kinds) or LEAVING)]
     while todo:
         node, wanted = todo.pop()
         if node.kind in wanted:
             return True
         if node.kind in LOOPS:
-            wanted -= {NodeKind.BREAK, NodeKind.CONTINUE}
-        elif node.kind is NodeKind.SWITCH:
-            wanted -= {NodeKind.BREAK}
+            wanted -= {"break", "continue"}
+        elif node.kind == "switch":
+            wanted -= {"break"}
         todo.extend((child, wanted) for child in node.children)
     return False
 
@@ -213,12 +204,12 @@ def read_tree(cursor: Any) -> Node:
 
 def without_unused_labels(nodes: list[Node], function: Any) -> list[Node]:
     """Return statements without the labels that nothing in their function goes to."""
-    if not any(node.has(NodeKind.LABEL) for node in nodes):
+    if not any(node.has("label") for node in nodes):
         return nodes
     used = _label_references(function)
 
     def plain(node: Node) -> Node:
-        while node.kind is NodeKind.LABEL and node.cursor.spelling not in used:
+        while node.kind == "label" and node.cursor.spelling not in used:
             node = node.children[0]
         return node
 
@@ -234,10 +225,10 @@ def labels_of_elsewhere(nodes: list[Node], function: Any) -> frozenset[str]:
     here = Counter(
         part.children[0].cursor.spelling
         for node in nodes
-        for part in node.parts(NodeKind.GOTO)
+        for part in node.parts("goto")
         if part.children
     )
-    names = {label.cursor.spelling for node in nodes for label in node.parts(NodeKind.LABEL)}
+    names = {label.cursor.spelling for node in nodes for label in node.parts("label")}
     every = _label_references(function) if names else Counter[str]()
     return frozenset(name for name in names if every[name] > here[name])
 
@@ -248,138 +239,100 @@ def _label_references(function: Any) -> Counter[str]:
 
 
 def _read(cursor: Any) -> tuple[Node | None, list[Any]]:
-    """Return the node of a cursor, or ``None`` if its only child stands for it."""
-    clang_kind = cursor.kind
-    children = clang.children(cursor)
+    """Return the node of a cursor, or ``None`` if its only child stands for it.
+
+    What comes with it are the cursors of its children.
+    """
+    clang_kind, children = cursor.kind, clang.children(cursor)
     if clang_kind is CursorKind.PAREN_EXPR and len(children) == 1:
         return None, children
     if clang_kind is CursorKind.UNEXPOSED_EXPR:
         return _read_unexposed(cursor, children)
+    if clang_kind in _OPERATIONS:
+        return _read_operation(cursor), children
     is_constant = clang_kind is CursorKind.CALL_EXPR and cursor.spelling in _CONSTANTS
-    kind = NodeKind.FLOAT if is_constant else _KINDS.get(clang_kind, NodeKind.OTHER)
-    if clang_kind in (CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR):
-        return _read_binary(cursor), children
-    if clang_kind is CursorKind.UNARY_OPERATOR:
-        return _read_unary(cursor), children
-    ctype = NO_TYPE if kind in _TYPELESS else type_of(cursor.type)
-    node = Node(kind, cursor, ctype)
-    return _fill(node, cursor, children)
-
-
-def _fill(node: Node, cursor: Any, children: list[Any]) -> tuple[Node, list[Any]]:
-    """Set what a node of its kind has; return it with the cursors of its children."""
-    kind = node.kind
-    if kind in (NodeKind.INT, NodeKind.FLOAT):
+    kind: Kind = "float" if is_constant else _KINDS.get(clang_kind, "other")
+    node = Node(kind, cursor, NO_TYPE if clang_kind.is_statement() else type_of(cursor.type))
+    is_size = clang_kind is CursorKind.CXX_UNARY_EXPR  # sizeof and its like
+    if is_size or kind in ("int", "float"):
         node.value = clang.evaluate(cursor)
-        if node.value is None:
-            node.kind = NodeKind.BROKEN
-        return node, []
-    if kind in (NodeKind.NAME, NodeKind.MEMBER):
+        if is_size and isinstance(node.value, int):
+            node.kind = "int"
+        elif node.value is None and not is_size:
+            node.kind = "broken"
+        return node, children if node.kind == "other" else []
+    return node, _filled(node, cursor, children)
+
+
+def _filled(node: Node, cursor: Any, children: list[Any]) -> list[Any]:
+    """Set what a node of its kind has; return the cursors of its children."""
+    if node.kind in ("name", "member"):
         _fill_name(node, cursor)
-        if kind is NodeKind.MEMBER:
-            _fill_member(node, cursor)
-        return node, []
-    if kind is NodeKind.CALL:
+        return []
+    if node.kind == "call":
         node.name = cursor.spelling
-    elif kind is NodeKind.VARIABLE:
+    elif node.kind == "variable":
         node.name, node.declaration = cursor.spelling, cursor
-        children = _initialiser(cursor, children)
-    elif kind is NodeKind.CAST:
-        children = children[-1:]  # a TYPE_REF may come first
-    elif kind is NodeKind.OTHER:
-        node.value = _size_of(cursor)
-        if node.value is not None:
-            node.kind = NodeKind.INT
-            return node, []
-    return node, children
+        end = cursor.extent.end.offset  # an initialiser ends its declaration, a size does not
+        last = [one for one in children[-1:] if one.kind.is_expression()]
+        return [one for one in last if one.extent.end.offset == end]
+    return children[-1:] if node.kind == "cast" else children  # a TYPE_REF may come first
 
 
 def _fill_name(node: Node, cursor: Any) -> None:
-    node.name = cursor.spelling
-    node.declaration = cursor.referenced
-    declaration = node.declaration
-    if declaration is not None and declaration.kind is CursorKind.ENUM_CONSTANT_DECL:
-        node.kind, node.value = NodeKind.INT, int(declaration.enum_value)
+    """Set what a name stands for; a number is one of a constant, or of a member of a constant.
 
-
-def _fill_member(node: Node, cursor: Any) -> None:
-    """Make a number of a member of a ``const`` structure whose initialiser is there, else a name.
-
-    A name stands for a member that is a variable of its own.
+    A member that is a variable of its own becomes a name.
     """
+    node.name, node.declaration = cursor.spelling, cursor.referenced
+    if node.declaration is not None and node.declaration.kind is CursorKind.ENUM_CONSTANT_DECL:
+        node.kind, node.value = "int", int(node.declaration.enum_value)
+    if node.kind != "member":
+        return
     is_constant = cursor.type.is_const_qualified() and not cursor.type.is_volatile_qualified()
     if is_constant and node.type.is_arithmetic:
         node.value = clang.evaluate(cursor)
     member = clang.member_of(cursor)
     if node.value is not None:
-        node.kind = NodeKind.INT if node.type.is_integer else NodeKind.FLOAT
+        node.kind = "int" if node.type.is_integer else "float"
     elif member is not None:
-        node.kind, node.name, node.declaration = NodeKind.NAME, member.spelling, member
-
-
-def _size_of(cursor: Any) -> int | None:
-    """Return the value of ``sizeof`` and of its like."""
-    if cursor.kind is not CursorKind.CXX_UNARY_EXPR:
-        return None
-    value = clang.evaluate(cursor)
-    return value if isinstance(value, int) else None
-
-
-def _initialiser(cursor: Any, children: list[Any]) -> list[Any]:
-    """Return the initialiser of a variable, told from the sizes in its type by its place."""
-    if not children or not children[-1].kind.is_expression():
-        return []
-    last = children[-1]
-    # A size stands before the end of the declarator "name[size]"; an initialiser ends the
-    # declaration.
-    if last.extent.end.offset == cursor.extent.end.offset:
-        return [last]
-    return []
+        node.kind, node.name, node.declaration = "name", member.spelling, member
 
 
 def _read_unexposed(cursor: Any, children: list[Any]) -> tuple[Node | None, list[Any]]:
     if len(children) != 1 or cursor.type.kind is TypeKind.DEPENDENT:
-        return Node(NodeKind.BROKEN, cursor, NO_TYPE, name=_invalid_name(children)), []
+        # clang gave up on the expression, perhaps because of the declaration of a name
+        invalid = (
+            str(one.spelling)
+            for one in clang.below(*children)
+            if one.kind is CursorKind.DECL_REF_EXPR
+            and one.referenced is not None
+            and clang.is_invalid(one.referenced)
+        )
+        return Node("broken", cursor, NO_TYPE, name=next(invalid, "")), []
     if cursor.type.kind is children[0].type.kind:
         return None, children
-    target = type_of(cursor.type)
-    source = type_of(children[0].type)
+    target, source = type_of(cursor.type), type_of(children[0].type)
     if target == source or not (target.is_arithmetic and source.is_arithmetic):
         return None, children
-    return Node(NodeKind.CAST, cursor, target, implicit=True), children
+    return Node("cast", cursor, target, implicit=True), children
 
 
-def _invalid_name(cursors: list[Any]) -> str:
-    """Return the name whose declaration made clang give up on an expression, if that is so."""
-    for cursor in clang.below(*cursors):
-        if cursor.kind is CursorKind.DECL_REF_EXPR:
-            declaration = cursor.referenced
-            if declaration is not None and clang.is_invalid(declaration):
-                return str(cursor.spelling)
-    return ""
+_OPERATIONS = (
+    CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR, CursorKind.UNARY_OPERATOR,
+)  # fmt: skip
 
 
-def _read_binary(cursor: Any) -> Node:
-    operator = clang.binary_operator(cursor)
-    ctype = type_of(cursor.type)
+def _read_operation(cursor: Any) -> Node:
+    is_unary = cursor.kind is CursorKind.UNARY_OPERATOR
+    operator = (clang.unary_operator if is_unary else clang.binary_operator)(cursor)
+    kind: Kind = "unary" if is_unary else "binary"
     if operator is None:
-        return Node(NodeKind.OTHER, cursor, ctype)
-    if operator == "=":
-        return Node(NodeKind.ASSIGN, cursor, ctype)
-    if operator.endswith("=") and operator not in ("<=", ">=", "==", "!="):
-        return Node(NodeKind.ASSIGN, cursor, ctype, op=operator[:-1])
-    return Node(NodeKind.BINARY, cursor, ctype, op=operator)
-
-
-def _read_unary(cursor: Any) -> Node:
-    operator = clang.unary_operator(cursor)
-    ctype = type_of(cursor.type)
-    if operator is None:
-        return Node(NodeKind.OTHER, cursor, ctype)
-    if operator == "&":
-        return Node(NodeKind.ADDRESS, cursor, ctype)
-    if operator == "*":
-        return Node(NodeKind.DEREFERENCE, cursor, ctype)
-    if operator.endswith(("++", "--")):
-        return Node(NodeKind.STEP, cursor, ctype, op=operator)
-    return Node(NodeKind.UNARY, cursor, ctype, op=operator)
+        kind, operator = "other", ""
+    elif is_unary and operator in ("&", "*"):
+        kind, operator = "address" if operator == "&" else "dereference", ""
+    elif is_unary and operator.endswith(("++", "--")):
+        kind = "step"
+    elif operator[-1] == "=" and operator not in ("<=", ">=", "==", "!="):
+        kind, operator = "assign", operator[:-1]
+    return Node(kind, cursor, type_of(cursor.type), op=operator)

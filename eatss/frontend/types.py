@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from eatss.frontend.clang import TypeKind
 from eatss.scops import ElementType
 
-
-class TypeClass(enum.Enum):
-    """The classes of C types the front end tells apart."""
-
-    INTEGER = enum.auto()
-    FLOATING = enum.auto()
-    POINTER = enum.auto()
-    ARRAY = enum.auto()
-    RECORD = enum.auto()
-    OTHER = enum.auto()
+TypeClass: TypeAlias = Literal["integer", "floating", "pointer", "array", "record", "other"]
+"""The classes of C types the front end tells apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +25,12 @@ class CType:
     @property
     def is_integer(self) -> bool:
         """Whether it is an integer type."""
-        return self.kind is TypeClass.INTEGER
+        return self.kind == "integer"
 
     @property
     def is_arithmetic(self) -> bool:
         """Whether it is an integer or floating type."""
-        return self.kind in (TypeClass.INTEGER, TypeClass.FLOATING)
+        return self.kind in ("integer", "floating")
 
     @property
     def minimum(self) -> int:
@@ -54,16 +45,16 @@ class CType:
 
 def _integer(element: ElementType) -> CType:
     bits = element.bounds[1].bit_length() + (not element.is_unsigned)
-    return CType(TypeClass.INTEGER, element.value, element, bits, not element.is_unsigned)
+    return CType("integer", element.value, element, bits, not element.is_unsigned)
 
 
 INT = _integer(ElementType.INT32)
 _SCALARS: dict[Any, CType] = {
-    TypeKind.FLOAT16: CType(TypeClass.FLOATING, "_Float16", ElementType.HALF, 16),
-    TypeKind.HALF: CType(TypeClass.FLOATING, "__fp16"),
-    TypeKind.FLOAT: CType(TypeClass.FLOATING, "float", ElementType.FLOAT, 32),
-    TypeKind.DOUBLE: CType(TypeClass.FLOATING, "double", ElementType.DOUBLE, 64),
-    TypeKind.LONGDOUBLE: CType(TypeClass.FLOATING, "long double"),
+    TypeKind.FLOAT16: CType("floating", "_Float16", ElementType.HALF, 16),
+    TypeKind.HALF: CType("floating", "__fp16"),
+    TypeKind.FLOAT: CType("floating", "float", ElementType.FLOAT, 32),
+    TypeKind.DOUBLE: CType("floating", "double", ElementType.DOUBLE, 64),
+    TypeKind.LONGDOUBLE: CType("floating", "long double"),
     TypeKind.BOOL: _integer(ElementType.BOOL),
     TypeKind.CHAR_S: _integer(ElementType.INT8),
     TypeKind.SCHAR: _integer(ElementType.INT8),
@@ -79,12 +70,12 @@ _SCALARS: dict[Any, CType] = {
     TypeKind.ULONGLONG: _integer(ElementType.UINT64),
 }
 
-_POINTER = CType(TypeClass.POINTER, "pointer")
-_ARRAY = CType(TypeClass.ARRAY, "array")
+_POINTER = CType("pointer", "pointer")
+_ARRAY = CType("array", "array")
 ARRAYS = frozenset({TypeKind.CONSTANTARRAY, TypeKind.VARIABLEARRAY, TypeKind.INCOMPLETEARRAY})
 
 
-NO_TYPE = CType(TypeClass.OTHER)
+NO_TYPE = CType("other")
 
 
 def type_of(clang_type: Any) -> CType:
@@ -102,4 +93,4 @@ def type_of(clang_type: Any) -> CType:
     if kind in ARRAYS:
         return _ARRAY
     is_record = kind is TypeKind.RECORD
-    return CType(TypeClass.RECORD if is_record else TypeClass.OTHER, canonical.spelling)
+    return CType("record" if is_record else "other", canonical.spelling)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from eatss.frontend.expressions import ExpressionReader, as_float
 from eatss.frontend.symbols import Variable
-from eatss.frontend.tree import WRITES, Node, NodeKind
+from eatss.frontend.tree import WRITES, Node
 from eatss.frozen import frozen
 from eatss.scops import (
     AccessKind,
@@ -84,16 +84,16 @@ def condition_of(test: Node) -> Update:
 
 def update_of(node: Node) -> tuple[Node, Update] | None:
     """Return what a statement writes and how, if it sets one element or keeps it."""
-    while node.kind is NodeKind.COMPOUND and len(node.children) == 1:
+    while node.kind == "compound" and len(node.children) == 1:
         (node,) = node.children
-    if node.kind is NodeKind.STEP:
+    if node.kind == "step":
         return node.children[0], Store(value=None, operator=node.op[-1])
-    if node.kind is NodeKind.ASSIGN:
+    if node.kind == "assign":
         target, value = node.children
         if value.has(*WRITES):
             return None
         return target, Store(value=value, operator=node.op)
-    if node.kind is not NodeKind.IF:
+    if node.kind != "if":
         return None
     test, *arms = node.children
     found = [update_of(arm) for arm in arms]
