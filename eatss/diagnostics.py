@@ -184,6 +184,11 @@ def input_error(
     return InputError(Diagnostic(code=code, message=message, span=span, hint=hint))
 
 
+def internal_error(code: str, message: str, *, span: SourceSpan | None) -> InternalError:
+    """Build the error for a check between passes that failed: a fault of eatss."""
+    return InternalError(Diagnostic(code=code, message=f"internal error: {message}", span=span))
+
+
 def did_you_mean(name: str, known: Iterable[str], others: str = "") -> str:
     """Return the known name that is like one that is not, else all, after ``others`` if given."""
     from difflib import get_close_matches  # noqa: PLC0415 - few need it

@@ -33,7 +33,6 @@ from eatss.program import (
     Program,
 )
 from eatss.recipe.recipe import Recipe, recipe_to_dict
-from eatss.schedule.errors import input_error_at
 from eatss.work.least_work import work_of
 
 _OF_SUMS = (*ATOMICS.values(), *SHUFFLES.values())
@@ -111,7 +110,7 @@ def generate(
         made = _regions(regions, recipe, profile, bits, macros, limit)
     except WideIndicesError as need:
         if options.index_bits is not None:
-            raise input_error_at(
+            raise input_error(
                 "EATSS-K016",
                 f"indices of 32 bits do not hold what is computed for {need.what}",
                 span=need.scop.span,

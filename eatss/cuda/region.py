@@ -21,6 +21,7 @@ from eatss.cuda.signature import (
     taken_names,
     temporaries_of,
 )
+from eatss.diagnostics import input_error
 from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.instruction import Instruction
@@ -75,7 +76,6 @@ from eatss.program import (
     multiplied,
 )
 from eatss.recipe.recipe import Recipe
-from eatss.schedule.errors import input_error_at
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.scops import Scop
@@ -230,7 +230,7 @@ class RegionBuilder:
             if condition is None:
                 continue
             if isinstance(condition, Constant):
-                raise input_error_at(
+                raise input_error(
                     "EATSS-K015",
                     f"{item.kernel.kernel.name} would need more than 2^31 - 1 blocks along x",
                     span=item.piece.statements[0].span,

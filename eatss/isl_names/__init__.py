@@ -56,6 +56,9 @@ from eatss.isl_names.constraints import (
     with_parameters,
 )
 from eatss.isl_names.read import (
+    IN,
+    OUT,
+    SET,
     AffineForm,
     affine_bounds,
     affine_form,
@@ -97,6 +100,9 @@ from eatss.isl_names.read import (
 )
 
 __all__ = [
+    "IN",
+    "OUT",
+    "SET",
     "AffineForm",
     "BasicPart",
     "Bound",

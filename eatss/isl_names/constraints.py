@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import islpy as isl
 
-from eatss.isl_names.read import coefficients, integer, parameter_space
+from eatss.isl_names.read import DIV, IN, OUT, PARAM, SET, coefficients, integer, parameter_space
 
 
 class Bound(NamedTuple):
@@ -34,17 +34,17 @@ def basic_parts(relation: isl.Set | isl.Map) -> tuple[BasicPart, ...]:
 
 def bounds_of(part: BasicPart) -> tuple[Bound, ...]:
     """Return the constraints of a basic set or map; none if it needs integer division."""
-    if part.dim(isl.dim_type.div):
+    if part.dim(DIV):
         return ()
     return tuple(_bound(constraint, part) for constraint in part.get_constraints())
 
 
 def _bound(constraint: isl.Constraint, part: BasicPart) -> Bound:
     is_set = isinstance(part, isl.BasicSet)
-    inputs = coefficients(constraint, part, isl.dim_type.set if is_set else isl.dim_type.in_)
+    inputs = coefficients(constraint, part, SET if is_set else IN)
     outputs = (
-        (f"d{position}", integer(constraint.get_coefficient_val(isl.dim_type.out, position)))
-        for position in range(0 if is_set else part.dim(isl.dim_type.out))
+        (f"d{position}", integer(constraint.get_coefficient_val(OUT, position)))
+        for position in range(0 if is_set else part.dim(OUT))
     )
     constant = integer(constraint.get_constant_val())
     kept = tuple(pair for pair in outputs if pair[1])
@@ -57,9 +57,9 @@ _Relation = TypeVar("_Relation", isl.Set, isl.Map)
 def with_parameters(relation: _Relation, names: Sequence[str]) -> _Relation:
     """Add parameters called ``names`` that nothing depends on yet."""
     for name in names:
-        position = relation.dim(isl.dim_type.param)
-        relation = relation.add_dims(isl.dim_type.param, 1)
-        relation = relation.set_dim_name(isl.dim_type.param, position, name)
+        position = relation.dim(PARAM)
+        relation = relation.add_dims(PARAM, 1)
+        relation = relation.set_dim_name(PARAM, position, name)
     return relation
 
 
@@ -91,7 +91,7 @@ def rebuild_with_sizes(
 def _rebuild_part(part: Any, size_in: Callable[[Bound], tuple[str, int] | None]) -> Any:
     is_set = isinstance(part, isl.BasicSet)
     as_relation: Any = isl.Set.from_basic_set if is_set else isl.Map.from_basic_map
-    if part.dim(isl.dim_type.div):
+    if part.dim(DIV):
         return as_relation(part)
     fresh = type(part).universe(part.get_space())
     for constraint in part.get_constraints():
@@ -100,12 +100,10 @@ def _rebuild_part(part: Any, size_in: Callable[[Bound], tuple[str, int] | None])
         if size is not None:
             name, value = size
             sign = 1 if bound.constant > 0 else -1
-            position = part.get_space().find_dim_by_name(isl.dim_type.param, name)
+            position = part.get_space().find_dim_by_name(PARAM, name)
             constraint = constraint.set_constant_val(  # noqa: PLW2901
                 isl.Val.int_from_si(part.get_ctx(), bound.constant - sign * value)
-            ).set_coefficient_val(
-                isl.dim_type.param, position, isl.Val.int_from_si(part.get_ctx(), sign)
-            )
+            ).set_coefficient_val(PARAM, position, isl.Val.int_from_si(part.get_ctx(), sign))
         fresh = fresh.add_constraint(constraint)
     return as_relation(fresh)
 
@@ -116,22 +114,22 @@ def fix_parameters(union: isl.UnionMap, values: Sequence[tuple[str, int]]) -> is
         return union
     fixed = isl.Set.universe(parameter_space(union.get_ctx(), [name for name, _ in values]))
     for position, (_, value) in enumerate(values):
-        fixed = fixed.fix_val(isl.dim_type.param, position, isl.Val(str(value), union.get_ctx()))
+        fixed = fixed.fix_val(PARAM, position, isl.Val(str(value), union.get_ctx()))
     union = union.intersect_params(fixed)
     for name, _ in values:
-        position = union.find_dim_by_name(isl.dim_type.param, name)
-        union = union.project_out(isl.dim_type.param, position, 1)
+        position = union.find_dim_by_name(PARAM, name)
+        union = union.project_out(PARAM, position, 1)
     return union
 
 
 def at_values(points: isl.Set, values: Sequence[tuple[str, int]]) -> isl.Set:
     """Give parameters of a set their values and drop them; it need not have all of them."""
     for name, value in values:
-        at = points.find_dim_by_name(isl.dim_type.param, name)
+        at = points.find_dim_by_name(PARAM, name)
         if at >= 0:
             value_of_isl = isl.Val(str(value), points.get_ctx())
-            points = points.fix_val(isl.dim_type.param, at, value_of_isl)
-            points = points.project_out(isl.dim_type.param, at, 1)
+            points = points.fix_val(PARAM, at, value_of_isl)
+            points = points.project_out(PARAM, at, 1)
     return points
 
 
@@ -162,16 +160,13 @@ def constraint_system(part: isl.BasicSet) -> ConstraintSystem | None:
 
     ``None`` where isl knows no explicit form of an integer division.
     """
-    n_dims, n_divs = part.dim(isl.dim_type.set), part.dim(isl.dim_type.div)
-    columns = [(isl.dim_type.set, k, f"#{k}") for k in range(n_dims)]
-    columns += [(isl.dim_type.div, k, f"#{n_dims + k}") for k in range(n_divs)]
+    n_dims, n_divs = part.dim(SET), part.dim(DIV)
+    columns = [(SET, k, f"#{k}") for k in range(n_dims)]
+    columns += [(DIV, k, f"#{n_dims + k}") for k in range(n_divs)]
     variables = tuple(name for _, _, name in columns)
-    columns += [
-        (isl.dim_type.param, k, part.get_dim_name(isl.dim_type.param, k) or f"p{k}")
-        for k in range(part.dim(isl.dim_type.param))
-    ]
+    columns += [(PARAM, k, part.get_dim_name(PARAM, k) or f"p{k}") for k in range(part.dim(PARAM))]
     found = [_constraint(constraint, columns) for constraint in part.get_constraints()]
-    inputs = [(isl.dim_type.in_ if k is isl.dim_type.set else k, p, n) for k, p, n in columns]
+    inputs = [(IN if k is SET else k, p, n) for k, p, n in columns]
     for position in range(n_divs):
         try:
             division = part.get_div(position)
@@ -219,10 +214,10 @@ def division_bits(points: isl.Set) -> int:
 
 
 def _division_bits(part: isl.BasicSet) -> int:
-    constraints = part.get_constraints() if part.dim(isl.dim_type.div) else ()
+    constraints = part.get_constraints() if part.dim(DIV) else ()
     largest = (
-        max(abs(integer(c.get_coefficient_val(isl.dim_type.div, position))) for c in constraints)
-        for position in range(part.dim(isl.dim_type.div))
+        max(abs(integer(c.get_coefficient_val(DIV, position))) for c in constraints)
+        for position in range(part.dim(DIV))
         if constraints
     )
     return sum(value.bit_length() for value in largest)
@@ -243,5 +238,5 @@ def solutions(
 
 def constraints_on(part: isl.BasicSet, names: Sequence[str]) -> tuple[Constraint, ...]:
     """Return the constraints of a set without divisions whose dimensions are ``names``."""
-    columns = [(isl.dim_type.set, position, name) for position, name in enumerate(names)]
+    columns = [(SET, position, name) for position, name in enumerate(names)]
     return tuple(_constraint(constraint, columns) for constraint in part.get_constraints())

@@ -20,10 +20,14 @@ def integer(value: isl.Val) -> int:
     return int(text)
 
 
+PARAM, DIV = isl.dim_type.param, isl.dim_type.div
+SET, IN, OUT = isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
+"""Kinds of dimensions."""
+
 _ANY: TypeAlias = Any
 """A set, relation or function of isl, or a space: what has dimensions."""
 
-_UNNAMED = {isl.dim_type.param: "p"}
+_UNNAMED = {PARAM: "p"}
 
 
 def name_at(piece: _ANY, kind: isl.dim_type, position: int) -> str:
@@ -42,22 +46,22 @@ def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> tuple[
 
 def dim_names(isl_set: isl.Set) -> tuple[str, ...]:
     """Return the names of the set dimensions, in order; unnamed ones are ``d0``, ``d1``, …."""
-    return _names(isl_set, isl.dim_type.set)
+    return _names(isl_set, SET)
 
 
 def parameter_names(isl_set: isl.Set) -> tuple[str, ...]:
     """Return the names of the parameters, in order."""
-    return _names(isl_set, isl.dim_type.param)
+    return _names(isl_set, PARAM)
 
 
 def involved_dims(function: isl.PwAff) -> tuple[str, ...]:
     """Return the names of the input dimensions a function depends on, in order."""
-    return _names(function, isl.dim_type.in_, involved=True)
+    return _names(function, IN, involved=True)
 
 
 def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
     """Return the names of the parameters a function depends on, in order."""
-    return _names(function, isl.dim_type.param, involved=True)
+    return _names(function, PARAM, involved=True)
 
 
 _Piece = TypeVar("_Piece", isl.Set, isl.Map)
@@ -93,7 +97,7 @@ def output_affs(isl_map: isl.Map) -> tuple[isl.PwAff, ...]:
     Constraints of the domain are dropped from the functions.
     """
     function = isl.PwMultiAff.from_map(isl_map).gist(isl_map.domain())
-    return tuple(function.get_pw_aff(k) for k in range(function.dim(isl.dim_type.out)))
+    return tuple(function.get_pw_aff(k) for k in range(function.dim(OUT)))
 
 
 def constant_value(function: isl.PwAff) -> int | None:
@@ -101,7 +105,7 @@ def constant_value(function: isl.PwAff) -> int | None:
     if function.n_piece() != 1 or not function.is_cst():
         return None
     (_, aff), *_ = function.get_pieces()
-    involves_parameters = aff.involves_dims(isl.dim_type.param, 0, aff.dim(isl.dim_type.param))
+    involves_parameters = aff.involves_dims(PARAM, 0, aff.dim(PARAM))
     if involves_parameters or aff.involves_locals():
         return None
     value = aff.get_constant_val()
@@ -117,9 +121,7 @@ def with_names(piece: _ANY, kind: isl.dim_type, names: Iterable[str]) -> _ANY:
 
 def parameter_space(context: isl.Context, names: Sequence[str]) -> isl.Space:
     """Return the space of parameters of these names, in this order."""
-    space: isl.Space = with_names(
-        isl.Space.params_alloc(context, len(names)), isl.dim_type.param, names
-    )
+    space: isl.Space = with_names(isl.Space.params_alloc(context, len(names)), PARAM, names)
     return space
 
 
@@ -132,24 +134,24 @@ def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
 
 def involves_parameter(function: isl.PwAff, name: str) -> bool:
     """Return whether a function depends on a parameter."""
-    at = function.find_dim_by_name(isl.dim_type.param, name)
-    return at >= 0 and function.involves_dims(isl.dim_type.param, at, 1)
+    at = function.find_dim_by_name(PARAM, name)
+    return at >= 0 and function.involves_dims(PARAM, at, 1)
 
 
 def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
     """Return whether a parameter is bounded above (or below) for fixed other parameters."""
-    at = params.find_dim_by_name(isl.dim_type.param, name)
+    at = params.find_dim_by_name(PARAM, name)
     if at < 0:
         return False
-    line = isl.Set.from_params(params).move_dims(isl.dim_type.set, 0, isl.dim_type.param, at, 1)
+    line = isl.Set.from_params(params).move_dims(SET, 0, PARAM, at, 1)
     if above:
-        return bool(line.dim_has_upper_bound(isl.dim_type.set, 0))
-    return bool(line.dim_has_lower_bound(isl.dim_type.set, 0))
+        return bool(line.dim_has_upper_bound(SET, 0))
+    return bool(line.dim_has_lower_bound(SET, 0))
 
 
 def only_dim(isl_set: isl.Set, name: str) -> isl.Set:
     """Return the one-dimensional set of values the dimension ``name`` takes."""
-    return alone(isl_set, isl.dim_type.set, dim_names(isl_set).index(name))
+    return alone(isl_set, SET, dim_names(isl_set).index(name))
 
 
 class AffineForm(NamedTuple):
@@ -171,8 +173,8 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
     if aff.involves_locals() or not aff.get_denominator_val().is_one():
         return None
     return AffineForm(
-        coefficients(aff, aff, isl.dim_type.in_),
-        coefficients(aff, aff, isl.dim_type.param),
+        coefficients(aff, aff, IN),
+        coefficients(aff, aff, PARAM),
         integer(aff.get_constant_val()),
     )
 
@@ -198,9 +200,9 @@ def coupled_dims(points: isl.Set) -> tuple[int, ...]:
     count = points.n_dim()
     found = []
     for at in range(count):
-        others = points.eliminate(isl.dim_type.set, at, 1)
-        alone = points.eliminate(isl.dim_type.set, 0, at)
-        alone = alone.eliminate(isl.dim_type.set, at + 1, count - at - 1)
+        others = points.eliminate(SET, at, 1)
+        alone = points.eliminate(SET, 0, at)
+        alone = alone.eliminate(SET, at + 1, count - at - 1)
         if not points.is_equal(others.intersect(alone)):
             found.append(at)
     return tuple(found)
@@ -210,8 +212,7 @@ def has_bounds(isl_set: isl.Set, name: str) -> bool:
     """Tell whether a dimension has a lower and an upper bound, possibly in parameters."""
     position = dim_names(isl_set).index(name)
     return bool(
-        isl_set.dim_has_lower_bound(isl.dim_type.set, position)
-        and isl_set.dim_has_upper_bound(isl.dim_type.set, position)
+        isl_set.dim_has_lower_bound(SET, position) and isl_set.dim_has_upper_bound(SET, position)
     )
 
 
@@ -223,9 +224,9 @@ def stride_of(isl_set: isl.Set, name: str) -> int:
 def moving_dims(steps: isl.Map, names: Sequence[str]) -> tuple[str, ...]:
     """Return those of ``names`` in which output and input of a map of one space ever differ."""
     moving = []
-    for position in range(steps.dim(isl.dim_type.in_)):
-        name = name_at(steps, isl.dim_type.in_, position)
-        equal = steps.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    for position in range(steps.dim(IN)):
+        name = name_at(steps, IN, position)
+        equal = steps.equate(IN, position, OUT, position)
         if name in names and not steps.is_subset(equal):
             moving.append(name)
     return tuple(moving)
@@ -235,15 +236,15 @@ def same_except(schedule: isl.Map, names: Sequence[str]) -> isl.Map:
     """Return the pairs of inputs that ``schedule`` sends to points differing in ``names`` only."""
     target = schedule.range().get_space()
     pairs = isl.Map.universe(target.map_from_set())
-    for position in range(target.dim(isl.dim_type.set)):
-        if schedule.get_dim_name(isl.dim_type.out, position) not in names:
-            pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    for position in range(target.dim(SET)):
+        if schedule.get_dim_name(OUT, position) not in names:
+            pairs = pairs.equate(IN, position, OUT, position)
     return schedule.apply_range(pairs).apply_range(schedule.reverse())
 
 
 def function_on(union: isl.UnionPwAff, domain: isl.Set) -> isl.PwAff:
     """Return the part of ``union`` that is a function of ``domain``'s space."""
-    space = domain.get_space().from_domain().add_dims(isl.dim_type.out, 1)
+    space = domain.get_space().from_domain().add_dims(OUT, 1)
     return union.extract_pw_aff(space)
 
 
@@ -254,7 +255,7 @@ def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff]) -> tuple[int,
     are left out.
     """
     found: list[isl.Val] = []
-    for position in range(domain.dim(isl.dim_type.set)):
+    for position in range(domain.dim(SET)):
         found += [domain.dim_min_val(position), domain.dim_max_val(position)]
     for function in functions:
         here = function_on(function, domain).intersect_domain(domain)
@@ -277,8 +278,8 @@ def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
 
     The set has dimensions and is not empty, and the parameter is bounded.
     """
-    at = domain.find_dim_by_name(isl.dim_type.param, name)
-    line = domain.move_dims(isl.dim_type.set, 0, isl.dim_type.param, at, 1)
+    at = domain.find_dim_by_name(PARAM, name)
+    line = domain.move_dims(SET, 0, PARAM, at, 1)
     return integer(line.dim_min_val(0)), integer(line.dim_max_val(0))
 
 
@@ -289,25 +290,22 @@ def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
     """
     if relation.is_empty():
         return 0
-    single = alone(relation.project_out_all_params(), isl.dim_type.in_, source)
-    single = alone(single, isl.dim_type.out, sink)
-    least = single.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
+    single = alone(relation.project_out_all_params(), IN, source)
+    single = alone(single, OUT, sink)
+    least = single.reset_tuple_id(IN).reset_tuple_id(OUT)
     value = least.deltas().dim_min_val(0)
     return integer(value) if value.is_int() else None
 
 
-def node_kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
-    """Return the type of a schedule node."""
-    return cast("isl.schedule_node_type", node.get_type())
+def node_kind(node: isl.ScheduleNode) -> str:
+    """Return the type of a schedule node: ``band``, ``filter``, ``sequence``, ``leaf``, …."""
+    return str(cast("isl.schedule_node_type", node.get_type()).name)
 
 
 def divisors(isl_set: isl.Set) -> tuple[int, ...]:
     """Return the divisors of the integer divisions in the part of a set that has the most."""
     parts = [
-        tuple(
-            abs(integer(basic.get_div(k).get_denominator_val()))
-            for k in range(basic.dim(isl.dim_type.div))
-        )
+        tuple(abs(integer(basic.get_div(k).get_denominator_val())) for k in range(basic.dim(DIV)))
         for basic in isl_set.compute_divs().get_basic_sets()
     ]
     return max(parts, key=lambda part: (len(part), part), default=())
@@ -321,8 +319,8 @@ def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
     """
     hull = elements.simple_hull().remove_divs()
     sides = []
-    for position in range(hull.dim(isl.dim_type.set)):
-        line = alone(elements, isl.dim_type.set, position)
+    for position in range(hull.dim(SET)):
+        line = alone(elements, SET, position)
         best: tuple[isl.PwAff, int] | None = None
         # of a diagonal, or of pieces that lie apart, only the line has bounds of its own
         apart = _lower_bounds(line.simple_hull().remove_divs(), 0)
@@ -338,17 +336,15 @@ def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
 
 def _lower_bounds(hull: isl.BasicSet, position: int) -> list[isl.PwAff]:
     found = []
-    count = hull.dim(isl.dim_type.set)
+    count = hull.dim(SET)
     for constraint in hull.get_constraints():
-        coefficient = integer(constraint.get_coefficient_val(isl.dim_type.set, position))
+        coefficient = integer(constraint.get_coefficient_val(SET, position))
         apart = not any(
-            constraint.involves_dims(isl.dim_type.set, other, 1)
-            for other in range(count)
-            if other != position
+            constraint.involves_dims(SET, other, 1) for other in range(count) if other != position
         )
         one = coefficient == 1 or (constraint.is_equality() and coefficient == -1)
         if one and apart and not constraint.is_div_constraint():
-            bound = constraint.get_bound(isl.dim_type.set, position)
+            bound = constraint.get_bound(SET, position)
             if not bound.involves_locals():
                 found.append(isl.PwAff.from_aff(bound).project_domain_on_params())
     return found
@@ -359,11 +355,11 @@ def _reach_from(line: isl.Set, bound: isl.PwAff) -> tuple[isl.Val, int] | None:
 
     Parameters are variables in this: the maximum as a function of them is far harder to find.
     """
-    space, count = line.get_space(), line.dim(isl.dim_type.param)
-    beyond = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(space), isl.dim_type.set, 0)
+    space, count = line.get_space(), line.dim(PARAM)
+    beyond = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(space), SET, 0)
     aff = beyond.sub(bound.insert_domain(space)).as_aff()
-    aff = aff.move_dims(isl.dim_type.in_, 1, isl.dim_type.param, 0, count)
-    points = line.move_dims(isl.dim_type.set, 1, isl.dim_type.param, 0, count)
+    aff = aff.move_dims(IN, 1, PARAM, 0, count)
+    points = line.move_dims(SET, 1, PARAM, 0, count)
     first, last = points.min_val(aff), points.max_val(aff)
     if not (first.is_int() and last.is_int()):
         return None
@@ -379,8 +375,8 @@ def function_of_parameters(function: isl.PwAff) -> isl.PwAff:
     values = isl.MultiAff.zero(outside.map_from_domain_and_range(space))
     local = isl.LocalSpace.from_space(outside)
     for position, name in enumerate(names):
-        at = outside.find_dim_by_name(isl.dim_type.param, name)
-        values = values.set_aff(position, isl.Aff.var_on_domain(local, isl.dim_type.param, at))
+        at = outside.find_dim_by_name(PARAM, name)
+        values = values.set_aff(position, isl.Aff.var_on_domain(local, PARAM, at))
     return function.pullback_multi_aff(values).project_domain_on_params()
 
 
@@ -392,16 +388,14 @@ def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int
     set and need no integer division are taken; there may be none.
     """
     hull = params.simple_hull().remove_divs().remove_redundancies()
-    at = hull.get_space().find_dim_by_name(isl.dim_type.param, name)
+    at = hull.get_space().find_dim_by_name(PARAM, name)
     found: tuple[list[tuple[isl.PwAff, int]], ...] = [], []
     for constraint in hull.get_constraints():
         aff = constraint.get_aff()
         if aff.involves_locals() or constraint.is_div_constraint():
             continue
-        coefficient = integer(constraint.get_coefficient_val(isl.dim_type.param, at))
-        rest = isl.PwAff.from_aff(
-            aff.set_coefficient_val(isl.dim_type.param, at, isl.Val.zero(hull.get_ctx()))
-        )
+        coefficient = integer(constraint.get_coefficient_val(PARAM, at))
+        rest = isl.PwAff.from_aff(aff.set_coefficient_val(PARAM, at, isl.Val.zero(hull.get_ctx())))
         signed = rest.neg() if coefficient > 0 else rest
         for bounds, bounds_it in zip(found, (coefficient > 0, coefficient < 0), strict=True):
             if bounds_it or (coefficient and constraint.is_equality()):
@@ -426,7 +420,7 @@ def ast_operator(expression: isl.AstExpr) -> str:
 
 def time_depth(schedule: isl.UnionMap) -> int:
     """Return the number of dimensions of the vectors a schedule maps to."""
-    return max((m.dim(isl.dim_type.out) for m in maps_of(schedule)), default=0)
+    return max((m.dim(OUT) for m in maps_of(schedule)), default=0)
 
 
 def padding(schedule: isl.UnionMap, first: int, depth: int) -> isl.UnionMap:
@@ -449,9 +443,7 @@ def points_at_a_sample(points: isl.Set) -> int | None:
     there = points.intersect_params(isl.Set.from_point(sample))
     if not there.is_bounded():
         return None
-    return integer(
-        there.project_out(isl.dim_type.param, 0, there.dim(isl.dim_type.param)).count_val()
-    )
+    return integer(there.project_out(PARAM, 0, there.dim(PARAM)).count_val())
 
 
 def points_of(isl_set: isl.Set) -> tuple[tuple[int, ...], ...]:
@@ -459,10 +451,7 @@ def points_of(isl_set: isl.Set) -> tuple[tuple[int, ...], ...]:
     found: list[tuple[int, ...]] = []
 
     def note(point: isl.Point) -> None:
-        values = (
-            point.get_coordinate_val(isl.dim_type.set, k)
-            for k in range(isl_set.dim(isl.dim_type.set))
-        )
+        values = (point.get_coordinate_val(SET, k) for k in range(isl_set.dim(SET)))
         found.append(tuple(integer(value) for value in values))
 
     isl_set.foreach_point(note)

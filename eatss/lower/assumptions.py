@@ -9,6 +9,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis.sizes import leaving_accesses
+from eatss.diagnostics import input_error
 from eatss.isl_names import coalesced, constant_value, parameter_bound, parameter_is_bounded
 from eatss.lower.arrays import DeviceArray, declared_shape
 from eatss.lower.bounds import guard
@@ -24,7 +25,6 @@ from eatss.program import (
     equals,
     evaluate,
 )
-from eatss.schedule.errors import input_error_at
 from eatss.scops import Scop
 
 
@@ -153,7 +153,7 @@ def _within_arrays(scop: Scop) -> isl.Set:
     for access, sizes in leaving_accesses(scop):
         valid = valid.subtract(sizes)
         if valid.is_empty():
-            raise input_error_at(
+            raise input_error(
                 "EATSS-K006",
                 f"'{access.text}' leaves the array '{access.array}'",
                 span=access.span,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.diagnostics import SourceSpan
+from eatss.diagnostics import SourceSpan, internal_error
 from eatss.isl_names import (
     maps_of,
     padding,
@@ -34,7 +34,6 @@ from eatss.program import (
     equals,
     names_in,
 )
-from eatss.schedule.errors import internal_error_at
 from eatss.schedule.launch_order import launches_respect, only_updates, tied_between
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.parts import Part
@@ -98,14 +97,14 @@ def check_order(
     span = piece.statements[0].span
     covered = sorted(name for part in parts for name in part.statements)
     if covered != sorted(statement.name for statement in piece.statements):
-        raise internal_error_at("EATSS-K901", "the parts do not cover the statements", span=span)
+        raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
     if mapping.split is not None or mapping.shared is not None:
         if not only_updates(piece, dependences):
-            raise internal_error_at("EATSS-K902", "a split sum computes more than sums", span=span)
+            raise internal_error("EATSS-K902", "a split sum computes more than sums", span=span)
         written = {scop.array(statement.write.array) for statement in piece.statements}
         exact = not any(array.element_type.is_floating for array in written)
         if strict and not exact:
-            raise internal_error_at(
+            raise internal_error(
                 "EATSS-K902", "a sum is split that has to keep its order", span=span
             )
         return exact
@@ -126,7 +125,7 @@ def check_order(
     here = every.intersect_domain(tied).intersect_range(tied)
     here = in_any_order(here, piece.kernel).intersect_domain(tied).intersect_range(tied)
     if strict or not here.lex_ge_at_multi_union_pw_aff(time).is_empty():
-        raise internal_error_at(
+        raise internal_error(
             "EATSS-K902", "a thread runs its instances in the wrong order", span=span
         )
     return False
@@ -142,11 +141,11 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
     covered = sorted(statement.name for launch in launches for statement in launch.statements)
     further = {tuple(loop.name for loop in launch.host[len(piece.host) :]) for launch in launches}
     if covered != sorted(statement.name for statement in piece.statements) or len(further) != 1:
-        raise internal_error_at("EATSS-K901", "the kernels do not cover the statements", span=span)
+        raise internal_error("EATSS-K901", "the kernels do not cover the statements", span=span)
     if (len(launches) > 1 or () not in further) and not launches_respect(
         piece, launches, dependences
     ):
-        raise internal_error_at("EATSS-K902", "kernels run in the wrong order", span=span)
+        raise internal_error("EATSS-K902", "kernels run in the wrong order", span=span)
 
 
 def _time(
@@ -208,7 +207,7 @@ def check_ranges(
             for loop, printed in zip(loops, ranges, strict=True)
         )
         if not reached or not here.is_subset(known):
-            raise internal_error_at(
+            raise internal_error(
                 "EATSS-K901", "the loops over tiles leave instances out", span=span
             )
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.diagnostics import SourceSpan
+from eatss.diagnostics import SourceSpan, internal_error
 from eatss.isl_names import parameter_names, without_parameters
 from eatss.lower.notation import isl_notation
 from eatss.lower.thread_ast import Phase, thread_instances
 from eatss.lower.thread_tree import TREE, If, Leaf, Loop, Node
 from eatss.program import Apply, IntExpr, Name, Operator, equals
-from eatss.schedule.errors import internal_error_at
 
 _BOUNDS = {
     Operator.LE: Operator.MIN,
@@ -58,7 +57,7 @@ def check_coverage_of(phase: Phase, node: Node | None, known: isl.Set, span: Sou
         wanted = wanted.intersect_params(known)
         maps = reached.get(str(instance.get_tuple_name()), [])
         if not _is_partition(maps, wanted):
-            raise internal_error_at(
+            raise internal_error(
                 "EATSS-K901", "generated code does not run every instance once", span=span
             )
 

@@ -15,12 +15,11 @@ from itertools import product
 from math import prod
 
 from eatss.analysis.banks import ALONG_X, ALONG_Y
-from eatss.diagnostics import SourceSpan
+from eatss.diagnostics import SourceSpan, internal_error
 from eatss.frozen import frozen
 from eatss.instructions import COMBINES, SHUFFLES
 from eatss.kernel.nodes import Buffer, Copy, Element, Layout, Node, Perform
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
-from eatss.schedule.errors import internal_error_at
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.names import NameTable
 from eatss.scops.combiners import Combiner
@@ -49,7 +48,7 @@ def digits(number: IntExpr, extents: Sequence[IntExpr], span: SourceSpan) -> tup
     names = [f"eatss_extent{at}" for at in wide]
     found = _digits(Name(_NUMBER), [Name(name) for name in names])
     if not _is_one_to_one(found, names):
-        raise internal_error_at("EATSS-K901", "the blocks of a grid leave tiles out", span=span)
+        raise internal_error("EATSS-K901", "the blocks of a grid leave tiles out", span=span)
     values = {_NUMBER: number, **{name: extents[at] for name, at in zip(names, wide, strict=True)}}
     result: list[IntExpr] = [Constant(0)] * len(extents)
     for at, digit in zip(wide, found, strict=True):
@@ -191,7 +190,7 @@ def interleaved_places(
         *reversed(outer),
     )
     if sorted(_met(places, lane, warp, threads)) != list(product(*map(range, threads))):
-        raise internal_error_at("EATSS-K901", "the threads of a block leave points out", span=span)
+        raise internal_error("EATSS-K901", "the threads of a block leave points out", span=span)
     return places
 
 

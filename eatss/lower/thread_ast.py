@@ -38,7 +38,6 @@ from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.mapping import Mapping as LoopMapping
 from eatss.schedule.pieces import Piece
 
-_NODE = isl.schedule_node_type
 _POINT = "point:"
 _MAX_DEPTH = 64
 
@@ -264,9 +263,9 @@ def _graft(
 ) -> isl.ScheduleNode:
     """Insert the part of the subtree at ``source`` that runs the phase's instances at a leaf."""
     kind = node_kind(source)
-    if kind == _NODE.leaf:
+    if kind == "leaf":
         return _insert_points(target, phase)
-    if kind == _NODE.band:
+    if kind == "band":
         depth = 0
         for member in members(source):
             function = isl.MultiUnionPwAff.from_union_pw_aff(
@@ -276,7 +275,7 @@ def _graft(
             depth += 2
         target = _graft(source.get_child(0), target, phase, names)
         return target.ancestor(depth) if depth else target
-    if kind in (_NODE.filter, _NODE.mark):
+    if kind in ("filter", "mark"):
         return _graft(source.get_child(0), target, phase, names)
     wanted = {instance.get_tuple_name() for instance in phase.instances}
     parts = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -31,6 +31,28 @@ class NumberedAccess:
     access: Access
     place: Place
     tag: int
+
+
+def tagging(statement: Statement, tag: str) -> isl.Map:
+    """Return ``S[i] -> tag[]``, which tells apart by which access instances are meant."""
+    name = isl.Set.read_from_str(statement.domain.get_ctx(), f"{{ {tag}[] }}")
+    return isl.Map.from_domain_and_range(statement.domain, name)
+
+
+def with_accesses(
+    statement: Statement, places: Collection[Place], changed: Callable[[Access], Access]
+) -> Statement:
+    """Return a statement with a change made of the accesses at some places.
+
+    A place stands for all accesses that are spelled alike, by the first of them.
+    """
+    firsts = first_equal(statement.accesses)
+    own = [(statement.name, first) in places for first in firsts]
+    if not any(own):
+        return statement
+    pairs = zip(statement.accesses, own, strict=True)
+    accesses = tuple(changed(access) if is_own else access for access, is_own in pairs)
+    return replace(statement, accesses=accesses)
 
 
 def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:

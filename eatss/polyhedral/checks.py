@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InternalError
+from eatss.diagnostics import internal_error
 from eatss.isl_names import maps_of, set_names
 from eatss.polyhedral.kernel import Kernel
 from eatss.polyhedral.nodes import bands, coincident
@@ -120,7 +120,7 @@ def check_coverage(
     names = list(host)
     for statement in scop.statements:
         if statement.name in host:
-            covered = covered.union(statement.domain.to_union_set())
+            covered = covered.union(statement.domain)
     for kernel in kernels:
         covered = covered.union(kernel.schedule.domain())
         names.extend(set_names(kernel.schedule.domain()))
@@ -137,6 +137,4 @@ def check_coverage(
 
 def _require(condition: bool, scop: Scop, code: str, message: str) -> None:
     if not condition:
-        raise InternalError(
-            Diagnostic(code=code, message=f"internal error: {message}", span=scop.span)
-        )
+        raise internal_error(code, message, span=scop.span)

@@ -23,7 +23,6 @@ import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.diagnostics import Diagnostic, InternalError
 from eatss.free_names import free_name
-from eatss.frozen import frozen
 from eatss.isl_names import (
     Length,
     affine_form,
@@ -45,16 +44,8 @@ _Place: TypeAlias = tuple[str, int]
 """A pair: the name of its statement or array, and the position of its first half."""
 
 
-@frozen
-class _Pairs:
-    """Pairs of loops and of dimensions that may become one each, with the lengths of the halves.
-
-    ``names`` are of the arrays, which are no statements' names. ``links`` has an edge between pairs
-    of which neither can become one without the other.
-    """
-
-    lengths: dict[_Place, tuple[Length, Length]]
-    links: nx.Graph[_Place]
+_Lengths: TypeAlias = dict[_Place, tuple[Length, Length]]
+"""The lengths of both halves of each pair that may become one."""
 
 
 def with_collapsed_loops(scop: Scop) -> Scop:
@@ -89,83 +80,70 @@ def _summed(statement: Statement) -> frozenset[str]:
     return frozenset(statement.loops) - free
 
 
-def _group(scop: Scop) -> tuple[dict[_Place, tuple[Length, Length]], set[_Place]] | None:
+def _group(scop: Scop) -> tuple[_Lengths, set[_Place]] | None:
     """Return the lengths of all pairs and the first pairs that can become one together."""
-    pairs = _pairs(scop)
+    lengths, links = _pairs(scop)
     for statement in scop.statements:
         for first in range(len(statement.loops) - 1):
             place = (statement.name, first)
-            if place not in pairs.links:
-                continue
-            group = nx.node_connected_component(pairs.links, place)
-            if not _overlap(group):
-                return pairs.lengths, group
+            group = nx.node_connected_component(links, place) if place in links else None
+            if group and not any((name, at + 1) in group for name, at in group):
+                return lengths, group
     return None
 
 
-def _overlap(group: set[_Place]) -> bool:
-    return any((name, first + 1) in group for name, first in group)
+def _pairs(scop: Scop) -> tuple[_Lengths, nx.Graph[_Place]]:
+    """Return the pairs of loops and of dimensions of a region that nothing keeps apart.
 
-
-def _pairs(scop: Scop) -> _Pairs:
-    """Return the pairs of a region that nothing keeps apart."""
-    loops = {
-        (statement.name, first): lengths
+    Arrays have no names of statements. The graph has an edge between pairs of which neither can
+    become one without the other.
+    """
+    owners = [
+        (statement.name, statement.domain, len(statement.loops))
         for statement in scop.statements
         if not any(isinstance(node, AffineValue) for node in preorder(statement.value))
-        for first in range(len(statement.loops) - 1)
-        if (lengths := pair_length(statement.domain, first)) is not None
-    }
-    dimensions = {
-        (array.name, first): lengths
-        for array in scop.arrays
-        for first in range(array.n_dims - 1)
-        if (lengths := pair_length(array.extent, first)) is not None
+    ]
+    owners += [(array.name, array.extent, array.n_dims) for array in scop.arrays]
+    lengths = {
+        (name, first): found
+        for name, points, count in owners
+        for first in range(count - 1)
+        if (found := pair_length(points, first)) is not None
     }
     links: nx.Graph[_Place] = nx.Graph()
-    links.add_nodes_from((*loops, *dimensions))
-    spoilt: set[_Place] = set()
+    links.add_nodes_from(lengths)
+    spoilt = {*_link_statements(scop, lengths, links)}
     for statement in scop.statements:
         for access in statement.accesses:
-            spoilt |= _linked(statement, access, loops, dimensions, links)
-    spoilt |= _link_statements(scop, loops, links)
+            spoilt |= _linked(statement, access, lengths, links)
     for place in spoilt:
         if place in links:
             links.remove_nodes_from(nx.node_connected_component(links, place))
-    return _Pairs(lengths={**loops, **dimensions}, links=links)
+    return lengths, links
 
 
 def _linked(
-    statement: Statement,
-    access: Access,
-    loops: dict[_Place, tuple[Length, Length]],
-    dimensions: dict[_Place, tuple[Length, Length]],
-    links: nx.Graph[_Place],
+    statement: Statement, access: Access, lengths: _Lengths, links: nx.Graph[_Place]
 ) -> set[_Place]:
     """Link the pairs that an access has side by side; return those that it keeps apart."""
-    subscripts = output_affs(name_inputs(access.relation, statement.loops))
-    alone = [_counter(function) for function in subscripts]
+    loops = statement.loops
+    subscripts = output_affs(name_inputs(access.relation, loops))
     spoilt: set[_Place] = set()
-    met: set[int] = set()
-    for at, (one, other) in enumerate(pairwise(alone)):
-        place = (access.array, at)
-        loop = (statement.name, statement.loops.index(one)) if one is not None else ("", 0)
-        follows = loop in loops and other == statement.loops[loop[1] + 1]
-        if place in dimensions and follows and dimensions[place][1] == loops[loop][1]:
+    side_by_side: set[tuple[int, int]] = set()  # first loop, first dimension
+    for at, (one, other) in enumerate(pairwise(map(_counter, subscripts))):
+        first = loops.index(one) if one is not None else len(loops)
+        place, loop = (access.array, at), (statement.name, first)
+        follows = loop in lengths and other == loops[first + 1]
+        if follows and lengths.get(place, ())[1:] == lengths[loop][1:]:
             links.add_edge(place, loop)
-            met |= {loop[1]}
+            side_by_side.add((first, at))
         else:
-            spoilt.add(place)
-            spoilt |= {loop} if follows else set()
+            spoilt |= {place, loop} if follows else {place}
     for at, function in enumerate(subscripts):
         for name in involved_dims(function):
-            position = statement.loops.index(name)
+            position = loops.index(name)
             for first in (position - 1, position):
-                beside = at - (position - first)
-                fits = 0 <= beside < len(alone) - 1 and alone[beside : beside + 2] == [
-                    *statement.loops[first : first + 2]
-                ]
-                if first not in met or not fits:
+                if (first, at - (position - first)) not in side_by_side:
                     spoilt.add((statement.name, first))
     return spoilt
 
@@ -179,29 +157,31 @@ def _counter(function: isl.PwAff) -> str | None:
     return names[0] if len(names) == len(form.coefficients) == 1 else None
 
 
-def _link_statements(
-    scop: Scop, loops: dict[_Place, tuple[Length, Length]], links: nx.Graph[_Place]
-) -> set[_Place]:
-    """Link the pairs of loops that statements share; return those that some share by half."""
-    spoilt: set[_Place] = set()
+def _link_statements(scop: Scop, lengths: _Lengths, links: nx.Graph[_Place]) -> Iterator[_Place]:
+    """Link the pairs of loops that statements share; yield those that some share by half."""
     times = {statement.name: _times(statement) for statement in scop.statements}
+
+    def share(one: Statement, other: Statement, depth: int) -> bool:
+        """Tell whether two statements stand in one loop at a depth."""
+        upto = 2 * depth + 1
+        return times[one.name][:upto:2] == times[other.name][:upto:2]
+
     for one in scop.statements:
         for first in range(len(one.loops) - 1):
             place = (one.name, first)
-            if place not in loops:
+            if place not in lengths:
                 continue
-            if not _runs_up(one, times[one.name], first):
-                spoilt.add(place)
+            outer, between, inner = times[one.name][2 * first + 1 : 2 * first + 4]
+            if (outer, inner) != one.loops[first : first + 2] or not isinstance(between, int):
+                yield place  # they do not both count up, one right inside the other
             for other in scop.statements:
-                if len(other.loops) <= first or not _share(times, one, other, first):
+                if len(other.loops) <= first or not share(one, other, first):
                     continue
                 beside = (other.name, first)
-                alike = beside in loops and loops[beside] == loops[place]
-                if alike and _share(times, one, other, first + 1):
+                if lengths.get(beside) == lengths[place] and share(one, other, first + 1):
                     links.add_edge(place, beside)
                 else:
-                    spoilt.add(place)
-    return spoilt
+                    yield place
 
 
 def _times(statement: Statement) -> tuple[str | int | None, ...]:
@@ -215,40 +195,19 @@ def _times(statement: Statement) -> tuple[str | int | None, ...]:
     return tuple(found)
 
 
-def _runs_up(statement: Statement, times: Sequence[str | int | None], first: int) -> bool:
-    """Tell whether two loops count up, one right inside the other."""
-    one, between, other = times[2 * first + 1 : 2 * first + 4]
-    return (one, other) == statement.loops[first : first + 2] and isinstance(between, int)
-
-
-def _share(
-    times: dict[str, tuple[str | int | None, ...]], one: Statement, other: Statement, depth: int
-) -> bool:
-    """Tell whether two statements stand in one loop at a depth."""
-    upto = 2 * depth + 1
-    return times[one.name][:upto:2] == times[other.name][:upto:2]
-
-
-def _collapsed(
-    scop: Scop, lengths: dict[_Place, tuple[Length, Length]], group: set[_Place]
-) -> Scop:
+def _collapsed(scop: Scop, lengths: _Lengths, group: set[_Place]) -> Scop:
     """Return a region in which the pairs of a group are one each."""
     taken = scop.names.union(*(statement.loops for statement in scop.statements))
     products = {one.factors: one.name for one in scop.products}
-    sizes: dict[_Place, Length] = {}
-    for place in sorted(group):
-        sizes[place] = _product(scop, lengths[place], products, taken)
+    sizes = {place: _product(scop, lengths[place], products, taken) for place in sorted(group)}
     names: dict[tuple[str, str], str] = {}
-    statements = tuple(
-        _collapsed_statement(statement, sizes, names, taken) for statement in scop.statements
-    )
-    arrays = tuple(_collapsed_array(array, sizes) for array in scop.arrays)
-    parameters = dict.fromkeys((*scop.parameters, *products.values()))
     found = replace(
         scop,
-        parameters=tuple(parameters),
-        statements=statements,
-        arrays=arrays,
+        parameters=tuple(dict.fromkeys((*scop.parameters, *products.values()))),
+        statements=tuple(
+            _collapsed_statement(statement, sizes, names, taken) for statement in scop.statements
+        ),
+        arrays=tuple(_collapsed_array(array, sizes) for array in scop.arrays),
         context=_with_products(scop.context, products),
         products=tuple(SizeProduct(name=name, factors=of) for of, name in products.items()),
     )
@@ -362,9 +321,7 @@ def _collapsed_array(array: Array, sizes: dict[_Place, Length]) -> Array:
     return array
 
 
-def _check(
-    before: Scop, after: Scop, lengths: dict[_Place, tuple[Length, Length]], group: set[_Place]
-) -> None:
+def _check(before: Scop, after: Scop, lengths: _Lengths, group: set[_Place]) -> None:
     """Check that instances and elements are the same ones by other names, where sizes are numbers.
 
     Raises:

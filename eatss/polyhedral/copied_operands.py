@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import islpy as isl
 
 from eatss.free_names import free_name
-from eatss.isl_names import named_points, universes
-from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal
+from eatss.isl_names import OUT, named_points, universes
+from eatss.polyhedral.accesses import (
+    Place,
+    dependent_accesses,
+    first_equal,
+    tagging,
+    with_accesses,
+)
 from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.polyhedral.nodes import bands, coincident
 from eatss.polyhedral.program import Dependences, ScheduledScop
@@ -92,7 +99,8 @@ def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
         first = next(iter(own.values()))
         arrays.append(copy)
         copies.append(_copying(scop, array, copy, first, taken, position=-1 - len(copies)))
-        statements = [_reading(one, own, copy.name) for one in statements]
+        from_copy = partial(_from_copy, copy=copy.name)
+        statements = [with_accesses(one, own, from_copy) for one in statements]
     return replace(scop, arrays=tuple(arrays), statements=(*copies, *statements))
 
 
@@ -148,7 +156,7 @@ def _without(scop: Scop, dependences: Dependences, reads: Collection[_EarlyRead]
     for statement in scop.statements:
         write = statement.write.relation
         if any(_is_update(statement, access) for access in statement.reads):
-            rest = rest.subtract(write.apply_range(write.reverse()).to_union_map())
+            rest = rest.subtract(write.apply_range(write.reverse()))
     return rest
 
 
@@ -164,7 +172,7 @@ def _early_reads(scop: Scop, flow: isl.UnionMap) -> Iterator[_EarlyRead]:
     flow to the reads.
     """
     fed = flow.range()
-    depth = scop.statements[0].schedule.dim(isl.dim_type.out) // 2
+    depth = scop.statements[0].schedule.dim(OUT) // 2
     for item in dependent_accesses(scop):
         access, statement = item.access, item.statement
         array = scop.array(access.array)
@@ -172,8 +180,7 @@ def _early_reads(scop: Scop, flow: isl.UnionMap) -> Iterator[_EarlyRead]:
             continue
         if array.n_dims > depth or _is_update(statement, access):
             continue  # vectors of time are too short for the loops of a copy, or it is an update
-        tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.tag}[] }}")
-        instances = isl.Map.from_domain_and_range(statement.domain, tag).wrap().to_union_set()
+        instances = tagging(statement, f"__ref{item.tag}").wrap().to_union_set()
         if fed.intersect(instances).is_empty():
             yield _EarlyRead(item.place, array, instances)
 
@@ -234,7 +241,7 @@ def _copying(
     loops = tuple(free_name(f"c{k}", taken) for k in range(array.n_dims))
     domain = named_points(copy.extent, name, loops)
     time = [str(position), *(entry for loop in loops for entry in (loop, "0"))]
-    time += ["0"] * (scop.statements[0].schedule.dim(isl.dim_type.out) - len(time))
+    time += ["0"] * (scop.statements[0].schedule.dim(OUT) - len(time))
     text = f"{{ {name}[{', '.join(loops)}] -> [{', '.join(time)}] }}"
     subscripts = "".join(f"[{loop}]" for loop in loops)
 
@@ -242,7 +249,7 @@ def _copying(
         return Access(
             array=of.name,
             kind=kind,
-            relation=domain.identity().set_tuple_name(isl.dim_type.out, of.name),
+            relation=domain.identity().set_tuple_name(OUT, of.name),
             text=f"{of.name}{subscripts}",
             span=reader.span,
         )
@@ -259,20 +266,8 @@ def _copying(
     )
 
 
-def _reading(statement: Statement, places: Collection[Place], copy: str) -> Statement:
-    """Return a statement in which some reads, and those spelled alike, are from a copy."""
-    firsts = first_equal(statement.accesses)
-    if not any((statement.name, first) in places for first in firsts):
-        return statement
-    accesses = tuple(
-        replace(
-            access,
-            array=copy,
-            relation=access.relation.set_tuple_name(isl.dim_type.out, copy),
-            text=copy + access.text[access.text.find("[") :],
-        )
-        if (statement.name, first) in places
-        else access
-        for access, first in zip(statement.accesses, firsts, strict=True)
+def _from_copy(access: Access, copy: str) -> Access:
+    relation = access.relation.set_tuple_name(OUT, copy)
+    return replace(
+        access, array=copy, relation=relation, text=copy + access.text[access.text.find("[") :]
     )
-    return replace(statement, accesses=accesses)

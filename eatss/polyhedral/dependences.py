@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.isl_names import coalesced, maps_of, universes
-from eatss.polyhedral.accesses import NumberedAccess, Place, dependent_accesses
+from eatss.isl_names import IN, OUT, coalesced, maps_of, universes
+from eatss.polyhedral.accesses import NumberedAccess, Place, dependent_accesses, tagging
 from eatss.polyhedral.isl_limits import at_most, ran_out
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
@@ -59,7 +59,7 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
             reads = reads.union(made)
             if access.array == statement.write.array:
                 own = access.relation.intersect(statement.write.relation).domain()
-                tag = made.domain().unwrap().intersect_domain(own.to_union_set())
+                tag = made.domain().unwrap().intersect_domain(own)
                 updates = updates.union(tag.wrap())
     reads = coalesced(reads) if grouped else reads
     tagged_domain = reads.union(writes).domain().universe().unwrap()
@@ -83,7 +83,7 @@ def flow_by_read(scop: Scop, tagged_flow: isl.UnionMap) -> dict[Place, isl.Union
     by_tag: dict[tuple[str, str], isl.UnionMap] = {}
     for relation in maps_of(tagged_flow):
         sink = relation.range().unwrap()
-        instance, tag = (sink.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
+        instance, tag = (sink.get_tuple_name(k) for k in (IN, OUT))
         plain = relation.to_union_map().factor_domain()
         by_tag[instance, tag] = by_tag.get((instance, tag), empty).union(plain)
     reads = [item for item in dependent_accesses(scop) if not item.access.is_write]
@@ -103,16 +103,15 @@ def _to_elements_of(scop: Scop, read: Access) -> isl.UnionMap:
     back = read.relation.reverse()
     for statement in scop.statements:
         if statement.write.array == read.array:
-            found = found.union(statement.write.relation.apply_range(back).to_union_map())
+            found = found.union(statement.write.relation.apply_range(back))
     return found
 
 
 def tagged(item: NumberedAccess, tag: str, elements: isl.Map) -> isl.UnionMap:
     """Return ``[S[i] -> tag[]] -> A[…]``."""
-    name = isl.Set.read_from_str(elements.get_ctx(), f"{{ {tag}[] }}")
-    instances = isl.Map.from_domain_and_range(item.statement.domain, name)
     relation = elements.intersect_domain(item.statement.domain)
-    return instances.range_product(relation).uncurry().to_union_map()
+    instances = tagging(item.statement, tag).range_product(relation)
+    return instances.uncurry().to_union_map()
 
 
 def flow_of(

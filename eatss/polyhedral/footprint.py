@@ -147,10 +147,12 @@ def _part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:
         if interval is not None:
             axis, step = interval
             return _Part(dims, (), (axis,), step, exact=True)
-    if _column_rank(_matrix(shape, dims, loops)) == len(loops):
+    if len(_reduce(_matrix(shape, dims, loops), len(loops))[1]) == len(loops):
         axes = tuple(_Axis(Polynomial.product([name]), least[name]) for name in loops)
         return _Part(dims, loops, axes, 1, exact=True)
-    return _bounding_part(shape, dims, least)
+    # the bounding box, one axis a dimension: translation stays exact
+    axes = tuple(_line(shape.coefficients[d], least)[0] for d in dims)
+    return _Part(dims, (), axes, 1, exact=False)
 
 
 def _matrix(shape: _Shape, dims: Sequence[int], loops: Sequence[str]) -> list[list[int]]:
@@ -177,25 +179,20 @@ def _line(coefficients: Sequence[tuple[str, int]], least: dict[str, int]) -> tup
     return _Axis(length, shortest), has_gaps
 
 
-def _bounding_part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:
-    """Bound the image by its bounding box, one axis a dimension; translation stays exact."""
-    axes = tuple(_line(shape.coefficients[d], least)[0] for d in dims)
-    return _Part(dims, (), axes, 1, exact=False)
-
-
 def _locate(shape: _Shape, part: _Part, offset: tuple[int, ...]) -> tuple[object, tuple[int, ...]]:
     """Split a translation into steps along the axes and what no steps can reach.
 
-    Images whose second parts differ are disjoint.
+    Images whose second parts differ are disjoint: two translations differ by a combination of the
+    columns of the matrix, which are independent, if and only if what is left of them is equal.
     """
     if not part.loops:
         return tuple(o % part.step for o in offset), tuple(o // part.step for o in offset)
-    solution, rest = _solve_columns(_matrix(shape, part.dims, part.loops), offset)
-    whole = tuple(int(value // 1) for value in solution)
-    fraction: tuple[Fraction, ...] = tuple(
-        value - floor for value, floor in zip(solution, whole, strict=True)
-    )
-    return (rest, fraction), whole
+    width = len(part.loops)
+    matrix = _matrix(shape, part.dims, part.loops)
+    rows, _ = _reduce([[*row, o] for row, o in zip(matrix, offset, strict=True)], width)
+    last = [row[-1] for row in rows]
+    whole = tuple(int(value // 1) for value in last[:width])
+    return (*last[width:], *(value % 1 for value in last[:width])), whole
 
 
 def _union_of_boxes(axes: Sequence[_Axis], shifts: Sequence[tuple[int, ...]]) -> Footprint:
@@ -252,48 +249,21 @@ def _bounded_union(
     return Footprint(elements=copies if sum_size <= hull_size else hull, exact=False)
 
 
-def _column_rank(matrix: Sequence[Sequence[int]]) -> int:
-    """Return the rank of a matrix given by rows."""
-    return len(_reduce([[Fraction(x) for x in row] for row in matrix])[1])
-
-
-def _solve_columns(
-    matrix: Sequence[Sequence[int]], vector: Sequence[int]
-) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Express ``vector`` in the columns of ``matrix``, which must be independent.
-
-    Returns:
-        The coordinates, and what is left of the vector; two vectors differ by a
-        combination of columns if and only if what is left is equal.
-    """
-    width = len(matrix[0]) if matrix else 0
-    rows, pivots = _reduce(
-        [[Fraction(x) for x in (*row, v)] for row, v in zip(matrix, vector, strict=True)],
-        columns=width,
-    )
-    solution = [Fraction(0)] * width
-    for row, column in enumerate(pivots):
-        solution[column] = rows[row][-1]
-    return tuple(solution), tuple(row[-1] for row in rows[len(pivots) :])
-
-
 def _reduce(
-    rows: list[list[Fraction]], *, columns: int | None = None
+    matrix: Sequence[Sequence[int]], columns: int
 ) -> tuple[list[list[Fraction]], list[int]]:
-    """Bring rows to reduced echelon form over the first ``columns``; return them and the pivots."""
+    """Bring rows to reduced echelon form over the first columns; return them and the pivots."""
+    rows = [[Fraction(x) for x in row] for row in matrix]
     pivots: list[int] = []
-    width = columns if columns is not None else (len(rows[0]) if rows else 0)
-    for column in range(width):
+    for column in range(columns):
         top = len(pivots)
         pivot = next((r for r in range(top, len(rows)) if rows[r][column]), None)
         if pivot is None:
             continue
         rows[top], rows[pivot] = rows[pivot], rows[top]
-        scale = rows[top][column]
-        rows[top] = [x / scale for x in rows[top]]
-        for r in range(len(rows)):
-            if r != top and rows[r][column]:
-                factor = rows[r][column]
-                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[top], strict=True)]
+        rows[top] = [x / rows[top][column] for x in rows[top]]
+        for r, row in enumerate(rows):
+            if r != top and row[column]:
+                rows[r] = [x - row[column] * y for x, y in zip(row, rows[top], strict=True)]
         pivots.append(column)
     return rows, pivots

@@ -8,7 +8,7 @@ from itertools import product
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.isl_names import least_difference, maps_of
+from eatss.isl_names import IN, OUT, least_difference, maps_of
 from eatss.polyhedral.program import General, StatementGraph
 from eatss.scops import Scop
 
@@ -26,7 +26,7 @@ def statement_graph(general: General) -> StatementGraph:
     relations: dict[_Edge, list[isl.Map]] = {}
     union = dependences.flow.union(dependences.anti).union(dependences.output)
     for relation in maps_of(union):
-        names = relation.get_tuple_name(isl.dim_type.in_), relation.get_tuple_name(isl.dim_type.out)
+        names = relation.get_tuple_name(IN), relation.get_tuple_name(OUT)
         relations.setdefault(names, []).append(relation)
     position = {statement.name: k for k, statement in enumerate(scop.statements)}
     graph: nx.DiGraph[str] = nx.DiGraph()

@@ -54,8 +54,7 @@ def build_kernels(
 
 
 def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) -> Kernel:
-    inner = _distinct(tuple(m for leaf in tree.leaves for m in leaf.inner))
-    all_loops = tree.host + tree.band + inner
+    all_loops = tree.host + tree.band + tree.inner
     placements = _place(scop, tree, all_loops)
     names = _loop_names(all_loops, placements, taken=scop.parameters)
     n_host = len(tree.host)
@@ -88,7 +87,7 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     launches = leading_dims(full[0].range(), n_host)
     for relation in full:
         launches = launches.union(leading_dims(relation.range(), n_host))
-        schedule = schedule.union(drop_leading_outputs(relation, n_host).to_union_map())
+        schedule = schedule.union(drop_leading_outputs(relation, n_host))
     references = merge_references(placed, names[n_host:])
     return Kernel(
         name=name,
@@ -103,14 +102,6 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
         references=references,
         reductions=find_reductions(scop, dependences, placed, references),
     )
-
-
-def _distinct(found: Sequence[Member]) -> tuple[Member, ...]:
-    """Return the members without repetitions, in order of first appearance."""
-    seen: dict[tuple[int, int], Member] = {}
-    for member in found:
-        seen.setdefault(member.key, member)
-    return tuple(seen.values())
 
 
 def _place(scop: Scop, tree: KernelTree, loops: Sequence[Member]) -> tuple[_Placement, ...]:
@@ -204,32 +195,21 @@ def trip_count(domains: Sequence[isl.Set], loop: str, context: isl.Set) -> int |
 
 def _count(values: isl.Set, name: str, span: int) -> int | None:
     """Count the values of a range of ``span + 1`` that may have holes."""
-    every = _interval(values)
-    if every.is_subset(values):
+    if _steps(values, 1).is_subset(values):
         return span + 1
     stride = stride_of(values, name)
-    if stride > 1 and _progression(values, every, stride).is_subset(values):
+    if stride > 1 and _steps(values, stride).is_subset(values):
         return span // stride + 1
     if span > _ENUMERATED or not values.params().is_singleton():
         return None
     return integer(values.project_out_all_params().count_val())
 
 
-def _interval(values: isl.Set) -> isl.Set:
-    """Return all integers between the smallest and the largest value."""
-    context = values.get_ctx()
-    from_lowest = isl.Map.read_from_str(context, "{ [a] -> [x] : x >= a }")
-    to_highest = isl.Map.read_from_str(context, "{ [a] -> [x] : x <= a }")
-    interval: isl.Set = (
-        values.lexmin().apply(from_lowest).intersect(values.lexmax().apply(to_highest))
+def _steps(values: isl.Set, stride: int) -> isl.Set:
+    """Return the integers from the smallest to the largest value in steps of some length."""
+    up = f"{{ [a] -> [x] : x >= a and (x - a) mod {stride} = 0 }}"
+    from_least, to_greatest = (
+        isl.Map.read_from_str(values.get_ctx(), text) for text in (up, "{ [a] -> [x] : x <= a }")
     )
-    return interval
-
-
-def _progression(values: isl.Set, every: isl.Set, stride: int) -> isl.Set:
-    """Return the values from the smallest on in steps of ``stride``."""
-    step = isl.Map.read_from_str(
-        values.get_ctx(), f"{{ [a] -> [x] : x >= a and (x - a) mod {stride} = 0 }}"
-    )
-    walk: isl.Set = values.lexmin().apply(step).intersect(every)
-    return walk
+    found: isl.Set = values.lexmin().apply(from_least)
+    return found.intersect(values.lexmax().apply(to_greatest))

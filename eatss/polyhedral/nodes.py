@@ -8,8 +8,7 @@ import islpy as isl
 
 from eatss.isl_names import node_kind
 
-NODE = isl.schedule_node_type
-PARTED = (NODE.sequence, NODE.set)
+PARTED = ("sequence", "set")
 """Nodes whose children are filters."""
 
 
@@ -33,7 +32,7 @@ def preorder(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
 
 def bands(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
     """Yield the bands of a subtree, outer ones first."""
-    return (one for one in preorder(node) if node_kind(one) == NODE.band)
+    return (one for one in preorder(node) if node_kind(one) == "band")
 
 
 def alone(function: isl.UnionPwAff) -> isl.MultiUnionPwAff:

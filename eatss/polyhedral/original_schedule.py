@@ -50,5 +50,5 @@ def _subtree(timed: Sequence[_Timed], level: int) -> isl.Schedule:
 def _union_domain(timed: Sequence[_Timed]) -> isl.UnionSet:
     union = timed[0][0].domain.to_union_set()
     for statement, _ in timed[1:]:
-        union = union.union(statement.domain.to_union_set())
+        union = union.union(statement.domain)
     return union

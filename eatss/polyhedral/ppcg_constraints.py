@@ -16,6 +16,8 @@ import islpy as isl
 
 from eatss.frozen import frozen
 from eatss.isl_names import (
+    OUT,
+    SET,
     constant_value,
     maps_of,
     node_kind,
@@ -27,7 +29,7 @@ from eatss.isl_names import (
 )
 from eatss.polyhedral.accesses import dependent_accesses
 from eatss.polyhedral.dependences import flow_of, tagged
-from eatss.polyhedral.nodes import NODE, branches, preorder
+from eatss.polyhedral.nodes import branches, preorder
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
 from eatss.scops import Access, Array, Scop, SourceSpan, Statement
@@ -131,7 +133,7 @@ def ppcg_domain(region: PpcgRegion, live: isl.UnionSet, grouping: Grouping | Non
     eatss has no bounds, isl would not copy.
     """
     scop = region.scop
-    counts = [(s.name, s.domain.dim(isl.dim_type.set)) for s in scop.statements]
+    counts = [(s.name, s.domain.dim(SET)) for s in scop.statements]
     counts += scop.ppcg_steps
     counts.sort(key=lambda pair: int(pair[0].removeprefix("S_")))
     universes = "; ".join(
@@ -211,7 +213,7 @@ def _live(region: PpcgRegion, live_out: isl.UnionMap, flow: isl.UnionMap) -> isl
     live = live_out.domain()
     for statement in region.scop.statements:
         if statement.name in region.calls:
-            live = live.union(statement.domain.to_union_set())
+            live = live.union(statement.domain)
     needs = flow.reverse()
     while True:
         extra = live.apply(needs)
@@ -266,7 +268,7 @@ def group_chains(
         name = f"G_{number}"
         inside = validity.intersect_domain(leaf.domain).intersect_range(leaf.domain)
         part = _contraction(leaf, name)
-        if leaf.prefix.dim(isl.dim_type.out):
+        if leaf.prefix.dim(OUT):
             inside = validity.eq_at_multi_union_pw_aff(leaf.prefix)
         validity = validity.subtract(inside)
         contraction = part if contraction is None else part.union_add(contraction)
@@ -285,8 +287,8 @@ def group_chains(
 def _runs(scop: Scop, node: isl.ScheduleNode) -> Iterator[list[_Leaf]]:
     """Yield the runs of leaves that stand side by side in a sequence, outer ones first."""
     for one in preorder(node):
-        below = branches(one) if node_kind(one) == NODE.sequence else []
-        for is_leaf, run in groupby(below, lambda child: node_kind(child) == NODE.leaf):
+        below = branches(one) if node_kind(one) == "sequence" else []
+        for is_leaf, run in groupby(below, lambda child: node_kind(child) == "leaf"):
             if is_leaf:
                 yield [_leaf(scop, child) for child in run]
 
@@ -330,7 +332,7 @@ def _belong_together(first: _Leaf, second: _Leaf, near: isl.UnionMap) -> bool:
         whole = sources.is_subset(relation.domain()) and sinks.is_subset(relation.range())
         if whole and relation.is_bijective():
             union = relation.to_union_map()
-            if not prefix.dim(isl.dim_type.out):
+            if not prefix.dim(OUT):
                 return True
             if union.is_subset(union.eq_at_multi_union_pw_aff(prefix)):
                 return True
@@ -339,8 +341,8 @@ def _belong_together(first: _Leaf, second: _Leaf, near: isl.UnionMap) -> bool:
 
 def _contraction(leaf: _Leaf, name: str) -> isl.UnionPwMultiAff:
     """Return the function from the members' instances to those of their group."""
-    if not leaf.prefix.dim(isl.dim_type.out):
-        space = leaf.prefix.get_space().set_tuple_name(isl.dim_type.set, name)
+    if not leaf.prefix.dim(OUT):
+        space = leaf.prefix.get_space().set_tuple_name(SET, name)
         return isl.UnionPwMultiAff.multi_val_on_domain(leaf.domain, isl.MultiVal.zero(space))
-    prefix = leaf.prefix.set_tuple_name(isl.dim_type.out, name)
+    prefix = leaf.prefix.set_tuple_name(OUT, name)
     return isl.UnionPwMultiAff.from_multi_union_pw_aff(prefix)

@@ -9,7 +9,7 @@ from itertools import groupby
 import islpy as isl
 
 from eatss.frozen import frozen
-from eatss.isl_names import renaming
+from eatss.isl_names import IN, renaming
 from eatss.scops import Call, Scop, Statement, preorder
 
 
@@ -79,8 +79,6 @@ def _joined(group: Sequence[Statement], name: str) -> Statement:
         first,
         name=name,
         domain=first.domain.set_tuple_name(name),
-        schedule=first.schedule.set_tuple_name(isl.dim_type.in_, name),
-        accesses=tuple(
-            replace(a, relation=a.relation.set_tuple_name(isl.dim_type.in_, name)) for a in accesses
-        ),
+        schedule=first.schedule.set_tuple_name(IN, name),
+        accesses=tuple(replace(a, relation=a.relation.set_tuple_name(IN, name)) for a in accesses),
     )

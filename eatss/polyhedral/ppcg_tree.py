@@ -9,7 +9,6 @@ import islpy as isl
 from eatss.frozen import frozen
 from eatss.isl_names import node_kind, set_names, sets_of, universes
 from eatss.polyhedral.nodes import (
-    NODE,
     PARTED,
     branches,
     children,
@@ -64,7 +63,7 @@ def _above(node: isl.ScheduleNode, names: isl.UnionPwMultiAff) -> isl.UnionPwMul
 
 def expansions(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
     """Return the expansion nodes of a subtree, at which groups become their members."""
-    return [one for one in preorder(node) if node_kind(one) == NODE.expansion]
+    return [one for one in preorder(node) if node_kind(one) == "expansion"]
 
 
 def _copy(
@@ -72,11 +71,11 @@ def _copy(
 ) -> isl.ScheduleNode:
     """Copy a subtree to the leaf ``at``; return the node there."""
     kind = node_kind(node)
-    if kind == NODE.leaf:
+    if kind == "leaf":
         return _split(at, carrier)
-    if kind == NODE.expansion:
+    if kind == "expansion":
         return _copy(node.get_child(0), at, carrier.names, carrier)
-    if kind == NODE.band:
+    if kind == "band":
         if node.band_n_member() == 0:
             return _copy(node.get_child(0), at, names, carrier)
         partial = node.band_get_partial_schedule().pullback_union_pw_multi_aff(names)
@@ -103,7 +102,7 @@ def _copy_parts(
         at,
         [chosen.intersect(here).gist(here) for chosen, _ in parts],
         lambda k, below: _copy(parts[k][1], below, names, carrier),
-        in_order=node_kind(node) == NODE.sequence,
+        in_order=node_kind(node) == "sequence",
     )
 
 
@@ -166,9 +165,9 @@ def _may_mix(node: isl.ScheduleNode) -> bool:
     """Tell whether kernels may change places; what runs inside a kernel does not matter."""
     if is_tilable(node) or not has_tilable_band(node):
         return False
-    if node_kind(node) == NODE.sequence:
+    if node_kind(node) == "sequence":
         for below in branches(node):
-            nested = node_kind(below) == NODE.set and has_tilable_band(below)
+            nested = node_kind(below) == "set" and has_tilable_band(below)
             if nested and any(node_kind(part) in PARTED for part in branches(below)):
                 return True
     return any(map(_may_mix, children(node)))
@@ -185,12 +184,12 @@ def _parts(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
 
 def _inline(node: isl.ScheduleNode, at: isl.ScheduleNode) -> isl.ScheduleNode:
     kind = node_kind(node)
-    if kind == NODE.leaf:
+    if kind == "leaf":
         return at
-    if kind == NODE.band:
+    if kind == "band":
         at = marked_like(at.insert_partial_schedule(node.band_get_partial_schedule()), node)
         return _inline(node.get_child(0), at.get_child(0)).parent()
-    in_order = kind == NODE.sequence
+    in_order = kind == "sequence"
     parts = _parts(node) if in_order else children(node)
     return with_parts(
         at,

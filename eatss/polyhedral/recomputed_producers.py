@@ -20,6 +20,7 @@ import islpy as isl
 
 from eatss.frozen import frozen
 from eatss.isl_names import (
+    OUT,
     AffineForm,
     affine_form,
     coalesced,
@@ -240,7 +241,7 @@ def _source(scop: Scop, place: Place, flow: _Flow) -> _Source | None:
     function = isl.PwMultiAff.from_map(back).gist(reader.domain).coalesce()
     if function.n_piece() != 1:
         return None
-    producer = scop.statement(back.get_tuple_name(isl.dim_type.out))
+    producer = scop.statement(back.get_tuple_name(OUT))
     instance = function.as_multi_aff()
     if any(affine_form(instance.get_at(k).to_pw_aff()) is None for k in range(len(producer.loops))):
         return None

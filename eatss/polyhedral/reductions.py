@@ -251,6 +251,6 @@ def _is_private(
     if not later.intersect(statement.domain).is_subset(carried.range()):
         return False
     again = carried.domain()
-    uses = dependences.flow.intersect_domain(again.to_union_set())
+    uses = dependences.flow.intersect_domain(again)
     inside = apart.intersect_domain(statement.domain).to_union_map()
     return bool(uses.is_subset(inside))

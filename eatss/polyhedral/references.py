@@ -35,16 +35,21 @@ class Placed:
 
 @dataclass(slots=True)
 class _Group:
-    """Accesses found to be one reference so far; ``depth`` is that of the access in ``text``."""
+    """Uses found to be one reference so far: accesses with their statements."""
 
-    array: str
-    text: str
-    depth: int
-    statements: list[str]
-    reads: bool
-    writes: bool
-    subscripts: tuple[Subscript, ...]
     relation: isl.Map
+    subscripts: tuple[Subscript, ...]
+    uses: list[tuple[Statement, Access]]
+
+    @property
+    def array(self) -> str:
+        """What is accessed."""
+        return self.uses[0][1].array
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """Which statements do, in order."""
+        return tuple(dict.fromkeys(statement.name for statement, _ in self.uses))
 
 
 def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Reference, ...]:
@@ -52,23 +57,37 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
 
     Two accesses are one reference if their subscripts are the same functions of the
     kernel's loops, or if wherever one of them happens the other touches the same
-    element, as an initialisation that sits at the first iteration of its reduction.
+    element, as an initialisation that sits at the first iteration of its reduction. The access of
+    the deepest statement gives the text.
     """
     groups: dict[tuple[object, ...], _Group] = {}
     for item in placed:
         back = item.schedule.reverse()
-        seen: dict[int, tuple[tuple[object, ...], isl.Map]] = {}
+        seen: dict[int, _Group] = {}
         accesses = item.statement.accesses
         for access, first in zip(accesses, first_equal(accesses), strict=True):
             if first not in seen:
                 relation = back.apply_range(access.relation)
-                seen[first] = (_key(access.array, relation, loops), relation)
-            key, relation = seen[first]
-            if key in groups:
-                _absorb(groups[key], item.statement.name, access, item, relation)
-            else:
-                groups[key] = _new_group(item, access, relation, loops)
-    return tuple(_reference(group, loops) for group in _joined(list(groups.values())))
+                functions = output_affs(name_inputs(relation, loops))
+                key = (access.array, *(affine_form(one) or str(one) for one in functions))
+                if key not in groups:
+                    groups[key] = _Group(relation, tuple(map(_subscript, functions)), [])
+                elif item.statement.name not in groups[key].statements:
+                    groups[key].relation = coalesced(groups[key].relation.union(relation))
+                seen[first] = groups[key]
+            seen[first].uses.append((item.statement, access))
+    return tuple(
+        Reference(
+            array=group.array,
+            text=max(group.uses, key=lambda use: len(use[0].loops))[1].text,
+            statements=group.statements,
+            reads=not all(access.is_write for _, access in group.uses),
+            writes=any(access.is_write for _, access in group.uses),
+            subscripts=group.subscripts,
+            relation=name_inputs(group.relation, loops),
+        )
+        for group in _joined([*groups.values()])
+    )
 
 
 def _joined(groups: Sequence[_Group]) -> list[_Group]:
@@ -82,21 +101,23 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
     by_shape: dict[tuple[object, ...], list[_Group]] = {}
     for group in groups:
         shape = _shape(group)
-        host = next(
-            (
-                other
-                for other_shape, others in by_shape.items()
-                if other_shape[0] == group.array and (other_shape != shape or None in shape)
-                for other in others
-                if not _is_apart(other, group) and _same_elements(other, group)
-            ),
-            None,
+        others = (
+            other
+            for other_shape, alike in by_shape.items()
+            if other_shape[0] == group.array and (other_shape != shape or None in shape)
+            for other in alike
+            if not _is_apart(other, group)
         )
-        if host is None:
+        for host in others:
+            is_inside = host.relation.is_subset(group.relation)
+            if group.relation.is_subset(host.relation) or is_inside:
+                if is_inside:
+                    host.subscripts, host.relation = group.subscripts, group.relation
+                host.uses += group.uses
+                break
+        else:
             merged.append(group)
             by_shape.setdefault(shape, []).append(group)
-        else:
-            _join(host, group)
     return merged
 
 
@@ -119,55 +140,6 @@ def _is_apart(one: _Group, other: _Group) -> bool:
     )
 
 
-def _functions(relation: isl.Map, loops: Sequence[str]) -> tuple[isl.PwAff, ...]:
-    """Return the subscripts as functions of the kernel's loops, by name."""
-    return output_affs(name_inputs(relation, loops))
-
-
-def _key(array: str, relation: isl.Map, loops: Sequence[str]) -> tuple[object, ...]:
-    functions = _functions(relation, loops)
-    return (array, *(affine_form(function) or str(function) for function in functions))
-
-
-def _new_group(item: Placed, access: Access, relation: isl.Map, loops: Sequence[str]) -> _Group:
-    return _Group(
-        array=access.array,
-        text=access.text,
-        depth=len(item.statement.loops),
-        statements=[item.statement.name],
-        reads=not access.is_write,
-        writes=access.is_write,
-        subscripts=tuple(_subscript(f) for f in _functions(relation, loops)),
-        relation=relation,
-    )
-
-
-def _absorb(group: _Group, name: str, access: Access, item: Placed, relation: isl.Map) -> None:
-    """Add an access with the same subscripts to ``group``."""
-    if name not in group.statements:
-        group.statements.append(name)
-        group.relation = coalesced(group.relation.union(relation))
-    if len(item.statement.loops) > group.depth:
-        group.text, group.depth = access.text, len(item.statement.loops)
-    group.reads |= not access.is_write
-    group.writes |= access.is_write
-
-
-def _same_elements(one: _Group, other: _Group) -> bool:
-    return bool(other.relation.is_subset(one.relation) or one.relation.is_subset(other.relation))
-
-
-def _join(host: _Group, group: _Group) -> None:
-    """Add ``group`` to ``host``; the deeper of the two gives text and subscripts."""
-    if group.depth > host.depth:
-        host.text, host.depth = group.text, group.depth
-    if host.relation.is_subset(group.relation):
-        host.subscripts, host.relation = group.subscripts, group.relation
-    host.statements.extend(name for name in group.statements if name not in host.statements)
-    host.reads |= group.reads
-    host.writes |= group.writes
-
-
 def _subscript(function: isl.PwAff) -> Subscript:
     form = affine_form(function)
     if form is None:
@@ -181,16 +153,4 @@ def _subscript(function: isl.PwAff) -> Subscript:
         coefficients=form.coefficients,
         symbols=tuple(sorted(form.parameters)),
         offset=form.constant,
-    )
-
-
-def _reference(group: _Group, loops: Sequence[str]) -> Reference:
-    return Reference(
-        array=group.array,
-        text=group.text,
-        statements=tuple(group.statements),
-        reads=group.reads,
-        writes=group.writes,
-        subscripts=group.subscripts,
-        relation=name_inputs(group.relation, loops),
     )

@@ -31,13 +31,15 @@ import networkx as nx  # type: ignore[import-untyped]
 from eatss.free_names import free_name
 from eatss.frozen import frozen
 from eatss.isl_names import (
+    IN,
+    OUT,
     equal_leading_dims,
     leading_dims_positive,
     leading_outputs_of,
     maps_of,
     universes,
 )
-from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal
+from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal, with_accesses
 from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.polyhedral.recomputed_producers import with_values_anew
 from eatss.scops import Access, Array, Call, Read, Scop, Statement
@@ -84,7 +86,7 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
         inside = scop.no_relation
         for written, _, relation in values:
             if written in group:
-                inside = inside.union(relation.to_union_map())
+                inside = inside.union(relation)
         name, at = next(iter(group))
         loops = [len(scop.statement(name).loops) for name, _ in group]
         yield LiveRange(
@@ -98,7 +100,7 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
 
 def _tag(tagged: isl.Set) -> str:
     """Return the name of the access in ``[S[i] -> __ref3[]]``."""
-    return str(tagged.unwrap().get_tuple_name(isl.dim_type.out))
+    return str(tagged.unwrap().get_tuple_name(OUT))
 
 
 def _depth(values: isl.UnionMap, most: int) -> int:
@@ -161,22 +163,12 @@ def _places(scop: Scop) -> frozenset[Place]:
 
 def _expanded(statement: Statement, values: LiveRange, name: str) -> Statement:
     """Return a statement with elements of the array ``name`` in the places of a live range."""
-    firsts = first_equal(statement.accesses)
-    own = [(statement.name, first) in values.places for first in firsts]
-    if not any(own):
-        return statement
-    return replace(
-        statement,
-        accesses=tuple(
-            _expanded_access(statement, access, values.depth, name) if expands else access
-            for access, expands in zip(statement.accesses, own, strict=True)
-        ),
-    )
 
+    def expanded(access: Access) -> Access:
+        relation = leading_outputs_of(access.relation, values.depth).set_tuple_name(OUT, name)
+        return replace(access, array=name, relation=relation.intersect_domain(statement.domain))
 
-def _expanded_access(statement: Statement, access: Access, depth: int, name: str) -> Access:
-    relation = leading_outputs_of(access.relation, depth).set_tuple_name(isl.dim_type.out, name)
-    return replace(access, array=name, relation=relation.intersect_domain(statement.domain))
+    return with_accesses(statement, values.places, expanded)
 
 
 def _array(values: LiveRange, name: str, statements: Sequence[Statement]) -> Array:
@@ -314,7 +306,7 @@ def _written_there(scop: Scop, values: LiveRange, writer: Statement, storing: St
     """Return the region in which the writer stores its value where another statement did."""
     write = replace(
         storing.write,
-        relation=storing.write.relation.set_tuple_name(isl.dim_type.in_, writer.name),
+        relation=storing.write.relation.set_tuple_name(IN, writer.name),
     )
     changed = {writer.name: replace(writer, accesses=(write, *writer.reads))}
     for name in _readers(values) - {storing.name}:
@@ -330,15 +322,10 @@ def _written_there(scop: Scop, values: LiveRange, writer: Statement, storing: St
 
 def _reading(reader: Statement, values: LiveRange, write: Access) -> Statement:
     """Return a reader that gets the value from where it is written to."""
-    instances = values.flow.intersect_range(reader.domain.to_union_set()).reverse()
-    (relation,) = maps_of(instances.apply_range(write.relation.to_union_map()))
-    firsts = first_equal(reader.accesses)
-    return replace(
+    instances = values.flow.intersect_range(reader.domain).reverse()
+    (relation,) = maps_of(instances.apply_range(write.relation))
+    return with_accesses(
         reader,
-        accesses=tuple(
-            replace(access, array=write.array, relation=relation, text=write.text)
-            if (reader.name, first) in values.places
-            else access
-            for access, first in zip(reader.accesses, firsts, strict=True)
-        ),
+        values.places,
+        lambda access: replace(access, array=write.array, relation=relation, text=write.text),
     )

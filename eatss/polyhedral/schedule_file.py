@@ -20,7 +20,6 @@ from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.isl_limits import bounded_work, ran_out
 from eatss.polyhedral.nodes import (
-    NODE,
     PARTED,
     bands,
     children,
@@ -156,12 +155,12 @@ def _tree(node: isl.ScheduleNode) -> dict[str, Any] | None:
     kind = node_kind(node)
     found: dict[str, Any] = {}
     if kind in PARTED:
-        return {"sequence" if kind == NODE.sequence else "set": list(map(_tree, children(node)))}
-    if kind == NODE.domain:
+        return {"sequence" if kind == "sequence" else "set": list(map(_tree, children(node)))}
+    if kind == "domain":
         found["domain"] = _text(node.domain_get_domain())
-    elif kind == NODE.filter:
+    elif kind == "filter":
         found["filter"] = _text(node.filter_get_filter())
-    elif kind == NODE.band and node.band_n_member():
+    elif kind == "band" and node.band_n_member():
         found["schedule"] = _text(node.band_get_partial_schedule())
         found["permutable"] = int(node.band_get_permutable())
         found["coincident"] = list(map(int, coincident(node)))
@@ -364,7 +363,7 @@ def _check_instances(scop: Scop, schedule: isl.Schedule) -> None:
     places = [
         set_names(node.get_domain())
         for node in preorder(schedule.get_root())
-        if node_kind(node) == NODE.leaf
+        if node_kind(node) == "leaf"
     ]
     if sum(len(names) for names in places) != len(scop.statements):
         message = "the loaded schedule puts instances of one statement into several places"

@@ -15,8 +15,9 @@ import islpy as isl
 
 from eatss.forked import ForkEndedError, Limits, run_forked
 from eatss.isl_names import coalesced, node_kind, renaming
-from eatss.polyhedral.accesses import dependent_accesses
+from eatss.polyhedral.accesses import dependent_accesses, tagging
 from eatss.polyhedral.isl_limits import at_most, ran_out
+from eatss.polyhedral.nodes import alone
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
 from eatss.scops import Scop
@@ -159,7 +160,7 @@ def _recomputed_flow(scop: Scop) -> isl.UnionMap:
             for writer in scop.statements:
                 if writer.write.array == access.array:
                     to_readers = writer.write.relation.apply_range(access.relation.reverse())
-                    found = found.union(to_readers.to_union_map())
+                    found = found.union(to_readers)
     return found
 
 
@@ -203,7 +204,7 @@ def local_dependences(coincidence: isl.UnionMap, node: isl.ScheduleNode) -> isl.
 def carries_nothing(local: isl.UnionMap, node: isl.ScheduleNode, member: int) -> bool:
     """Tell whether a member of a band gives both ends of each dependence the same value."""
     function = node.band_get_partial_schedule().get_at(member)
-    together = local.eq_at_multi_union_pw_aff(isl.MultiUnionPwAff.from_union_pw_aff(function))
+    together = local.eq_at_multi_union_pw_aff(alone(function))
     return bool(local.is_subset(together))
 
 
@@ -215,7 +216,7 @@ def original_with_marks(scop: Scop, dependences: Dependences) -> isl.Schedule:
 
 
 def _mark(node: isl.ScheduleNode, coincidence: isl.UnionMap) -> isl.ScheduleNode:
-    if node_kind(node) == isl.schedule_node_type.band:
+    if node_kind(node) == "band":
         parallel = carries_nothing(local_dependences(coincidence, node), node, 0)
         node = node.band_member_set_coincident(0, int(parallel)).band_set_permutable(1)
     for position in range(node.n_children()):
@@ -225,15 +226,11 @@ def _mark(node: isl.ScheduleNode, coincidence: isl.UnionMap) -> isl.ScheduleNode
 
 def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     """Return the tagged instances that access a scalar."""
-    scalars = {array.name for array in scop.arrays if array.n_dims == 0}
     tagged = scop.no_points
-    for item in dependent_accesses(scop) if scalars else ():
-        if item.access.array in scalars:
-            tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.tag}[] }}")
-            instance = isl.Set.universe(item.statement.domain.get_space())
-            pair = isl.Map.from_domain_and_range(instance, tag).wrap()
-            tagged = tagged.union(pair.to_union_set())
-    return tagged
+    for item in dependent_accesses(scop) if any(not one.n_dims for one in scop.arrays) else ():
+        if not scop.array(item.access.array).n_dims:
+            tagged = tagged.union(tagging(item.statement, f"__ref{item.tag}").wrap())
+    return tagged.universe()
 
 
 _AS_PPCG = {

@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import count
+from typing import Any
 
 import islpy as isl
+from networkx.utils import UnionFind  # type: ignore[import-untyped]
 
 from eatss.isl_names import (
     Bound,
@@ -32,7 +34,6 @@ from eatss.isl_names import (
 )
 from eatss.polyhedral.accesses import first_equal
 from eatss.polyhedral.nodes import (
-    NODE,
     alone,
     branches,
     children,
@@ -163,42 +164,23 @@ def _bounds(domain: isl.Set) -> Iterator[Bound]:
 
 def _classes(scop: Scop) -> dict[_Place, int]:
     """Number the classes of loops and array dimensions that share their sizes."""
-    tied = _Tied()
+    tied = UnionFind()
     for statement in scop.statements:
         for loop in statement.loops:
-            tied.tie((statement.name, loop))
+            tied.union((statement.name, loop))
         _tie_shared_loops(tied, statement)
         for bound in _bounds(statement.domain):
-            tied.tie(*((statement.name, dim) for dim, _ in bound.inputs))
+            tied.union(*((statement.name, dim) for dim, _ in bound.inputs))
         for access in (statement.accesses[k] for k in sorted(set(first_equal(statement.accesses)))):
             for k, function in enumerate(output_affs(access.relation)):
                 form = affine_form(function)
                 for loop, _ in form.coefficients if form else ():
-                    tied.tie((access.array, f"d{k}"), (statement.name, loop))
-    return {place: number for number, places in enumerate(tied.classes()) for place in places}
+                    tied.union((access.array, f"d{k}"), (statement.name, loop))
+    classes = sorted(tied.to_sets(), key=min)
+    return {place: number for number, places in enumerate(classes) for place in places}
 
 
-class _Tied:
-    """Places, and which of them belong to one class."""
-
-    def __init__(self) -> None:
-        self._class: dict[_Place, set[_Place]] = {}
-
-    def tie(self, *places: _Place) -> None:
-        """Put places into one class, with all that is in a class with one of them."""
-        found = [self._class.setdefault(place, {place}) for place in places]
-        largest = max(found, key=len, default=set[_Place]())
-        for members in found:
-            if members is not largest:
-                largest |= members
-                self._class.update(dict.fromkeys(members, largest))
-
-    def classes(self) -> list[set[_Place]]:
-        """Return the classes in the order of their least places."""
-        return sorted({id(members): members for members in self._class.values()}.values(), key=min)
-
-
-def _tie_shared_loops(tied: _Tied, statement: Statement) -> None:
+def _tie_shared_loops(tied: Any, statement: Statement) -> None:
     """Tie the loops of a statement to the textual loops they are, which others may share."""
     place = ""
     for function in output_affs(statement.schedule):
@@ -208,7 +190,7 @@ def _tie_shared_loops(tied: _Tied, statement: Statement) -> None:
         elif form is not None:
             place += ".*"
             for loop, _ in form.coefficients:
-                tied.tie(("", place), (statement.name, loop))
+                tied.union(("", place), (statement.name, loop))
 
 
 def _statement(statement: Statement, sizes: _Sizes, parameters: tuple[str, ...]) -> Statement:
@@ -282,9 +264,9 @@ def instantiate_schedule(schedule: isl.Schedule, scop: Scop, values: _Values) ->
 def _copy(source: isl.ScheduleNode, target: isl.ScheduleNode, values: _Values) -> isl.ScheduleNode:
     """Insert the subtree at ``source`` at the leaf ``target``; return the node inserted."""
     kind = node_kind(source)
-    if kind == NODE.leaf:
+    if kind == "leaf":
         return target
-    if kind == NODE.band:
+    if kind == "band":
         target = _copy_band(source, target, values)
         return _copy(source.get_child(0), target.get_child(0), values).parent()
     below = branches(source)
@@ -293,7 +275,7 @@ def _copy(source: isl.ScheduleNode, target: isl.ScheduleNode, values: _Values) -
         target,
         [fix_parameters(one.identity(), values).domain() for one in filters],
         lambda at, leaf: _copy(below[at], leaf, values),
-        in_order=kind == NODE.sequence,
+        in_order=kind == "sequence",
     )
 
 

@@ -18,10 +18,9 @@ from typing import Literal, TypeAlias, get_args
 import islpy as isl
 
 from eatss.frozen import frozen
-from eatss.isl_names import maps_of, node_kind, same_except, set_names, sets_of
+from eatss.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
 from eatss.polyhedral.kernel import Kernel
 from eatss.polyhedral.nodes import (
-    NODE,
     PARTED,
     alone,
     branches,
@@ -115,8 +114,8 @@ def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
     free = isl.UnionMap.empty(kernel.schedule.get_space())
     for reduction in kernel.reductions:
         for schedule in maps_of(kernel.schedule):
-            if schedule.get_tuple_name(isl.dim_type.in_) == reduction.statement:
-                free = free.union(same_except(schedule, reduction.loops).to_union_map())
+            if schedule.get_tuple_name(IN) == reduction.statement:
+                free = free.union(same_except(schedule, reduction.loops))
     kept = dependences.subtract(free)
     kept = kept.union(kept.apply_range(free))
     return kept.union(free.apply_range(kept))
@@ -182,12 +181,12 @@ def _sums_below(node: isl.ScheduleNode, kernel: Kernel, taken: int) -> _Below | 
     child, branch = node.get_child(0), None
     if node_kind(child) in PARTED:
         inside = branches(child)
-        looped = [at for at, one in enumerate(inside) if node_kind(one) != NODE.leaf]
+        looped = [at for at, one in enumerate(inside) if node_kind(one) != "leaf"]
         if len(looped) != 1:
             return None
         (branch,) = looped
         child = inside[branch]
-    if node_kind(child) != NODE.band:
+    if node_kind(child) != "band":
         return None
     members = tuple(functions(child))
     loops = [loop.name for loop in kernel.inner_loops[taken : taken + len(members)]]

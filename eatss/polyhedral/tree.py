@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.isl_names import node_kind, set_names
-from eatss.polyhedral.nodes import NODE, PARTED, children, coincident, functions, preorder
+from eatss.polyhedral.nodes import PARTED, children, coincident, functions, preorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class KernelTree:
     leaves: tuple[Leaf, ...]
     node: isl.ScheduleNode
     on_host: bool = False
+
+    @property
+    def inner(self) -> tuple[Member, ...]:
+        """The members below the band, each once, in order of first appearance."""
+        return tuple({member.key: member for leaf in self.leaves for member in leaf.inner}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +111,14 @@ def _outside(node: isl.ScheduleNode, *, last: bool) -> Iterator[int]:
             yield _identity(branch)
             continue
         yield from _outside(branch.get_child(0), last=last)
-        if kind == NODE.sequence:
+        if kind == "sequence":
             return
 
 
 def is_tilable(node: isl.ScheduleNode) -> bool:
     """Tell whether a node is a band that PPCG maps to blocks and threads."""
     return (
-        node_kind(node) == NODE.band
+        node_kind(node) == "band"
         and node.band_n_member() > 0
         and bool(node.band_get_permutable())
         and bool(node.band_member_get_coincident(0))
@@ -129,7 +134,7 @@ def _kernels(
     node: isl.ScheduleNode, host: tuple[Member, ...], on_host: frozenset[int]
 ) -> Iterator[KernelTree]:
     """Yield the pieces of the subtree below the host loops ``host``."""
-    if node_kind(node) == NODE.filter and _identity(node) in on_host:
+    if node_kind(node) == "filter" and _identity(node) in on_host:
         yield _serial(node, host, on_host=True)
         return
     if is_tilable(node):
@@ -141,7 +146,7 @@ def _kernels(
             node=node,
         )
         return
-    if node_kind(node) != NODE.filter and not has_tilable_band(node):
+    if node_kind(node) != "filter" and not has_tilable_band(node):
         yield _serial(node, host)
         return
     below = host + members(node)
@@ -169,7 +174,7 @@ def _leaves(node: isl.ScheduleNode, inner: tuple[Member, ...]) -> Iterator[Leaf]
 
 def members(node: isl.ScheduleNode) -> tuple[Member, ...]:
     """Return the members of a band node, outermost first; none for any other node."""
-    if node_kind(node) != NODE.band:
+    if node_kind(node) != "band":
         return ()
     band = _identity(node)
     marks = zip(coincident(node), functions(node), strict=True)

@@ -13,6 +13,7 @@ import islpy as isl
 from eatss.isl_names import function_on, named_map, without_parameters
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.checks import live_ranges_overlap
+from eatss.polyhedral.nodes import alone
 from eatss.schedule.pieces import LoopMember, Piece
 
 
@@ -27,7 +28,7 @@ def instances(piece: Piece) -> isl.UnionSet:
     band = [loop.name for loop in piece.band]
     found = isl.UnionSet.empty(piece.placed[0].get_space().params())
     for domain in piece.placed:
-        found = found.union(without_parameters(domain, band).to_union_set())
+        found = found.union(without_parameters(domain, band))
     return found
 
 
@@ -37,9 +38,8 @@ def never_runs_back(piece: Piece, loop: LoopMember, dependences: Dependences) ->
     All iterations of such a loop may run one after another, whatever runs inside: the loop may
     stand outermost.
     """
-    function = isl.MultiUnionPwAff.from_union_pw_aff(loop.member.function)
     inside = within_launch(piece, dependences)
-    return bool(inside.lex_gt_at_multi_union_pw_aff(function).is_empty())
+    return bool(inside.lex_gt_at_multi_union_pw_aff(alone(loop.member.function)).is_empty())
 
 
 def may_follow(
@@ -140,7 +140,7 @@ def _universe(piece: Piece, names: Sequence[str]) -> isl.UnionSet:
     found = isl.UnionSet.empty(piece.placed[0].get_space().params())
     for name in names:
         space = piece.statement(name).domain.get_space()
-        found = found.union(isl.Set.universe(space).to_union_set())
+        found = found.union(isl.Set.universe(space))
     return found
 
 
@@ -155,5 +155,5 @@ def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
             constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
             functions = [function_on(loop.member.function, statement.domain) for loop in further]
             named = named_map(statement.domain, [*functions, constant], "launch", ())
-            times = times.union(named.to_union_map())
+            times = times.union(named)
     return times

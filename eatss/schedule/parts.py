@@ -16,6 +16,7 @@ import networkx as nx  # type: ignore[import-untyped]
 from eatss.frozen import frozen
 from eatss.isl_names import output_affs, parameters_as_dims, without_parameters
 from eatss.polyhedral import Dependences
+from eatss.polyhedral.nodes import alone
 from eatss.schedule.pieces import Piece
 
 
@@ -89,11 +90,7 @@ def _users_of_one_place(
 
 def _backwards(piece: Piece, serial: Sequence[str], dependences: Dependences) -> isl.UnionMap:
     """Return the writes of one place that change their order in the serial loops."""
-    functions = (
-        isl.MultiUnionPwAff.from_union_pw_aff(loop.member.function)
-        for loop in piece.band
-        if loop.name in serial
-    )
+    functions = (alone(loop.member.function) for loop in piece.band if loop.name in serial)
     time = reduce(isl.MultiUnionPwAff.flat_range_product, functions)
     return dependences.output.lex_gt_at_multi_union_pw_aff(time)
 

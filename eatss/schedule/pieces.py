@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import islpy as isl
 
@@ -97,23 +97,21 @@ def _piece(
     scop: Scop,
     tree: KernelTree,
     kernel: Kernel,
-    host_names: dict[tuple[int, int], str],
+    host_names: Mapping[tuple[int, int], str],
     names: NameTable,
     assumes: isl.Set | None,
 ) -> Piece:
+    local = names.inner()
     host = tuple(
         LoopMember(name=host_names[member.key], source_name=source, member=member)
         for member, source in zip(tree.host, kernel.host_loops, strict=True)
     )
-    local = names.inner()
-    band = tuple(
-        LoopMember(name=local.fresh(loop.name), source_name=loop.name, member=member)
-        for member, loop in zip(tree.band, kernel.loops, strict=True)
-    )
-    inner_members = _distinct(tree)
-    inner = tuple(
-        LoopMember(name=local.fresh(loop.name), source_name=loop.name, member=member)
-        for member, loop in zip(inner_members, kernel.inner_loops, strict=True)
+    band, inner = (
+        tuple(
+            LoopMember(name=local.fresh(loop.name), source_name=loop.name, member=member)
+            for member, loop in zip(members, loops, strict=True)
+        )
+        for members, loops in ((tree.band, kernel.loops), (tree.inner, kernel.inner_loops))
     )
     statements = tuple(scop.statement(name) for name in kernel.statements)
     return Piece(
@@ -127,11 +125,6 @@ def _piece(
         placed=tuple(_placed(statement, (*host, *band), assumes) for statement in statements),
         assumes=assumes,
     )
-
-
-def _distinct(tree: KernelTree) -> tuple[Member, ...]:
-    seen = {member.key: member for leaf in tree.leaves for member in leaf.inner}
-    return tuple(seen.values())
 
 
 def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set | None) -> isl.Set:

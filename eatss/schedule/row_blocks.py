@@ -84,7 +84,7 @@ def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) 
                 for loop in outer_parallel(piece)[:depth]
             ]
             named = named_map(statement.domain, functions, "row", ())
-            rows = rows.union(named.to_union_map())
+            rows = rows.union(named)
     row = isl.MultiUnionPwAff.from_union_map(rows)
     needed = every_dependence(dependences).intersect_domain(here).intersect_range(here)
     return bool(

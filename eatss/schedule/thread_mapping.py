@@ -15,11 +15,10 @@ from eatss.analysis.mapping import (
     thread_axes,
     threads_along,
 )
-from eatss.diagnostics import SourceSpan
+from eatss.diagnostics import SourceSpan, input_error
 from eatss.gpu import GpuProfile
 from eatss.model.build import choose_block
 from eatss.recipe.options import CodegenOptions, NamedThreads
-from eatss.schedule.errors import input_error_at
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
@@ -118,7 +117,7 @@ def _tiles(
             continue
         for name, size in sizes:
             if size < 1:
-                raise input_error_at(
+                raise input_error(
                     "EATSS-K002", f"the tile size of loop '{name}' is {size}", span=span,
                     hint="tile sizes are 1 or more",
                 )  # fmt: skip
@@ -138,7 +137,7 @@ def _keep_order(
     """Cut the loops whose tiles would take sums in another order into single iterations."""
     for name in reordering_loops(facts):
         if name in asked and tiles[name] > 1:
-            raise input_error_at(
+            raise input_error(
                 "EATSS-K020",
                 f"tiles of {tiles[name]} iterations of loop '{name}' take sums in another order",
                 span=span,
@@ -153,7 +152,7 @@ def no_such_loop(name: str, facts: KernelFacts, span: SourceSpan | None) -> Exce
     tiled = ", ".join(loop.name for loop in facts.loops) or "none"
     inner = {loop.name for loop in facts.inner_loops}
     why = "it runs inside a tile, as a whole" if name in inner else "there is no such loop"
-    return input_error_at(
+    return input_error(
         "EATSS-K001",
         f"kernel {facts.name} has no tile loop '{name}': {why}",
         span=span,
@@ -203,7 +202,7 @@ def _named_block(
     sizes = dict(given.threads)
     for name in sizes:
         if name not in order:
-            raise input_error_at(
+            raise input_error(
                 "EATSS-K004",
                 f"--block gives threads to the loop '{name}', which does not go to threads",
                 span=span,
@@ -221,7 +220,7 @@ def _given_block(
     _check_threads(given, profile, span)
     sizes = list(given[-len(mapped) :]) if mapped else []
     if prod(given[: len(given) - len(sizes)]) > 1:
-        raise input_error_at(
+        raise input_error(
             "EATSS-K004",
             f"--block gives {len(given)} sizes, but {len(mapped)} loops go to threads "
             f"({', '.join(mapped) or 'none'})",
@@ -236,7 +235,7 @@ def _given_block(
 def _check_threads(sizes: Sequence[int], profile: GpuProfile, span: SourceSpan | None) -> None:
     threads = prod(sizes)
     if any(size < 1 for size in sizes) or threads > profile.threads_per_block:
-        raise input_error_at(
+        raise input_error(
             "EATSS-K003",
             f"a block of {' x '.join(map(str, sizes))} = {threads} threads cannot launch: "
             f"{profile.title} has 1 to {profile.threads_per_block} threads a block",
@@ -249,7 +248,7 @@ def _check_z(sizes: Sequence[int], span: SourceSpan | None) -> None:
     """Refuse threads that z does not have; ``sizes`` are in the order of threads, x last."""
     along_z = threads_along("z", sizes, thread_axes(sizes))
     if along_z > CUDA.most_threads["z"]:
-        raise input_error_at(
+        raise input_error(
             "EATSS-K003",
             f"{along_z} threads along z cannot launch: CUDA allows {CUDA.most_threads['z']}",
             span=span,

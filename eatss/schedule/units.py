@@ -44,9 +44,6 @@ def hoisted(piece: Piece, loop: LoopMember) -> Piece:
     return replace(piece, host=(*piece.host, loop), band=band)
 
 
-_NODE = isl.schedule_node_type
-
-
 @frozen
 class Run:
     """Statements of a piece that are launched together; ``sum_loop`` is a loop to split."""
@@ -154,9 +151,9 @@ def _with_parameter(domain: isl.Set, loop: LoopMember, statement: Statement) -> 
 def _items(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
     """Yield the subtrees that run one after another."""
     kind = node_kind(node)
-    if kind == _NODE.filter:
+    if kind == "filter":
         yield from _items(node.get_child(0))
-    elif kind in (_NODE.sequence, _NODE.set):
+    elif kind in ("sequence", "set"):
         for position in range(node.n_children()):
             yield from _items(node.get_child(position))
     else:
@@ -169,7 +166,7 @@ def _statements(node: isl.ScheduleNode) -> tuple[str, ...]:
 
 def _outer_band(node: isl.ScheduleNode) -> isl.ScheduleNode | None:
     """Return a node that is a band of one member."""
-    if node_kind(node) != _NODE.band or node.band_n_member() != 1:
+    if node_kind(node) != "band" or node.band_n_member() != 1:
         return None
     return node
 

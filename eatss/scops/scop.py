@@ -244,7 +244,7 @@ class Scop:
         """The union of all statement domains."""
         union = self.no_points
         for statement in self.statements:
-            union = union.union(statement.domain.to_union_set())
+            union = union.union(statement.domain)
         return union
 
     @property
@@ -252,7 +252,7 @@ class Scop:
         """The original order of execution, all statements together."""
         union = self.no_relation
         for statement in self.statements:
-            union = union.union(statement.schedule.to_union_map())
+            union = union.union(statement.schedule)
         return union
 
     @property

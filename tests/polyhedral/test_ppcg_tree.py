@@ -20,7 +20,7 @@ def members(middle: int) -> list[int]:
     schedule = isl.Schedule.read_from_str(isl.Context(), NEST.format(middle=middle))
     node = with_nests_merged(schedule).get_root().get_child(0)
     found = []
-    while node_kind(node) == isl.schedule_node_type.band:
+    while node_kind(node) == "band":
         assert node.band_get_permutable()
         found.append(node.band_n_member())
         node = node.get_child(0)

@@ -280,7 +280,7 @@ def _tiled(node: isl.ScheduleNode) -> isl.ScheduleNode:
     """Tile every permutable band by 2, innermost first."""
     for position in range(node.n_children()):
         node = _tiled(node.child(position)).parent()
-    if node_kind(node) == isl.schedule_node_type.band and node.band_get_permutable():
+    if node_kind(node) == "band" and node.band_get_permutable():
         sizes = isl.MultiVal.zero(node.band_get_space())
         for member in range(node.band_n_member()):
             sizes = sizes.set_at(member, isl.Val(2, node.get_ctx()))
