@@ -71,6 +71,11 @@ class AccessFacts:
     touched: TouchedBox | None = None
 
     @property
+    def moving(self) -> dict[str, int]:
+        """How many elements the address moves by with each loop that moves it."""
+        return dict(self.strides)
+
+    @property
     def terms(self) -> tuple[tuple[tuple[str, int], ...], ...]:
         """The coefficients of the loops for each dimension."""
         return tuple(terms for terms, _ in self.subscripts)

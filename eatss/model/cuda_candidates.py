@@ -21,11 +21,11 @@ from eatss.analysis.structure import (
 )
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.gpu.profile import GpuProfile
+from eatss.plan.launch import trips_of
 from eatss.plan.rows import is_asynchronous, may_be_aligned, vector
 from eatss.plan.stage import buffers
 from eatss.polyhedral.isl_limits import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
-from eatss.prediction.cuda_launch import trips_of
 from eatss.prediction.demand import Column
 from eatss.targets import AXES, CUDA
 

@@ -20,11 +20,11 @@ from eatss.model.objectives import NEVER, costs
 from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import FULL_SPEED
 from eatss.model.selection import KernelSelection
+from eatss.plan.launch import trips_of
 from eatss.plan.phases import RowRun
-from eatss.prediction.cuda_launch import trips_of
-from eatss.prediction.cuda_rows import rows_prediction
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import prediction_at
+from eatss.prediction.phases import rows_prediction
 from eatss.prediction.terms import Predicted
 
 ROWS = (1, 2, 4, 8)

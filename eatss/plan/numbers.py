@@ -55,6 +55,11 @@ def most(one: Number, other: Number) -> Number:
     return chosen(other > one, other, one)
 
 
+def largest(numbers: Iterable[Number]) -> Number:
+    """Return the largest of some numbers and 0, an entry each of columns."""
+    return reduce(np.maximum, numbers, 0.0)
+
+
 def common_divisor(one: Number, other: Number) -> Number:
     """Return the greatest common divisor."""
     if isinstance(one, int):

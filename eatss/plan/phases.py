@@ -11,11 +11,22 @@ has one value of, its maximum or its sum, all of its lanes have in a register ea
 
 from __future__ import annotations
 
-from eatss.analysis.structure import LaunchFacts
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, RowBlock, SplitK
+from eatss.analysis.structure import LaunchFacts, Structure
+from eatss.analysis.work import AccessFacts
 from eatss.frozen import frozen
+from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.registers import are_held, held_words
 from eatss.plan.rows import element_words
+
+_SERIAL_TILE = 32.0
 
 
 @frozen
@@ -118,3 +129,86 @@ def kept_rows(storage: RowStorage, tile: Number, lanes: Number, registers: Numbe
         left = left - words * on
         found.append(on)
     return found
+
+
+def phase_plans(
+    facts: Mapping[str, KernelFacts],
+    run: RowRun,
+    kept: Sequence[KeptRow],
+    block: RowBlock,
+    card: Limits,
+    *,
+    in_order: bool,
+) -> list[LaunchPlan]:
+    """Return what each phase of a run does, as a launch of its own whose blocks have the same rows.
+
+    Args:
+        facts: the kernels by name.
+        run: what they share.
+        kept: the arrays of which threads keep their elements.
+        block: its rows and threads.
+        card: what bounds them.
+        in_order: whether sums keep their order.
+    """
+    values = {own.array: own.stores for own in run.registers.values}
+    plans = []
+    for number, phase in enumerate(run.phases):
+        held = tuple(
+            replace(own, loads=own.loads and own.array not in values) for own in phase.launch.held
+        )
+        cut = replace(phase.launch, held=held)
+        own = _without_kept(facts[phase.kernel], number, kept, values)
+        structure = Structure(launches=(cut,), in_order=in_order)
+        layout = _phase_layouts(own, phase, block, structure)
+        plans.append(launch_plan(own, cut, layout, card))
+    return plans
+
+
+def _phase_layouts(
+    facts: KernelFacts, phase: RowPhase, block: RowBlock, structure: Structure
+) -> Candidates:
+    """Return the layouts of a phase as a launch: one tile has a row, where lanes share a loop."""
+    ones = np.ones(len(block.rows))
+    *outer, last = phase.rows
+    tiles = {loop.name: ones * _SERIAL_TILE for loop in facts.loops}
+    threads = {loop.name: ones for loop in facts.loops}
+    tiles |= dict.fromkeys(outer, ones)
+    tiles[last] = threads[last] = block.rows
+    loop, spreads = phase.lane_loop, phase.launch.sum_loop is not None
+    if loop is not None and not spreads:
+        tiles[loop] = block.lanes * np.ceil(trips_of(facts)[loop] / block.lanes)
+        threads[loop] = block.lanes
+    lanes = block.lanes if spreads else ones
+    return Candidates(
+        structure=structure,
+        tile_sizes=tuple(tiles.items()),
+        block=tuple(threads.items()),
+        spread=SplitK(lanes=lanes, tile=block.tile, chunks=ones),
+        stages=ones,
+    )
+
+
+def _without_kept(
+    facts: KernelFacts,
+    number: int,
+    kept: Sequence[KeptRow],
+    values: Mapping[str, Sequence[int]],
+) -> KernelFacts:
+    """Return a kernel without the accesses of a phase that registers answer."""
+
+    def left(access: AccessFacts) -> AccessFacts:
+        if access.array in values:
+            writes = access.writes and number in values[access.array]
+            return replace(access, reads=0, writes=writes)
+        own = next((k for k in kept if k.array == access.array), None)
+        if own is None or access.reference not in own.references[number]:
+            return access
+        reads = access.reads if number == own.load_in else 0
+        return replace(access, reads=reads, writes=access.writes and number in own.stores)
+
+    work = facts.work
+    statements = tuple(
+        replace(one, accesses=tuple(a for a in map(left, one.accesses) if a.reads or a.writes))
+        for one in work.statements
+    )
+    return replace(facts, work=replace(work, statements=statements))

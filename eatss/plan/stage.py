@@ -61,6 +61,12 @@ class Stage:
     ``extents`` are those of the tile, ``declared`` those of its buffer, a dimension of the array
     each; ``rows`` tells along which its rows lie. ``aligned`` says that rows of the array may all
     begin at multiples of 16 bytes.
+
+    ``on`` tells where it is copied at all, ``touched`` are the extents of the part of the tile that
+    loops reach. ``depth`` serial loops of the band stand around the copy, which is made in
+    ``parts`` of the launch and has so many ``buffers`` in turn. ``in_front`` tells where it stands
+    right in front of a loop that copies ahead, ``narrow`` that elements come one by one, through
+    registers: rows of the array begin anywhere, and warps multiply.
     """
 
     extents: Sequence[Number]
@@ -69,6 +75,13 @@ class Stage:
     element_bytes: int
     threads: Number
     aligned: bool
+    on: Flag = True
+    touched: Sequence[Number] = ()
+    depth: int = 0
+    parts: tuple[int, ...] = (0,)
+    buffers: Number = 1
+    in_front: Flag = False
+    narrow: bool = False
 
     @property
     def transposed(self) -> Flag:

@@ -7,6 +7,9 @@ of them, and integer expressions of the code that computes them.
 
 from __future__ import annotations
 
+import numpy as np
+
+from eatss.frozen import frozen
 from eatss.plan.numbers import Number, most
 from eatss.program import Apply, Constant, Name, at_least
 
@@ -28,3 +31,35 @@ def shared_steps(tiles: Number, waves: Number, blocks: Number, steps: Number) ->
 def rounded_up(value: Number, divisor: Number) -> Number:
     """Return a quotient rounded up: the share of a block, or tiles that steps are of."""
     return (value + (divisor - 1)) // divisor
+
+
+@frozen
+class Stream:
+    """What blocks of a launch have that take shares of steps; 0 where they do not.
+
+    ``blocks`` are all of them, ``tiles`` what each has of tiles, ``turns`` how many tiles a block
+    begins, whole or not. ``cuts`` are the tiles of the launch that go on in another block,
+    ``streamed`` is the share of all steps that blocks share.
+    """
+
+    blocks: Number
+    tiles: Number
+    turns: Number
+    cuts: Number
+    streamed: Number
+
+
+def stream_of(blocks: Number, tiles: Number, steps: Number) -> Stream:
+    """Return what so many blocks have of tiles, of so many steps each."""
+    on, count = blocks > 0, np.maximum(1.0, blocks)
+    waves = whole_waves(tiles, count)
+    left = shared_steps(tiles, waves, count, steps)
+    share = rounded_up(left, count)
+    cut = (np.mod(share, steps) > 0) & (left > 0)
+    return Stream(
+        blocks=blocks,
+        tiles=np.where(on, waves + share / steps, 0.0),
+        turns=np.where(on, waves + share / steps + cut, 0.0),
+        cuts=np.where(on & cut, np.minimum(count, left / np.maximum(1.0, share)) - 1.0, 0.0),
+        streamed=np.where(on, left / steps / tiles, 0.0),
+    )

@@ -1,4 +1,8 @@
-"""How the lanes of a warp meet memory: sectors, lines and banks."""
+"""How the lanes of a warp meet memory: sectors, lines and banks.
+
+Numbers have an entry a candidate. ``lanes`` are those of a warp along each axis of the block, ``x``
+first [:func:`eatss.plan.launch.lanes_of`]; ``steps`` are the bytes between neighbours along them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.work import AccessFacts
-from eatss.prediction.demand import Column
+from eatss.plan.numbers import Flag, Number, no
 from eatss.targets import CUDA
 
 Integers = npt.NDArray[np.int64]
@@ -19,156 +23,108 @@ BANKS = 32
 BANK_BYTES = 4
 
 
-def lanes_of(threads: Sequence[Column]) -> list[Column]:
-    """Return how many lanes of a warp differ along each axis of the block, ``x`` first.
-
-    CUDA numbers the threads of a block along ``x`` first, and 32 in a row are a warp.
-
-    Args:
-        threads: threads along each axis, ``x`` first; each an entry a candidate.
-
-    Returns:
-        Lanes along each axis, in the same order and shape.
-    """
-    lanes = []
-    left: Column | None = None
-    for count in threads:
-        if left is None:
-            left = np.full(len(count), float(CUDA.lanes))
-        along = np.maximum(1.0, np.minimum(count, left))
-        lanes.append(along)
-        left = np.maximum(1.0, np.floor(left / along))
-    return lanes
-
-
 def sectors(
-    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, offset: int = 0
-) -> Column:
-    """Return the 32-byte sectors that one request of a warp touches, an entry a candidate.
+    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+) -> Number:
+    """Return the 32-byte sectors that one request of a warp touches.
 
-    A row of lanes that begins inside a sector touches one more than its bytes fill.
-
-    Args:
-        lanes: of :func:`lanes_of`.
-        steps: bytes between neighbours along each axis, ``x`` first.
-        element_bytes: width of an element.
-        offset: bytes from the beginning of a sector to that of a row of lanes.
+    A row of lanes that begins inside a sector, by ``offset`` bytes, touches one more than its bytes
+    fill.
     """
     return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset)
 
 
+def lines(
+    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+) -> Number:
+    """Return the 128-byte lines that one request of a warp touches."""
+    return _pieces(lanes, steps, element_bytes, LINE_BYTES, offset)
+
+
 def torn_sectors(
-    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, offset: int = 0
-) -> Column:
-    """Return the sectors of one request that a warp writes in part only, an entry a candidate.
+    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+) -> Number:
+    """Return the sectors of one request that a warp writes in part only.
 
     Lanes beside each other make rows. A row fills the sectors between its ends; where lanes of a
     row have gaps between them it fills none.
-
-    Arguments are those of :func:`sectors`.
     """
-    touched = sectors(lanes, steps, element_bytes, offset)
-    run = np.full(len(touched), float(element_bytes))  # bytes side by side
-    rows, gaps = np.ones(len(touched)), np.zeros(len(touched), dtype=bool)
+    run: Number = float(element_bytes)  # bytes side by side
+    rows: Number = 1.0
+    gaps: Flag = False
     for along, step in zip(lanes, steps, strict=True):
         apart = abs(step)
         if apart == 0:
             continue
         beside = run == apart
         if apart < SECTOR_BYTES:
-            gaps |= ~beside & (along > 1)
+            gaps = gaps | (no(beside) & (along > 1))
         rows = np.where(beside, rows, rows * along)
         run = np.where(beside, run * along, run)
     inside = run - (-offset % SECTOR_BYTES)  # from the first sector that begins in the row
     whole = np.where(gaps, 0.0, rows * np.maximum(0.0, np.floor(inside / SECTOR_BYTES)))
-    return np.asarray(np.maximum(0.0, touched - whole))
+    return np.maximum(0.0, sectors(lanes, steps, element_bytes, offset) - whole)
 
 
-def line_wavefronts(
-    lanes: Sequence[Column],
-    steps: Sequence[float],
-    element_bytes: int,
-    line_cycles: float,
-    offset: int = 0,
-) -> Column:
-    """Return the cycles that L1 takes for one request of a warp, an entry a candidate.
+def line_wavefronts(least: Number, lines: Number, line_cycles: float) -> Number:
+    """Return the cycles that L1 takes for one request of a warp.
 
-    It gives 128 bytes to registers in a cycle, so elements of eight bytes take two whatever lanes
-    share; each further line takes ``line_cycles``.
-
-    Args:
-        lanes: of :func:`lanes_of`.
-        steps: bytes between neighbours along each axis, ``x`` first.
-        element_bytes: width of an element.
-        line_cycles: of :class:`~eatss.prediction.code_constants.CodeConstants`.
-        offset: bytes from the beginning of a line to that of a row of lanes.
+    It gives 128 bytes to registers in a cycle, so what lanes take is ``least``; each further one of
+    the lines takes ``line_cycles``.
     """
-    least = CUDA.lanes * element_bytes / LINE_BYTES
-    lines = _pieces(lanes, steps, element_bytes, LINE_BYTES, offset)
-    return np.asarray(least + line_cycles * np.maximum(0.0, lines - least))
+    return least + line_cycles * np.maximum(0.0, lines - least)
 
 
 def _pieces(
-    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, piece: int, offset: int
-) -> Column:
-    count = np.ones(len(lanes[0])) if lanes else np.ones(1)
-    within = float(element_bytes)  # bytes that lie together so far
-    extent = np.full(len(count), within)
+    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, piece: int, offset: int
+) -> Number:
+    count: Number = 1.0
+    extent: Number = float(element_bytes)  # bytes that lie together so far
     for along, step in zip(lanes, steps, strict=True):
         apart = abs(step)
-        if apart == 0:
-            continue
         if apart >= piece:
             count = count * along
-        else:
+        elif apart:
             extent = np.maximum(extent, (along - 1) * apart + element_bytes)
-    if offset % piece == 0:
-        return count * np.ceil(extent / piece)
-    # rows of less than a piece lie across two for the share of them that their length says
-    return np.asarray(count * (np.ceil(extent / piece) + np.minimum(1.0, extent / piece)))
+    # rows that begin inside a piece lie across one more for the share that their length says
+    more = np.minimum(1.0, extent / piece) if offset % piece else 0.0
+    return count * (np.ceil(extent / piece) + more)
 
 
-def bank_wavefronts(
-    lanes: Sequence[Column], steps: Sequence[Column | float], element_bytes: int
-) -> Column:
-    """Return the cycles of one request of a warp to shared memory, an entry a candidate.
+def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_bytes: int) -> Number:
+    """Return the cycles of one request of a warp to shared memory.
 
     Lanes that want one word share it; different words of one bank wait for each other: 32 banks of
     four bytes [CUDA C++ Programming Guide, shared memory]. Elements of eight bytes go in two halves
-    of 16 lanes each, unless no two lanes of the warp want different words of a bank.
-
-    Args:
-        lanes: of :func:`lanes_of`.
-        steps: elements between neighbours along each axis, ``x`` first.
-        element_bytes: width of an element.
+    of 16 lanes each, unless no two lanes of the warp want different words of a bank. Here ``steps``
+    are elements.
     """
     if not lanes:
-        return np.ones(1)
-    columns = [*lanes, *(np.broadcast_to(step, lanes[0].shape) for step in steps)]
-    table = np.stack(columns, axis=1).astype(np.int64)
+        return 1.0
+    table = np.stack(np.broadcast_arrays(*lanes, *steps), axis=1).astype(np.int64)
     unique, back = np.unique(_keys(table), return_index=True, return_inverse=True)[1:]
     return _conflicts(table[unique], len(lanes), element_bytes)[back.reshape(-1)]
 
 
 def box_wavefronts(
-    lanes: Sequence[Column],
+    lanes: Sequence[Number],
     axes: Sequence[str],
     access: AccessFacts,
-    sizes: Sequence[Column],
+    sizes: Sequence[Number],
     element_bytes: int,
-) -> Column:
-    """Return the cycles of one request of a warp to a box in shared memory, an entry a candidate.
+) -> Number:
+    """Return the cycles of one request of a warp to a tile in shared memory.
 
     Args:
-        lanes: of :func:`lanes_of`.
+        lanes: of a warp along each axis.
         axes: the loop along each axis of the block, ``x`` first.
-        access: what the lanes read or write of the box.
-        sizes: the extents of the box as it is declared, outermost first.
+        access: what the lanes read or write of the tile.
+        sizes: the extents of the tile as it is declared, outermost first.
         element_bytes: width of an element.
     """
-    steps: dict[str, Column | float] = {}
-    apart: Column | float = 1.0
-    for (terms, _), size in zip(reversed(access.subscripts), reversed(sizes), strict=True):
+    steps: dict[str, Number] = {}
+    apart: Number = 1.0
+    for terms, size in zip(reversed(access.terms), reversed(sizes), strict=True):
         for name, factor in terms:
             steps[name] = steps.get(name, 0.0) + factor * apart
         apart = apart * size
@@ -187,7 +143,7 @@ def _keys(table: Integers) -> Integers:
     return key
 
 
-def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
+def _conflicts(rows: Integers, axes: int, element_bytes: int) -> npt.NDArray[np.float64]:
     """Return the cycles of one request for each row of lanes and steps along the axes."""
     left = np.broadcast_to(np.arange(CUDA.lanes), (len(rows), CUDA.lanes))
     address = np.zeros((len(rows), CUDA.lanes), dtype=np.int64)
@@ -217,14 +173,3 @@ def _most_wanted(address: Integers, banks: int) -> Integers:
     wanted = np.zeros((len(ordered), banks), dtype=np.int64)
     np.add.at(wanted, (numbers[fresh], (ordered % banks)[fresh]), 1)
     return np.asarray(wanted.max(axis=1))
-
-
-def lines(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int) -> Column:
-    """Return the 128-byte lines that one request of a warp touches, an entry a candidate.
-
-    Args:
-        lanes: of :func:`lanes_of`.
-        steps: bytes between neighbours along each axis, ``x`` first.
-        element_bytes: width of an element.
-    """
-    return _pieces(lanes, steps, element_bytes, LINE_BYTES, 0)

@@ -9,7 +9,8 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.work import StatementFacts
-from eatss.prediction.card import Card
+from eatss.plan.numbers import Number
+from eatss.prediction.card import SCHEDULERS, Card
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Column
 
@@ -54,6 +55,12 @@ def unrolled_instructions(
         same = [n for n in statement.loops if n in steps and n not in loops]
         total = total + own / prod((steps[name] for name in same), start=np.float64(1.0))
     return total + _instructions(statement, left, constants) + _integers(statement)
+
+
+def issue_cycles(statement: StatementFacts, card: Card, instructions: Number) -> Number:
+    """Return the cycles in which the units of a scheduler run floating-point instructions."""
+    rate = card.fp64_per_cycle if is_wide(statement) else card.fp32_per_cycle
+    return instructions * card.warp * SCHEDULERS / rate
 
 
 def result_cycles(statement: StatementFacts, card: Card, constants: CodeConstants) -> float:

@@ -1,9 +1,7 @@
 """What a launch of generated code asks of a card, as a function of threads, points and tiles.
 
-A thread computes its points of a tile unrolled. What a point adds to over serial loops stays in
-registers. What threads of a block share may be staged in shared memory, tile by tile of the serial
-loops. Tiles that lie inside their loops run without tests, with many loads under way at a time.
-The structure (:mod:`eatss.analysis.structure`) is the generator's own description.
+A launch is planned (:mod:`eatss.plan.launch`), and each entry of the plan has its price: copies in
+``stages``, statements in ``computes`` and ``contracts``, what registers keep in ``sums``.
 :class:`CudaModel` is asked for one kernel, one card and many layouts.
 """
 
@@ -13,95 +11,100 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, mapped
 from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
-from eatss.prediction.card import Card, card_of
+from eatss.plan.launch import LaunchPlan, plan
+from eatss.plan.numbers import Flag
+from eatss.prediction.card import SCHEDULERS, Card, card_of
 from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.computes import add_computes, loops_apart
+from eatss.prediction.cuda_code import CudaCode
 from eatss.prediction.cuda_constants import CudaConstants
-from eatss.prediction.cuda_copies import add_copies, add_held, add_phases, add_spills, add_sums
-from eatss.prediction.cuda_launch import CudaLaunch, launch_of
-from eatss.prediction.cuda_memory import moved_bytes, scatter
-from eatss.prediction.cuda_products import loops_apart
-from eatss.prediction.cuda_resources import fits, resources_of
-from eatss.prediction.cuda_statements import add_statements
-from eatss.prediction.cuda_streams import add_parts, stream_of
-from eatss.prediction.demand import Column, Demand
-from eatss.prediction.demand_builder import DemandBuilder
+from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.prediction.expected import Prediction
+from eatss.prediction.memory import moved_bytes, scatter
 from eatss.prediction.model import prediction_at
+from eatss.prediction.stages import add_stages
+from eatss.prediction.sums import add_held, add_parts, add_spread
 from eatss.prediction.terms import Predicted, predict
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchDemand:
-    """What one launch asks of the card; ``fits`` says where its sums fit registers."""
-
-    demand: Demand
-    fits: npt.NDArray[np.bool_]
-
-
-def cuda_demands(
-    facts: KernelFacts,
-    layout: Candidates,
-    card: Card,
-    constants: CodeConstants,
-    code: CudaConstants,
-) -> tuple[LaunchDemand, ...]:
-    """Return what each launch of a structure asks of the card, an entry a layout.
-
-    Args:
-        facts: the kernel.
-        layout: layouts of it under one structure.
-        card: what decides how many blocks run at a time and what caches hold.
-        constants: latencies of chips.
-        code: instructions and cycles of generated code.
-    """
-    launches = (
-        launch_of(facts, cut, layout, card, constants, code)
-        for cut in layout.structure.launches
-        if cut.statements
-    )
-    return tuple(LaunchDemand(demand_of(of), fits(of)) for of in launches)
-
-
-def demand_of(of: CudaLaunch) -> Demand:
+def demand_of(
+    launch: LaunchPlan, card: Card, constants: CodeConstants, code: CudaConstants
+) -> Demand:
     """Return what a launch asks of the card."""
-    setting, demand = resources_of(of), DemandBuilder(of.launched_warps)
-    demand.chain_cycles += of.code.start_cycles
-    add_copies(setting, demand)
-    add_statements(setting, demand)
-    before = demand.l2_bytes.copy()
-    add_held(of, demand)
-    add_sums(of, demand)
-    stream = stream_of(of)
-    stream_cycles = add_parts(of, stream, demand)
-    apart = loops_apart(of)
-    demand.held_bytes += demand.l2_bytes - before
-    add_spills(setting, demand)
-    add_phases(of, demand)
-    demand.add_instructions(of.code.start_instructions)
-    return demand.demand(
-        launches=of.ones * of.launches,
-        blocks=of.active,
-        threads=of.shape.block_threads,
-        registers=setting.registers,
-        shared_bytes=setting.shared_bytes,
-        shared_limit_bytes=of.ones * of.card.shared_optin_bytes,
-        lanes=of.shape.block_threads / (of.warps * of.card.warp),
-        late=demand.late / np.maximum(1.0, demand.fp64 + demand.fp32),
-        dram_bytes=moved_bytes(setting, demand.l2_bytes),
+    of = CudaCode(launch, card, constants, code)
+    of.chain_cycles += code.start_cycles
+    add_stages(of)
+    add_computes(of)
+    before = of.l2_bytes + 0.0
+    add_held(of)
+    add_spread(of)
+    stream_cycles = add_parts(of)
+    of.held_bytes = of.l2_bytes - before
+    if np.any(of.spilled_words):
+        main = max(launch.computes, key=lambda one: one.facts.instances or 0)
+        of.add_spills(of.spilled_words, main.steps(main.serial), code.spill_missing)
+    _add_phases(of)
+    of.add_instructions(code.start_instructions)
+    apart_code, apart_again = loops_apart(launch)
+    each = np.ceil(launch.stream.blocks / card.sms)
+    return of.demand(
+        len(launch),
+        launches=launch.launches,
+        blocks=launch.active,
+        threads=launch.block_threads,
+        registers=of.registers,
+        shared_bytes=of.shared_bytes,
+        shared_limit_bytes=card.shared_optin_bytes,
+        lanes=launch.block_threads / (of.warps * card.warp),
+        late=of.late / np.maximum(1.0, of.fp64 + of.fp32),
+        dram_bytes=moved_bytes(of),
         scatter=scatter(of),
-        streams=stream.each,
-        stream_tiles=stream.tiles,
-        stream_turns=stream.turns,
+        streams=each,
+        stream_tiles=each * launch.stream.tiles,
+        stream_turns=launch.stream.turns,
         stream_cycles=stream_cycles,
-        apart_code=apart.code,
-        apart_again=apart.again,
+        apart_code=apart_code,
+        apart_again=apart_again,
     )
+
+
+def _add_phases(of: CudaCode) -> None:
+    """Add what a block takes by itself where barriers keep its warps together.
+
+    Copying and computing are one after the other then; other blocks of the SM fill the gaps. Where
+    copies run ahead there are none but before the first tile is there, and while results are
+    written. It comes last: it takes what the others have added up.
+    """
+    card, plan = of.card, of.plan
+    on, ahead = plan.any_staged, plan.layout.boxes > 1
+    tensor = {form: getattr(of, name, 0.0) for form, name in TENSOR_COLUMNS.items()}
+    busy = busy_cycles(of, card)
+    for form, own in tensor.items():
+        busy = np.maximum(busy, own * card.warp / card.tensor_rate(form))
+    copied = of.copied_bytes / of.l2_bytes_cycle
+    of.chain_cycles += on * ~ahead * (busy + copied) / plan.active
+    held = of.held_bytes / of.l2_bytes_cycle / plan.active
+    of.edge_cycles += on * ahead * (of.code.start_cycles + of.far_cycles + held)
+
+
+def busy_cycles(part: CudaCode | Demand, card: Card) -> Column:
+    """Return the cycles of an SM in which units that are no tensor cores are busy with a launch."""
+    found: Column = np.maximum(
+        np.maximum(
+            part.instructions / SCHEDULERS,
+            part.fp64 * card.warp / card.fp64_per_cycle,
+        ),
+        np.maximum(
+            part.fp32 * card.warp / card.fp32_per_cycle,
+            part.l1_wavefronts + part.shared_wavefronts,
+        ),
+    )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class CudaPrediction:
 
     launches: tuple[tuple[Demand, Predicted], ...]
     total: Predicted
-    fits: npt.NDArray[np.bool_]
+    fits: Flag
 
     @property
     def shared_bytes(self) -> Column:
@@ -143,24 +146,24 @@ class CudaModel:
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> CudaModel:
         """Return the model of a kernel on a card."""
         code = CudaConstants()
-        constants = replace(
-            CodeConstants(),
-            sharpness=code.sharpness,
-            launch_wait=code.launch_wait,
-        )
+        constants = replace(CodeConstants(), sharpness=code.sharpness, launch_wait=code.launch_wait)
         return cls(facts=facts, card=card_of(profile), constants=constants, code=code)
+
+    def demand(self, launch: LaunchPlan) -> Demand:
+        """Return what a launch asks of the card."""
+        return demand_of(launch, self.card, self.constants, self.code)
 
     def columns(self, layout: Candidates) -> CudaPrediction:
         """Return what is expected of layouts under one structure, an entry each."""
         own = layout.map(lambda column: column.astype(np.float64))
-        asked = cuda_demands(self.facts, own, self.card, self.constants, self.code)
-        launches = tuple(
-            (one.demand, predict(one.demand, self.card, self.constants)) for one in asked
-        )
+        plans = plan(self.facts, own, self.card)
+        demands = map(self.demand, plans)
+        launches = tuple((one, predict(one, self.card, self.constants)) for one in demands)
+        fits = np.ones(len(own), dtype=bool)
+        for launch in plans:
+            fits = fits & launch.fits
         return CudaPrediction(
-            launches=launches,
-            total=_sum([expected for _, expected in launches]),
-            fits=np.logical_and.reduce([one.fits for one in asked]),
+            launches=launches, total=_sum([expected for _, expected in launches]), fits=fits
         )
 
 

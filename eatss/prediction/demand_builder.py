@@ -1,17 +1,17 @@
-"""The sums of what a launch asks for, as copies and statements add to them."""
+"""The sums of what a launch asks for, as entries of its plan add to them."""
 
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import partial
 
 import numpy as np
 
 from eatss.analysis.structure import TensorFormat
 from eatss.analysis.work import StatementFacts
+from eatss.plan.numbers import Number
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide
-from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
+from eatss.prediction.demand import TENSOR_COLUMNS, Demand
 
 
 class DemandBuilder:
@@ -21,72 +21,71 @@ class DemandBuilder:
     copies to shared memory fetch, ``held_bytes`` those that L2 moves for what registers keep.
     """
 
-    def __init__(self, launched_warps: Column) -> None:
-        """Begin at nothing, with the warps of a launch."""
-        self._warps = launched_warps
-        self._zeros = zeros = partial(np.zeros, len(launched_warps))
-        self.instructions = zeros()
-        self.fp64 = zeros()
-        self.fp32 = zeros()
-        self.late = zeros()
-        self.tensor = {form: zeros() for form in TENSOR_COLUMNS}
-        self.l1_wavefronts = zeros()
-        self.shared_wavefronts = zeros()
-        self.operand_bytes = zeros()
-        self.l2_bytes = zeros()
-        self.torn_bytes = zeros()
-        self.copied_bytes = zeros()
-        self.held_bytes = zeros()
-        self.chain_cycles = zeros()
-        self.edge_cycles = zeros()
+    instructions: Number = 0.0
+    fp64: Number = 0.0
+    fp32: Number = 0.0
+    late: Number = 0.0
+    l1_wavefronts: Number = 0.0
+    shared_wavefronts: Number = 0.0
+    operand_bytes: Number = 0.0
+    l2_bytes: Number = 0.0
+    torn_bytes: Number = 0.0
+    copied_bytes: Number = 0.0
+    held_bytes: Number = 0.0
+    chain_cycles: Number = 0.0
+    edge_cycles: Number = 0.0
 
-    def add_instructions(self, each: Column | float) -> None:
+    def __init__(self, launched_warps: Number) -> None:
+        """Begin at nothing, with the warps of a launch that have work."""
+        self.launched_warps = launched_warps
+
+    def add_instructions(self, each: Number) -> None:
         """Add instructions of each warp."""
-        self.instructions += self._warps * each
+        self.instructions += self.launched_warps * each
 
-    def add_arithmetic(self, statement: StatementFacts, instructions: Column) -> None:
+    def add_arithmetic(self, statement: StatementFacts, instructions: Number) -> None:
         """Add floating-point instructions of each warp, in the width of a statement."""
-        total = self._warps * instructions
+        total = self.launched_warps * instructions
         if is_wide(statement):
             self.fp64 += total
         else:
             self.fp32 += total
         self.instructions += total
 
-    def add_products(self, form: TensorFormat, each: Column, instructions: Column) -> None:
+    def add_products(self, form: TensorFormat, each: Number, instructions: Number) -> None:
         """Add multiply-adds of tensor cores of each warp, over its lanes, by instructions."""
-        self.tensor[form] += self._warps * each
-        self.instructions += self._warps * instructions
+        column = TENSOR_COLUMNS[form]
+        setattr(self, column, getattr(self, column, 0.0) + self.launched_warps * each)
+        self.instructions += self.launched_warps * instructions
 
     def add_global(
-        self, requests: Column, waves: Column, sectors: Column, missing: Column | float = 1.0
+        self, requests: Number, waves: Number, sectors: Number, missing: Number = 1.0
     ) -> None:
         """Add requests of each warp through L1, of whose sectors a share comes from L2."""
-        total = self._warps * requests
+        total = self.launched_warps * requests
         self.l1_wavefronts += total * waves
         self.l2_bytes += total * sectors * SECTOR_BYTES * missing
 
-    def add_stores(self, requests: Column, waves: Column, sectors: Column, torn: Column) -> None:
+    def add_stores(self, requests: Number, waves: Number, sectors: Number, torn: Number) -> None:
         """Add requests of each warp that write ``sectors`` each, ``torn`` of them in part only."""
         self.add_global(requests, waves, sectors)
-        self.torn_bytes += self._warps * requests * torn * SECTOR_BYTES
+        self.torn_bytes += self.launched_warps * requests * torn * SECTOR_BYTES
 
-    def add_spills(self, words: Column, times: Column | float, missing: float) -> None:
+    def add_shared(self, requests: Number, waves: Number) -> None:
+        """Add requests of each warp to shared memory."""
+        self.shared_wavefronts += self.launched_warps * requests * waves
+
+    def add_spills(self, words: Number, times: Number, missing: float) -> None:
         """Add words that registers do not hold: each is stored and loaded so many times.
 
         Of its lines L1 lacks a share.
         """
-        traffic = self._warps * words * times * 2
+        traffic = self.launched_warps * words * times * 2
         self.instructions += traffic
         self.l1_wavefronts += traffic
         self.l2_bytes += traffic * LINE_BYTES * missing
 
-    def demand(self, **own: Column) -> Demand:
-        """Return the sums, and what else is said of the launch; what nobody says is nothing."""
-        known = {field.name: getattr(self, field.name, self._zeros()) for field in fields(Demand)}
-        known |= {TENSOR_COLUMNS[form]: column for form, column in self.tensor.items()}
-        return Demand(**{**known, **own})
-
-    def add_shared(self, requests: Column, waves: Column) -> None:
-        """Add requests of each warp to shared memory."""
-        self.shared_wavefronts += self._warps * requests * waves
+    def demand(self, count: int, **own: Number) -> Demand:
+        """Return the sums, and what else is said of so many candidates, else nothing."""
+        known = {field.name: getattr(self, field.name, 0.0) for field in fields(Demand)} | own
+        return Demand(**{name: np.zeros(count) + column for name, column in known.items()})

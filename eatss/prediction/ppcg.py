@@ -14,9 +14,10 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.plan.numbers import Number
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.arithmetic import instructions_of, result_cycles
-from eatss.prediction.demand import Column, Demand
+from eatss.prediction.demand import Demand
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.ppcg_groups import Group
 from eatss.prediction.ppcg_launch import PpcgLaunch
@@ -48,6 +49,7 @@ def ppcg_demand(of: PpcgLaunch) -> Demand:
     demand.add_instructions(constants.start_instructions + of.turns * constants.turn_instructions)
     demand.chain_cycles += constants.start_cycles
     return demand.demand(
+        len(of),
         launches=of.ones * float(of.kernel.facts.work.launches or 1),
         blocks=of.blocks,
         threads=of.threads,
@@ -112,7 +114,7 @@ def _add_spills(of: PpcgLaunch, demand: DemandBuilder) -> None:
         demand.add_spills(words, of.fill(main), of.constants.spill_missing)
 
 
-def _serial_steps(of: PpcgLaunch, group: Group) -> Column:
+def _serial_steps(of: PpcgLaunch, group: Group) -> Number:
     """Return how often a block runs the tile loops down to the last that moves a group."""
     depth = max((p for p, n in enumerate(of.kernel.band) if n in group.loops), default=-1)
     steps = of.turns
@@ -122,7 +124,7 @@ def _serial_steps(of: PpcgLaunch, group: Group) -> Column:
     return steps
 
 
-def _copy_loop(of: PpcgLaunch, group: Group) -> tuple[Column, Column, Column, Column, Column]:
+def _copy_loop(of: PpcgLaunch, group: Group) -> tuple[Number, Number, Number, Number, Number]:
     """Return loads a thread, how often it waits, and of one wavefronts, sectors and torn ones.
 
     The last dimensions of the box are dealt out to the threads along the last axes. The compiler
@@ -216,7 +218,7 @@ class _Counting:
         )
         self.demand.chain_cycles += self.instances * (waits + self.spread)
 
-    def _guards(self) -> Column:
+    def _guards(self) -> Number:
         """Return the share of points that are tested one by one at every step.
 
         Those that may lie beyond the end of a loop, and all where bounds change from step to step.
@@ -227,7 +229,7 @@ class _Counting:
         bound = self.of.points_of(name for name in self.mapped if name in coupled)
         return np.where(bound > 1, 1.0, self.of.guarded)
 
-    def _waits(self, side: Column) -> Column:
+    def _waits(self, side: Number) -> Number:
         """Return how often a thread waits for loads, for each instance.
 
         The compiler unrolls a serial loop of known length; then a window of loads is under way at
@@ -265,7 +267,7 @@ class _Counting:
         self.load_cycles = np.maximum(self.load_cycles, of.local * of.card.l1_cycles)
         self.stores = np.maximum(self.stores, of.local)
 
-    def _shared_use(self, position: int, access: AccessFacts, often: Column) -> None:
+    def _shared_use(self, position: int, access: AccessFacts, often: Number) -> None:
         """Count an access to shared memory, where the group is staged."""
         of, on, group = self.of, self.of.staged[position], self.of.kernel.groups[position]
         if group.box is None or not group.shareable:
@@ -277,7 +279,7 @@ class _Counting:
         self.spread = self.spread + on * access.reads * often * waves * of.constants.bank_wait
         self.load_cycles = np.maximum(self.load_cycles, on * of.card.shared_cycles)
 
-    def _global_use(self, position: int, access: AccessFacts, often: Column) -> None:
+    def _global_use(self, position: int, access: AccessFacts, often: Number) -> None:
         """Count an access through L1, where the group is not staged."""
         of, away, group = self.of, 1.0 - self.of.staged[position], self.of.kernel.groups[position]
         wave, sector = request(of, access)
@@ -300,7 +302,7 @@ class _Counting:
         cycles = away * cycles * once * np.minimum(1.0, often)
         self.load_cycles = np.maximum(self.load_cycles, cycles)
 
-    def _may_alias(self, access: AccessFacts) -> Column:
+    def _may_alias(self, access: AccessFacts) -> Number:
         """Return 1 where the statement reads other global memory, which may be the same.
 
         Private and shared arrays cannot be.
@@ -315,7 +317,7 @@ class _Counting:
                 found = np.maximum(found, 1.0 - on)
         return found
 
-    def _stored(self, access: AccessFacts) -> Column:
+    def _stored(self, access: AccessFacts) -> Number:
         """Return how often an element that a serial loop updates is loaded and stored.
 
         The compiler keeps it in a register while the loop runs if nothing else that the statement

@@ -12,11 +12,11 @@ import numpy as np
 from eatss.analysis.layout import Layout
 from eatss.analysis.work import StatementFacts
 from eatss.frozen import frozen
+from eatss.plan.launch import lanes_of
+from eatss.plan.numbers import Number
 from eatss.plan.rows import element_words
-from eatss.prediction.access import lanes_of
 from eatss.prediction.card import Card
 from eatss.prediction.code_constants import CodeConstants
-from eatss.prediction.demand import Column
 from eatss.prediction.occupancy import BLOCK_SHARED_BYTES, resident_blocks
 from eatss.prediction.ppcg_groups import Group, PpcgKernel, staged_despite
 
@@ -39,8 +39,8 @@ class PpcgCandidates(Layout):
     ``--unroll-gpu-tile``, else 0. Sizes beyond a loop's trips count as its trips.
     """
 
-    shared_limit_bytes: Column
-    unroll: Column
+    shared_limit_bytes: Number
+    unroll: Number
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -58,52 +58,52 @@ class PpcgLaunch:
     candidates: PpcgCandidates
     card: Card
     constants: CodeConstants
-    kept: dict[frozenset[str], Column] = field(default_factory=dict)
+    kept: dict[frozenset[str], Number] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of candidates."""
         return len(self.candidates)
 
     @property
-    def zeros(self) -> Column:
+    def zeros(self) -> Number:
         """A column of nothing."""
         return np.zeros(len(self))
 
     @property
-    def ones(self) -> Column:
+    def ones(self) -> Number:
         """A column of ones."""
         return np.ones(len(self))
 
     # -- loops ----------------------------------------------------------------------------------
 
     @cached_property
-    def tile(self) -> dict[str, Column]:
+    def tile(self) -> dict[str, Number]:
         """Iterations of a tile by loop of the band."""
         trips = self.kernel.trips
         return {n: np.minimum(size, trips[n]) for n, size in self.candidates.tile_sizes}
 
     @cached_property
-    def steps(self) -> dict[str, Column]:
+    def steps(self) -> dict[str, Number]:
         """Tiles of a loop of the band."""
         return {n: np.ceil(self.kernel.trips[n] / self.tile[n]) for n in self.kernel.band}
 
     @cached_property
-    def block(self) -> dict[str, Column]:
+    def block(self) -> dict[str, Number]:
         """Threads of a block by loop mapped to threads."""
         return {n: np.minimum(count, self.tile[n]) for n, count in self.candidates.block}
 
     @cached_property
-    def points(self) -> dict[str, Column]:
+    def points(self) -> dict[str, Number]:
         """Points of a thread by loop mapped to threads."""
         return {n: np.ceil(self.tile[n] / self.block[n]) for n in self.kernel.threads}
 
     @cached_property
-    def threads(self) -> Column:
+    def threads(self) -> Number:
         """Threads of a block."""
         return np.asarray(prod(self.block.values(), start=self.ones))
 
     @cached_property
-    def _grid(self) -> tuple[Column, Column]:
+    def _grid(self) -> tuple[Number, Number]:
         blocks, turns = self.ones, self.ones
         limits = GRID_LIMITS.get(len(self.kernel.grid), ())
         for name, most in zip(self.kernel.grid, limits, strict=True):
@@ -113,20 +113,20 @@ class PpcgLaunch:
         return blocks, turns
 
     @property
-    def blocks(self) -> Column:
+    def blocks(self) -> Number:
         """Blocks of a launch."""
         return self._grid[0]
 
     @property
-    def turns(self) -> Column:
+    def turns(self) -> Number:
         """Tiles that a block takes one after the other, because a launch has few blocks."""
         return self._grid[1]
 
-    def points_of(self, loops: Iterable[str]) -> Column:
+    def points_of(self, loops: Iterable[str]) -> Number:
         """Return the points of a thread along some mapped loops."""
         return np.asarray(prod((self.points[name] for name in loops), start=self.ones))
 
-    def extent(self, loop: str) -> Column:
+    def extent(self, loop: str) -> Number:
         """Return the iterations of a loop within a tile."""
         found = self.tile.get(loop)
         return self.ones * self.kernel.trips[loop] if found is None else found
@@ -145,7 +145,7 @@ class PpcgLaunch:
     # -- what is staged in shared memory --------------------------------------------------------
 
     @cached_property
-    def _staged(self) -> tuple[list[Column], Column]:
+    def _staged(self) -> tuple[list[Number], Number]:
         left, used, staged = self.candidates.shared_limit_bytes, self.zeros, []
         for group in self.kernel.groups:
             fits = self.zeros
@@ -158,7 +158,7 @@ class PpcgLaunch:
         return staged, used
 
     @property
-    def staged(self) -> list[Column]:
+    def staged(self) -> list[Number]:
         """For each group of the kernel 1 where it is in shared memory, 0 elsewhere.
 
         PPCG takes the groups in the order of the arrays' names; one that has no room left is
@@ -167,11 +167,11 @@ class PpcgLaunch:
         return self._staged[0]
 
     @property
-    def shared_bytes(self) -> Column:
+    def shared_bytes(self) -> Number:
         """Shared memory of a block."""
         return self._staged[1]
 
-    def _wanted(self, group: Group) -> Column:
+    def _wanted(self, group: Group) -> Number:
         """Return 1 where a group that may be staged is used again in a tile, or not coalesced."""
         names = [name for name in self.kernel.band if self.kernel.trips[name] > 1]
         unit = np.zeros(len(self), dtype=np.int64)  # a bit for each loop whose tile is one step
@@ -184,7 +184,7 @@ class PpcgLaunch:
                 found[unit == pattern] = 0.0
         return found
 
-    def box_sizes(self, group: Group) -> list[Column]:
+    def box_sizes(self, group: Group) -> list[Number]:
         """Return the extents of the box that a group is copied as, outermost first."""
         assert group.box is not None
         inner = dict(self.kernel.inner)
@@ -199,29 +199,29 @@ class PpcgLaunch:
     # -- what a thread and an SM have -----------------------------------------------------------
 
     @cached_property
-    def lanes(self) -> list[Column]:
+    def lanes(self) -> list[Number]:
         """Lanes of a warp along each axis, ``x`` first."""
         return lanes_of([self.block[name] for name in reversed(self.kernel.threads)])
 
     @cached_property
-    def warps(self) -> Column:
+    def warps(self) -> Number:
         """Warps of a block."""
         return np.ceil(self.threads / self.card.warp)
 
     @property
-    def launched_warps(self) -> Column:
+    def launched_warps(self) -> Number:
         """Warps of a launch."""
         return self.blocks * self.warps
 
     @cached_property
-    def unrolled(self) -> Column:
+    def unrolled(self) -> Number:
         """1 where the points of a thread stand in the text one by one."""
         private = any(group.private for group in self.kernel.groups)
         several = self.points_of(self.kernel.threads) > 1
         return np.where(several & (private | (self.candidates.unroll > 0)), 1.0, 0.0)
 
     @cached_property
-    def local(self) -> Column:
+    def local(self) -> Number:
         """1 where private arrays are indexed by a serial loop and so leave the registers.
 
         PPCG indexes them so where a statement ties a serial loop to a thread's points along
@@ -237,7 +237,7 @@ class PpcgLaunch:
         return local
 
     @cached_property
-    def guarded(self) -> Column:
+    def guarded(self) -> Number:
         """The share of a thread's points that stand behind tests of their own.
 
         Where the end of a loop cuts tiles off, the points that may lie outside do. Nothing is
@@ -253,7 +253,7 @@ class PpcgLaunch:
         return 1.0 - free
 
     @cached_property
-    def cut_off(self) -> Column:
+    def cut_off(self) -> Number:
         """1 where the end of a loop cuts a tile, or a tile the threads of a block, off."""
         cut = self.zeros
         for name in self.kernel.threads:
@@ -263,7 +263,7 @@ class PpcgLaunch:
         return cut
 
     @cached_property
-    def _wanted_registers(self) -> Column:
+    def _wanted_registers(self) -> Number:
         kernel, constants = self.kernel, self.constants
         width = element_words(kernel.facts.element_bytes)
         operands = max(
@@ -283,17 +283,17 @@ class PpcgLaunch:
         )
 
     @cached_property
-    def registers(self) -> Column:
+    def registers(self) -> Number:
         """Registers of a thread."""
         return np.minimum(self._wanted_registers, float(self.card.registers_per_thread))
 
     @property
-    def spilled_words(self) -> Column:
+    def spilled_words(self) -> Number:
         """Registers that a thread lacks."""
         return self._wanted_registers - self.registers
 
     @cached_property
-    def resident(self) -> Column:
+    def resident(self) -> Number:
         """Blocks that fit an SM."""
         return resident_blocks(
             self.threads,
@@ -304,18 +304,18 @@ class PpcgLaunch:
         )
 
     @cached_property
-    def present(self) -> Column:
+    def present(self) -> Number:
         """Blocks of an SM that are there."""
         return np.clip(np.ceil(self.blocks / self.card.sms), 1.0, self.resident)
 
     @cached_property
-    def l1_bytes(self) -> Column:
+    def l1_bytes(self) -> Number:
         """L1 of an SM beside shared memory."""
         carved = self.resident * (self.shared_bytes + BLOCK_SHARED_BYTES) * (self.shared_bytes > 0)
         return l1_left(carved, self.card)
 
 
-def l1_left(shared_bytes: Column, card: Card) -> Column:
+def l1_left(shared_bytes: Number, card: Card) -> Number:
     """Return the bytes of L1 of an SM beside the shared memory of all blocks that fit it.
 
     The driver takes the least carve-out that keeps no block from running, even where fewer run.

@@ -9,15 +9,16 @@ import numpy as np
 
 from eatss.analysis.touched import touched_bytes
 from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.plan.numbers import Number
 from eatss.prediction.access import (
     LINE_BYTES,
     SECTOR_BYTES,
     box_wavefronts,
     line_wavefronts,
+    lines,
     sectors,
     torn_sectors,
 )
-from eatss.prediction.demand import Column
 from eatss.prediction.ppcg_groups import Group
 from eatss.prediction.ppcg_launch import PpcgLaunch
 
@@ -45,13 +46,12 @@ def form(access: AccessFacts) -> object:
 # -- requests of a warp ---------------------------------------------------------------------------
 
 
-def request(of: PpcgLaunch, access: AccessFacts) -> tuple[Column, Column]:
+def request(of: PpcgLaunch, access: AccessFacts) -> tuple[Number, Number]:
     """Return wavefronts and sectors of one request of a warp to global memory."""
     (steps, offset), width = _steps(of, access), access.element_bytes
-    return (
-        line_wavefronts(of.lanes, steps, width, of.constants.line_cycles, offset),
-        sectors(of.lanes, steps, width, offset),
-    )
+    least, touched = of.card.warp * width / LINE_BYTES, lines(of.lanes, steps, width, offset)
+    cycles = line_wavefronts(least, touched, of.constants.line_cycles)
+    return cycles, sectors(of.lanes, steps, width, offset)
 
 
 def _steps(of: PpcgLaunch, access: AccessFacts) -> tuple[list[float], int]:
@@ -62,13 +62,13 @@ def _steps(of: PpcgLaunch, access: AccessFacts) -> tuple[list[float], int]:
     return steps, access.origin * width if along else 0
 
 
-def torn(of: PpcgLaunch, access: AccessFacts) -> Column:
+def torn(of: PpcgLaunch, access: AccessFacts) -> Number:
     """Return the sectors that one store of a warp writes in part only."""
     steps, offset = _steps(of, access)
     return torn_sectors(of.lanes, steps, access.element_bytes, offset)
 
 
-def bank_request(of: PpcgLaunch, group: Group, access: AccessFacts) -> Column:
+def bank_request(of: PpcgLaunch, group: Group, access: AccessFacts) -> Number:
     """Return the wavefronts of one request to a group's box in shared memory."""
     axes = [*reversed(of.kernel.threads)]
     return box_wavefronts(of.lanes, axes, access, of.box_sizes(group), group.element_bytes)
@@ -78,8 +78,8 @@ def bank_request(of: PpcgLaunch, group: Group, access: AccessFacts) -> Column:
 
 
 def missing(
-    of: PpcgLaunch, statement: StatementFacts, access: AccessFacts, sector: Column, wave: Column
-) -> Column:
+    of: PpcgLaunch, statement: StatementFacts, access: AccessFacts, sector: Number, wave: Number
+) -> Number:
     """Return the share of a warp's sectors that L1 does not have yet.
 
     Neighbouring warps and the next steps of serial loops touch the same sectors again. They
@@ -114,7 +114,7 @@ def missing(
     return np.asarray(np.minimum(short, tile * fits + short * (1.0 - fits)))
 
 
-def waiting(of: PpcgLaunch, statement: StatementFacts, access: AccessFacts, wave: Column) -> Column:
+def waiting(of: PpcgLaunch, statement: StatementFacts, access: AccessFacts, wave: Number) -> Number:
     """Return the share of a thread's requests that wait for more than L1.
 
     A thread waits the first time it comes to a sector. It comes again along loops that do not
@@ -134,7 +134,7 @@ def waiting(of: PpcgLaunch, statement: StatementFacts, access: AccessFacts, wave
     return waits
 
 
-def sharing(of: PpcgLaunch, loops: frozenset[str]) -> Column:
+def sharing(of: PpcgLaunch, loops: frozenset[str]) -> Number:
     """Return how many of an SM's resident blocks fetch the same of a group of references.
 
     Blocks are dealt to SMs one by one, those along ``x`` first.
@@ -154,7 +154,7 @@ def sharing(of: PpcgLaunch, loops: frozenset[str]) -> Column:
     return 1.0 + of.constants.lockstep * (resident / np.maximum(1.0, different) - 1.0)
 
 
-def _lines_stay(of: PpcgLaunch, access: AccessFacts, wave: Column) -> Column:
+def _lines_stay(of: PpcgLaunch, access: AccessFacts, wave: Number) -> Number:
     """Return the share of the lines of one step that L1 keeps until the next step.
 
     Rows that lie a multiple of a large power of two apart meet in few of its sets.
@@ -167,7 +167,7 @@ def _lines_stay(of: PpcgLaunch, access: AccessFacts, wave: Column) -> Column:
     return np.asarray(np.clip(of.l1_bytes / np.maximum(1.0, uses), 0.0, 1.0))
 
 
-def _stays(of: PpcgLaunch, serial: list[str], position: int) -> Column:
+def _stays(of: PpcgLaunch, serial: list[str], position: int) -> Number:
     """Return the share of what one step of a serial loop touches that L1 keeps for the next.
 
     Lines go in the order they came: of twice what L1 has room for nothing is left.
@@ -185,7 +185,7 @@ def _stays(of: PpcgLaunch, serial: list[str], position: int) -> Column:
     return of.kept[still]
 
 
-def _tile_sectors(of: PpcgLaunch, access: AccessFacts, still: frozenset[str]) -> Column:
+def _tile_sectors(of: PpcgLaunch, access: AccessFacts, still: frozenset[str]) -> Number:
     """Return the sectors that a tile touches through one access while some loops stand."""
     total = of.ones
     for position, (terms, _) in enumerate(access.subscripts):
@@ -202,7 +202,7 @@ def _tile_sectors(of: PpcgLaunch, access: AccessFacts, still: frozenset[str]) ->
 # -- beyond L2 ------------------------------------------------------------------------------------
 
 
-def moved_bytes(of: PpcgLaunch, l2_bytes: Column) -> Column:
+def moved_bytes(of: PpcgLaunch, l2_bytes: Number) -> Number:
     """Return the bytes of one launch from and to memory.
 
     At least every sector once, unless all of it stays in L2 between launches. What blocks
@@ -226,7 +226,7 @@ def moved_bytes(of: PpcgLaunch, l2_bytes: Column) -> Column:
     return np.maximum(np.minimum(total, np.maximum(l2_bytes, total * 0.02)), least)
 
 
-def beyond_l1_cycles(of: PpcgLaunch, group: Group, l2_bytes: Column) -> Column:
+def beyond_l1_cycles(of: PpcgLaunch, group: Group, l2_bytes: Number) -> Number:
     """Return the cycles of a load that L1 does not answer, beyond those of L1.
 
     ``l2_bytes`` are all that the loads of the group take from L2; what of it comes from memory
@@ -237,7 +237,7 @@ def beyond_l1_cycles(of: PpcgLaunch, group: Group, l2_bytes: Column) -> Column:
     return constants.l2_wait * card.l2_cycles + share * constants.dram_wait * card.dram_cycles
 
 
-def scatter(of: PpcgLaunch) -> Column:
+def scatter(of: PpcgLaunch) -> Number:
     """Return how much longer memory takes because a block walks along its rows in steps.
 
     With one point a thread along ``x``, neighbouring blocks fetch neighbouring pieces of a
@@ -279,7 +279,7 @@ def _fresh(of: PpcgLaunch) -> float:
     return min(1.0, max(LEAST_FRESH, lost)) if (work.launches or 1) > 1 else 1.0
 
 
-def _fetched(of: PpcgLaunch, group: Group) -> Column:
+def _fetched(of: PpcgLaunch, group: Group) -> Number:
     """Return the bytes of a group's elements that one launch takes from memory.
 
     Blocks that run at the same time find them in L2. Where the whole does not fit it, those

@@ -37,8 +37,8 @@ from eatss.model.cuda_candidates import (
     reach,
 )
 from eatss.model.selection import KernelSelection, Selection
+from eatss.plan.launch import trips_of
 from eatss.point import Value
-from eatss.prediction.cuda_launch import trips_of
 from eatss.space.decision_names import CUTS
 from eatss.space.nouns import Filter, Generated, Iterator, Listed, Space
 from eatss.targets import AXES, CUDA, TARGETS, TargetName

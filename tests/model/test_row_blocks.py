@@ -14,7 +14,7 @@ from eatss.gpu import load_profile
 from eatss.lower.row_planning import row_runs_for
 from eatss.model import Selection
 from eatss.model.options import SelectOptions
-from eatss.prediction.cuda_rows import rows_prediction
+from eatss.prediction.phases import rows_prediction
 from eatss.session.session import Session
 
 H200 = load_profile("h200")

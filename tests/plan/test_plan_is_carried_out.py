@@ -19,11 +19,8 @@ from eatss.kernel.uses import constant_trips, every
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
 from eatss.model.predicted_kernel import candidate_of
-from eatss.prediction.cuda_boxes import group_boxes, shared_bytes
-from eatss.prediction.cuda_launch import CudaLaunch, launch_of
-from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_products import contracts, loads_ahead, operands_ahead
-from eatss.prediction.cuda_resources import fits, held_registers
+from eatss.plan.launch import LaunchPlan, plan
+from eatss.prediction.card import card_of
 from eatss.program import Apply, Constant
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of
@@ -56,7 +53,7 @@ def structures(kernel: str, dtype: str) -> tuple[Structure, ...]:
 
 def planned(
     kernel: str, dtype: str, layout: Layout, *, by_warps: bool
-) -> tuple[KernelSelection, list[CudaLaunch]]:
+) -> tuple[KernelSelection, tuple[LaunchPlan, ...]]:
     """Return a layout, everything that can be in boxes, and what is planned of it."""
     symbolic, card, selection = analysed(kernel, dtype)
     (facts,), (selected,) = symbolic.program.facts, selection.kernels
@@ -78,11 +75,7 @@ def planned(
         block=tuple(zip(mapped, threads, strict=True)),
         references=tuple(replace(one, placement="shared") for one in selected.references),
     )
-    own, candidate = CudaModel.of(facts, card), candidate_of(facts, structure, chosen)
-    return chosen, [
-        launch_of(facts, cut, candidate, own.card, own.constants, own.code)
-        for cut in structure.launches
-    ]
+    return chosen, plan(facts, candidate_of(facts, structure, chosen), card_of(card))
 
 
 def made(kernel: str, dtype: str, chosen: KernelSelection) -> list[Kernel]:
@@ -170,32 +163,32 @@ def test_sums_instructions_and_operands_are_those_of_the_plan(
     chosen, launches = planned(kernel, dtype, layout, by_warps=by_warps)
     card = load_profile(GPU)
     for of, code in zip(launches, made(kernel, dtype, chosen), strict=True):
-        assert fits(of)[0]
-        assert shared_bytes(of, group_boxes(of))[0] <= card.shared_per_block_optin_bytes
+        assert of.fits
+        assert of.shared_bytes <= card.shared_per_block_optin_bytes
         adding = list(turns(code.body))
         assert adding
         for loop in adding:
-            assert sum(one.size_bytes // 4 for one in sums(loop)) == held_registers(of)[0]
-            products = contracts(of)
+            assert sum(one.size_bytes // 4 for one in sums(loop)) == of.held_words
+            products = of.contracts
             for own in products.values():
-                tile = of.shape.tile[own.product.sum_loop] / own.instruction.steps
+                tile = of.tile[own.product.sum_loop] / own.instruction.steps
                 count = own.terms * own.matrices * tile
                 assert in_a_turn(loop.body, own.instruction.name) == count[0]
-            plain = [one for one in of.statements if of.serial(one) and one.name not in products]
-            count = sum(of.points_of(one)[0] * layout[2] for one in plain)
+            plain = [one for one in of.computes if one.serial and not one.contract]
+            count = sum(one.points * layout[2] for one in plain)
             assert in_a_turn(loop.body, "") == count
             doubled = any(
                 isinstance(one, Declare) and "_step" in one.buffer.name for one in every(code.body)
             )
-            ahead = loads_ahead(of) if products else operands_ahead(of, plain[0])
+            ahead = bool(of.loads_ahead if products else plain[0].ahead)
             if not products:
-                assert doubled == ahead[0]
+                assert doubled == ahead
             else:
                 fragments = [
                     one.buffer.layout.extents
                     for one in every(code.body)
                     if isinstance(one, Declare) and one.buffer.name.startswith("fragment")
                 ]
-                assert all((len(one) == 3) == ahead[0] for one in fragments)
+                assert all((len(one) == 3) == ahead for one in fragments)
                 rows = [one.layout.allocated[-1] for one in code.shared]
-                assert rows == [Constant(one.stage.declared[-1][0]) for one in group_boxes(of)]
+                assert rows == [Constant(int(one.declared[-1][0])) for one in of.stages]

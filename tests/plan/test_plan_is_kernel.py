@@ -20,12 +20,9 @@ from eatss.kernel.uses import every, inside
 from eatss.lower.structures import structures_for
 from eatss.model import ModelOptions
 from eatss.model.cuda_candidates import candidates_of
+from eatss.plan.launch import LaunchPlan, launch_plan
+from eatss.plan.numbers import Number
 from eatss.prediction.card import card_of
-from eatss.prediction.code_constants import CodeConstants
-from eatss.prediction.cuda_boxes import group_boxes, shared_bytes, stages_of
-from eatss.prediction.cuda_constants import CudaConstants
-from eatss.prediction.cuda_copies import through_registers
-from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_model import CudaModel
 from eatss.program import Constant, Original
 from eatss.recipe.options import CodegenOptions
@@ -60,7 +57,7 @@ CARD = load_profile("h200")
 
 def trees_of(
     source: Path, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> list[tuple[CudaLaunch, int, Kernel]]:
+) -> list[tuple[LaunchPlan, int, Kernel]]:
     """Return layouts of a product drawn at random, a row of a launch each, with their kernels."""
     symbolic = Session(source).symbolic
     program = symbolic.program
@@ -71,7 +68,7 @@ def trees_of(
         if not one.structure.spreads and one.structure.shared_loop is None
     )
     (cut,) = layouts.structure.launches
-    of = launch_of(facts, cut, layouts, card_of(CARD), CodeConstants(), CudaConstants())
+    of = launch_plan(facts, cut, layouts, card_of(CARD))
     selection = select_for(program, CARD, ModelOptions(target="cuda"))
     (kernel,) = selection.kernels
     trees: list[Kernel] = []
@@ -95,7 +92,7 @@ def trees_of(
     return [(of, row, tree) for row, tree in zip(drawn, trees, strict=True)]
 
 
-def drawn_rows(of: CudaLaunch, count: int) -> list[int]:
+def drawn_rows(of: LaunchPlan, count: int) -> list[int]:
     """Return layouts of each kind: lanes interleaved, neighbouring points, neither."""
     found = CudaModel.of(of.facts, CARD).columns(of.layout)
     fine = found.fits & (found.shared_bytes <= CARD.shared_per_block_optin_bytes)
@@ -137,24 +134,25 @@ def test_the_plan_is_what_the_kernel_does(
     source = tmp_path / "f.c"
     source.write_text(PRODUCT.replace("TYPE", dtype), encoding="utf-8")
     for of, row, tree in trees_of(source, 2, monkeypatch):
-        boxes = group_boxes(of)
-        lines = through_registers(of, boxes)[row]
-        stages = stages_of(of, boxes)
-        assert tree.shared_bytes == shared_bytes(of, boxes)[row]
-        assert tree.threads == of.shape.block_threads[row]
+
+        def at(number: Number, of: LaunchPlan = of, row: int = row) -> Number:
+            return np.broadcast_to(number, len(of))[row]
+
+        lines = at(of.turned_in_registers)
+        assert tree.shared_bytes == at(of.shared_bytes)
+        assert tree.threads == at(of.block_threads)
         names = {one.name for one in every(tree.body) if isinstance(one, Let)}
         assert ("lane" in names) == any(on[row] for on in of.interleaved.values())
         turns = set[int]()
-        for at, box in enumerate(boxes):
-            (array,) = {one.access.array for one in of.all_uniform_sets if one.group == at}
-            tile, stage = tile_of(tree, array), box.stage
-            assert (tile is not None) == bool(of.staged(at)[row])
+        for number, stage in enumerate(of.stages):
+            (array,) = {one.access.array for one in of.readers(number)}
+            tile = tile_of(tree, array)
+            assert (tile is not None) == bool(at(stage.on))
             if tile is None:
                 continue
-            first, second = (int(size[row]) for size in stage.declared)
-            turned = bool(np.broadcast_to(stage.transposed, len(of))[row])
-            extents = [second, first] if turned else [first, second]
-            buffers = int(stages[at][row])
+            first, second = (int(at(size)) for size in stage.declared)
+            extents = [second, first] if at(stage.transposed) else [first, second]
+            buffers = int(at(stage.buffers))
             turns.add(buffers)
             assert numbers(tile) == ([buffers, *extents] if buffers > 1 else extents)
             copies = [
@@ -162,7 +160,7 @@ def test_the_plan_is_what_the_kernel_does(
                 for one in every(tree.body)
                 if isinstance(one, Copy) and one.target.buffer == tile
             ]
-            width = int(np.broadcast_to(stage.width, len(of))[row])
+            width = int(at(stage.width))
             assert {one.width for one in copies} == ({1, width} if not lines else {1})
             assert any(one.source.buffer.space == "register" for one in copies) == lines
             assert any(one.ahead for one in copies) == (buffers > 1)

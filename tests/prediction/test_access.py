@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.prediction.access import bank_wavefronts, lanes_of, line_wavefronts, sectors
+from eatss.plan.launch import lanes_of
+from eatss.prediction.access import bank_wavefronts, line_wavefronts, lines, sectors
 
 WARP = 32
 SPLITS = [(32,), (1,), (8,), (16, 2), (4, 8), (1, 32), (8, 4), (2, 4, 4), (4, 4, 2), (16, 1, 2)]
@@ -82,7 +83,7 @@ def test_sectors_of_rows_that_lie_apart_are_counted_exactly(
     pitch = 32 * 8 * 2  # wider than any row, and a whole number of sectors
     steps = [width, *(pitch * 64**at * (row > 0) for at, row in enumerate(rows))][: len(split)]
     found = sectors(columns(split), [float(step) for step in steps], width)
-    assert found[0] == pieces(split, steps, 32)
+    assert found == pieces(split, steps, 32)
 
 
 @given(lanes=st.sampled_from([1, 2, 4, 8, 16, 32]), width=widths, stride=st.integers(0, 80))
@@ -90,24 +91,24 @@ def test_sectors_of_one_row_are_counted_exactly_for_every_stride(
     lanes: int, width: int, stride: int
 ) -> None:
     found = sectors(columns([lanes]), [float(stride * width)], width)
-    assert found[0] == pieces([lanes], [stride * width], 32)
+    assert found == pieces([lanes], [stride * width], 32)
 
 
 @given(lanes=st.sampled_from([4, 32]), width=widths, stride=st.integers(-40, 40))
 def test_it_does_not_matter_which_way_a_row_is_walked(lanes: int, width: int, stride: int) -> None:
     back = sectors(columns([lanes]), [float(-stride * width)], width)
-    assert back[0] == sectors(columns([lanes]), [float(stride * width)], width)[0]
+    assert back == sectors(columns([lanes]), [float(stride * width)], width)
 
 
 def test_one_element_for_all_lanes_is_one_sector() -> None:
-    assert sectors(columns([32]), [0.0], 8)[0] == 1
+    assert sectors(columns([32]), [0.0], 8) == 1
 
 
 @pytest.mark.parametrize("lanes", [4, 16, 32])
 def test_a_row_that_begins_inside_a_sector_touches_one_more(lanes: int) -> None:
-    aligned = sectors(columns([lanes]), [8.0], 8)[0]
-    assert sectors(columns([lanes]), [8.0], 8, 8)[0] == aligned + 1
-    assert sectors(columns([lanes]), [8.0], 8, 64)[0] == aligned
+    aligned = sectors(columns([lanes]), [8.0], 8)
+    assert sectors(columns([lanes]), [8.0], 8, 8) == aligned + 1
+    assert sectors(columns([lanes]), [8.0], 8, 64) == aligned
 
 
 @given(lanes=st.just(32), width=widths, stride=st.integers(0, 80))
@@ -115,9 +116,9 @@ def test_each_line_beyond_those_of_the_data_costs_its_cycles(
     lanes: int, width: int, stride: int
 ) -> None:
     least = WARP * width / 128
-    lines = pieces([lanes], [stride * width], 128)
-    found = line_wavefronts(columns([lanes]), [float(stride * width)], width, 2.0)
-    assert found[0] == least + 2.0 * max(0.0, lines - least)
+    counted = pieces([lanes], [stride * width], 128)
+    touched = lines(columns([lanes]), [float(stride * width)], width)
+    assert line_wavefronts(least, touched, 2.0) == least + 2.0 * max(0.0, counted - least)
 
 
 @given(
@@ -148,7 +149,7 @@ def test_bank_conflicts_are_those_of_the_lanes_one_by_one(
     ],
 )
 def test_known_strides_conflict_as_known(width: int, step: int, cycles: int) -> None:
-    assert bank_wavefronts(columns([32]), columns([step]), width)[0] == cycles
+    assert bank_wavefronts(columns([32]), columns([step]), width) == cycles
 
 
 @given(st.lists(st.tuples(full_splits, st.integers(0, 70), st.integers(0, 70)), min_size=1))

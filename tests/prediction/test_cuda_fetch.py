@@ -12,9 +12,9 @@ from eatss.analysis.mapping import mapped_loops
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
-from eatss.prediction.cuda_launch import launch_of
-from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_products import LoopsApart, loops_apart
+from eatss.plan.launch import launch_plan
+from eatss.prediction.card import card_of
+from eatss.prediction.computes import loops_apart
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.shipped import data_directory
@@ -30,7 +30,7 @@ def analysed(kernel: str, dtype: str) -> SymbolicProgram:
 
 def apart(
     kernel: str, steps: int, *, threads: tuple[int, int], dtype: str = "float", warps: bool = False
-) -> LoopsApart:
+) -> tuple[float, float]:
     """Return the loops of the last launch of a kernel, for tiles of 128 × 128 points."""
     program = analysed(kernel, dtype).program
     facts = program.facts[-1]
@@ -39,7 +39,6 @@ def apart(
         for one in structures_for(program, CARD)[facts.name]
         if not one.spreads and one.host_loop is None and (one.instruction is not None) == warps
     )
-    own = CudaModel.of(facts, CARD)
     mapped = [loop.name for loop in mapped_loops(facts)]
 
     candidate = Candidates(
@@ -49,8 +48,9 @@ def apart(
         staged={one: 1 for cut in structure.launches for one in cut.stageable},
         stages=2,
     ).map(lambda one: np.array([float(one)]))
-    cut = structure.launches[-1]
-    return loops_apart(launch_of(facts, cut, candidate, own.card, own.constants, own.code))
+    launch = launch_plan(facts, structure.launches[-1], candidate, card_of(CARD))
+    code, again = (np.ravel(one) for one in loops_apart(launch))
+    return code[0], again[0]
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,14 @@ def test_rows_of_a_symmetric_matrix_have_two_loops(
     steps: int, threads: tuple[int, int], unrolled: int, again: float
 ) -> None:
     found = apart("symm", steps, threads=threads)
-    assert found.code[0] == 2 * 1.25 * unrolled
-    assert found.again[0] == again
+    assert found == (2 * 1.25 * unrolled, again)
 
 
 @pytest.mark.parametrize("kernel", ["gemm", "syrk", "trmm", "covariance"])
 def test_one_loop_is_not_apart(kernel: str) -> None:
-    assert apart(kernel, 8, threads=(8, 16)).code[0] == 0
+    assert apart(kernel, 8, threads=(8, 16))[0] == 0
 
 
 def test_products_of_warps_have_little_code() -> None:
-    assert apart("symm", 8, threads=(8, 32), dtype="double", warps=True).code[0] == 0
-    assert apart("symm", 8, threads=(8, 32), dtype="double").code[0] > 0
+    assert apart("symm", 8, threads=(8, 32), dtype="double", warps=True)[0] == 0
+    assert apart("symm", 8, threads=(8, 32), dtype="double")[0] > 0

@@ -15,17 +15,14 @@ import pytest
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import Structure
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
 from eatss.model.predicted_kernel import candidate_of, structure_of
-from eatss.prediction.cuda_boxes import group_boxes, shared_bytes
-from eatss.prediction.cuda_copies import through_registers
-from eatss.prediction.cuda_launch import CudaLaunch, launch_of
+from eatss.plan.launch import Compute, plan
+from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.cuda_products import operand_words, operands_ahead
 from eatss.program import Original
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import recipe_of
@@ -88,16 +85,6 @@ def laid_out(kernel: KernelSelection, facts: KernelFacts, chosen: Chosen) -> Ker
     )
 
 
-def launches(
-    facts: KernelFacts, structure: Structure, card: GpuProfile, kernel: KernelSelection
-) -> list[CudaLaunch]:
-    own, candidate = CudaModel.of(facts, card), candidate_of(facts, structure, kernel)
-    return [
-        launch_of(facts, cut, candidate, own.card, own.constants, own.code)
-        for cut in structure.launches
-    ]
-
-
 Expected = Mapping[str, tuple[bool, bool]]
 
 
@@ -113,12 +100,11 @@ def predicted(name: str, gpu: str, chosen: Chosen) -> tuple[Selection, Expected]
         kernels[at] = laid_out(kernels[at], facts, chosen)
         structure = structure_of(structures[facts.name], kernels[at])
         assert structure is not None
-        for of in launches(facts, structure, card, kernels[at]):
-            boxes = group_boxes(of)
-            if shared_bytes(of, boxes)[0] > card.shared_per_block_optin_bytes:
+        for of in plan(facts, candidate_of(facts, structure, kernels[at]), card_of(card)):
+            if of.shared_bytes > card.shared_per_block_optin_bytes:
                 return None
-            lines = bool(through_registers(of, boxes)[0])
-            found |= {one.name: (bool(operands_ahead(of, one)[0]), lines) for one in of.statements}
+            lines = bool(of.turned_in_registers)
+            found |= {one.facts.name: (bool(one.ahead), lines) for one in of.computes}
     return replace(selection, kernels=tuple(kernels)), found
 
 
@@ -177,17 +163,15 @@ def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
     own = laid_out(kernel, facts, Chosen((16, 8), (16, 16), (8,), 2))
     structure = structure_of(structures_for(symbolic.program, card)[facts.name], own)
     assert structure is not None
-    (of,) = launches(facts, structure, card, own)
-    (statement,) = (one for one in of.statements if of.serial(one))
 
-    def words_and_cycles() -> tuple[float, float]:
-        found = CudaModel.of(facts, card).columns(candidate_of(facts, structure, own))
-        return operand_words(of, statement, of.ones)[0], found.launches[0][0].chain_cycles[0]
+    def registers_and_cycles() -> tuple[float, float]:
+        ((demand, _),) = (
+            CudaModel.of(facts, card).columns(candidate_of(facts, structure, own)).launches
+        )
+        return demand.registers[0], demand.chain_cycles[0]
 
-    words, cycles = words_and_cycles()
-    monkeypatch.setattr(
-        "eatss.prediction.cuda_products.operands_ahead", lambda of, *_: of.zeros > 0
-    )
-    without, longer = words_and_cycles()
-    assert (words, without) == (2, of.code.operand_registers)
+    registers, cycles = registers_and_cycles()
+    monkeypatch.setattr(Compute, "loads_ahead", lambda *_: False)
+    fewer, longer = registers_and_cycles()
+    assert fewer < registers
     assert cycles < longer

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.prediction.cuda_streams import Stream, stream_of
+from eatss.plan.stream import Stream, stream_of
 from tests.examples import examples
 from tests.streamed_blocks import Turn, grid_of, sizes_with, turns_of
 
 
-def predicted(blocks: int, tiles: int, steps: int, sms: int, loop: str | None = "k") -> Stream:
+def predicted(blocks: int, tiles: int, steps: int) -> Stream:
     """Return what is predicted of blocks that take shares, or do not if there are none."""
-    of: Any = SimpleNamespace(
-        streams=np.array([float(blocks)]),
-        ones=np.ones(1),
-        zeros=np.zeros(1),
-        active=np.array([float(tiles)]),
-        cut=SimpleNamespace(stream_loop=loop),
-        shape=SimpleNamespace(steps={"k": np.array([float(steps)])}),
-        card=SimpleNamespace(sms=float(sms)),
-    )
-    return stream_of(of)
+    return stream_of(*(np.array([float(one)]) for one in (blocks, tiles, steps)))
 
 
 @pytest.mark.long
@@ -37,11 +26,8 @@ def predicted(blocks: int, tiles: int, steps: int, sms: int, loop: str | None = 
     st.integers(1, 4),
     st.integers(1, 9),
     st.sampled_from((2, 3, 7, 16)),
-    st.integers(1, 4),
 )
-def test_shares_are_those_of_the_code(
-    rows: int, columns: int, steps: int, blocks: int, sms: int
-) -> None:
+def test_shares_are_those_of_the_code(rows: int, columns: int, steps: int, blocks: int) -> None:
     sizes = sizes_with(rows, columns, steps)
     grid, tiles = grid_of(blocks, sizes), rows * columns
     if grid < blocks:  # fewer steps than blocks: nothing that is selected
@@ -49,11 +35,9 @@ def test_shares_are_those_of_the_code(
     of_block: dict[int, list[Turn]] = defaultdict(list)
     for turn in turns_of(blocks, sizes):
         of_block[turn.block].append(turn)
-    found = predicted(blocks, tiles, steps, sms)
-    each = -(-blocks // sms)
-    assert found.each[0] == each
+    found = predicted(blocks, tiles, steps)
     most = max(sum(len(turn.steps) for turn in own) for own in of_block.values())
-    assert found.tiles[0] == pytest.approx(each * most / steps)
+    assert found.tiles[0] == pytest.approx(most / steps)
     counts = [len(own) for own in of_block.values()]
     assert sum(counts) / blocks <= found.turns[0] + 1e-9
     assert max(counts) < found.turns[0] + 2
@@ -67,17 +51,15 @@ def test_shares_are_those_of_the_code(
         assert found.cuts[0] == parts == 0
 
 
-@pytest.mark.parametrize(("blocks", "loop"), [(0, "k"), (0, None)])
-def test_blocks_with_tiles_of_their_own_have_no_shares(blocks: int, loop: str | None) -> None:
-    found = predicted(blocks, 100, 7, 4, loop)
-    for column in (found.each, found.tiles, found.turns, found.cuts, found.streamed):
+def test_blocks_with_tiles_of_their_own_have_no_shares() -> None:
+    found = predicted(0, 100, 7)
+    for column in (found.blocks, found.tiles, found.turns, found.cuts, found.streamed):
         assert column[0] == 0
 
 
 def test_a_large_product_is_shared_but_for_its_waves_of_whole_tiles() -> None:
     """Of 300 tiles of 10 steps 132 blocks take one each; of the others each has 13 steps."""
-    found = predicted(132, 300, 10, 132)
-    assert found.each[0] == 1
+    found = predicted(132, 300, 10)
     assert found.tiles[0] == pytest.approx(1 + 13 / 10)
     assert found.streamed[0] == pytest.approx(168 / 300)
     assert found.turns[0] == pytest.approx(1 + 13 / 10 + 1)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from eatss.analysis import banks
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_candidates import candidates_of
+from eatss.plan.launch import launch_plan
 from eatss.prediction.card import card_of
-from eatss.prediction.code_constants import CodeConstants
-from eatss.prediction.cuda_boxes import vector_wavefronts
-from eatss.prediction.cuda_constants import CudaConstants
-from eatss.prediction.cuda_launch import launch_of
 from eatss.session.session import Session
 
 PRODUCT = """
@@ -46,19 +43,16 @@ def test_loads_take_what_lanes_make_of_them(tmp_path: Path) -> None:
         if not one.structure.spreads and one.structure.shared_loop is None
     )
     (cut,) = plain.structure.launches
-    of = launch_of(
-        facts, cut, plain, card_of(card), CodeConstants(),
-        CudaConstants(),
-    )  # fmt: skip
+    of = launch_plan(facts, cut, plain, card_of(card))
     ((pair, on),) = of.interleaved.items()
     assert pair == ("j", "i")
     rows = of.neighbours("i") & of.neighbours("j")
     assert not np.any(on & ~rows)
-    for uniform in of.all_uniform_sets:
-        if not uniform.held:
-            each = vector_wavefronts(of, uniform.access)
+    threads = [count for _, count in of.axes]
+    for use in of.uses:
+        if not use.held:
+            each = of.vector_wavefronts(use.access)
             assert np.all(each[on] == 2)
             assert np.all(np.isin(each, (2, 4)))
-            along = uniform.access.strides
-            natural = vector_wavefronts(replace(of, interleaved={}), uniform.access)
-            assert np.any(natural[on] > 2) == ("j" in dict(along))
+            moves = [name in use.access.moving for name, _ in of.axes]
+            assert np.any(banks.vector_wavefronts(threads, moves)[on] > 2) == moves[0]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.prediction.access import SECTOR_BYTES, lanes_of, sectors, torn_sectors
+from eatss.plan.launch import lanes_of
+from eatss.prediction.access import SECTOR_BYTES, sectors, torn_sectors
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.targets import CUDA
 
@@ -37,7 +38,7 @@ def torn(
     threads: tuple[int, ...], steps: tuple[int, ...], element_bytes: int, offset: int = 0
 ) -> float:
     lanes = lanes_of([ONES * count for count in threads])
-    return float(torn_sectors(lanes, list(map(float, steps)), element_bytes, offset)[0])
+    return float(np.ravel(torn_sectors(lanes, [*map(float, steps)], element_bytes, offset))[0])
 
 
 @given(st.integers(1, 512), st.sampled_from([4, 8]))

@@ -1,0 +1,786 @@
+"""``LaunchPlan``: what a launch of generated code does, in closed form.
+
+A thread computes its points of a tile unrolled. What a point adds to over serial loops stays in
+registers. What threads of a block share may be staged in shared memory, tile by tile of the serial
+loops. The structure (:mod:`eatss.analysis.structure`) is the generator's own description.
+
+Entries are a :class:`~eatss.plan.stage.Stage` for each group of reads that may be staged, and a
+:class:`Compute` for each statement, with a :class:`~eatss.plan.contract.Contract` where an
+instruction of warps computes it. Sums that lanes and blocks share, and stores, are those of
+``cut.held``. Numbers have an entry a layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from math import prod
+from typing import Protocol
+
+import numpy as np
+
+from eatss.analysis import banks
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates
+from eatss.analysis.structure import LaunchFacts, RegisterTileFacts, Structure
+from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.plan.contract import (
+    STEPS_LOADED,
+    Contract,
+    fragment_padding,
+    matrices_in_turn,
+    prefetches,
+    reuses,
+    runs_along,
+    unrolled,
+    words_of_two,
+)
+from eatss.plan.numbers import Flag, Number, all_of, any_of, largest, no, nowhere
+from eatss.plan.registers import RegisterFile, are_held, held_words, registers_of_a_thread
+from eatss.plan.rows import (
+    LoopTile,
+    StagedReads,
+    Tiling,
+    element_words,
+    in_rows,
+    interleaved,
+    may_be_aligned,
+    padded_rows,
+    row_dimensions,
+    step_vector,
+    vector,
+    with_neighbours,
+)
+from eatss.plan.split import chunks_of, threads_beside_lanes, widening
+from eatss.plan.stage import Stage, buffers
+from eatss.plan.stream import Stream, stream_of
+from eatss.plan.uniform_references import UniformSet, uniform_sets
+from eatss.targets import AXES, CUDA
+
+_MOST_TILE = 2.0**20
+
+
+class Limits(RegisterFile, Protocol):
+    """What of a card decides how a launch is laid out."""
+
+    @property
+    def threads_per_block(self) -> int:
+        """The most that a block may have."""
+
+
+def plan(facts: KernelFacts, layout: Candidates, card: Limits) -> tuple[LaunchPlan, ...]:
+    """Return what each launch of a kernel does under layouts of one structure."""
+    cuts = layout.structure.launches
+    return tuple(launch_plan(facts, cut, layout, card) for cut in cuts if cut.statements)
+
+
+def trips_of(facts: KernelFacts) -> dict[str, float]:
+    """Return the trips of all loops of a kernel."""
+    return {name: float(trips) for name, trips in facts.work.trips}
+
+
+def launch_plan(
+    facts: KernelFacts, cut: LaunchFacts, layout: Candidates, card: Limits
+) -> LaunchPlan:
+    """Return what one launch does, as the generator lays it out.
+
+    Launches beside one whose sums are spread have as many times the threads along ``x`` as there
+    are lanes.
+    """
+    trips, host = trips_of(facts), layout.structure.host_loop
+    launches = float(facts.work.launches or 1) * (1.0 if host is None else trips.pop(host))
+    tile = {name: np.minimum(size, _MOST_TILE) for name, size in layout.tile_sizes if name in trips}
+    threads = {name: np.minimum(layout.threads[name], tile[name]) for name in cut.mapped}
+    lanes = chunks = 1.0
+    if cut.sum_loop is not None:
+        lanes, inwards = layout.lanes, cut.mapped[::-1]
+        wanted = [threads[name] for name in inwards]
+        most_along_z = CUDA.most_threads["z"]
+        kept = threads_beside_lanes(wanted, lanes, card.threads_per_block, most_along_z)
+        threads |= zip(inwards, kept, strict=True)
+        tile[cut.sum_loop] = layout.sum_tile
+        if len(cut.mapped) != len(AXES):  # three loops leave no axis of the grid for chunks
+            chunks = chunks_of(layout.chunks, trips[cut.sum_loop], layout.sum_tile)
+    elif layout.structure.spreads and cut.mapped:
+        along, own = cut.mapped[-1], prod(threads.values(), start=1.0)
+        times = widening(own, layout.lanes, card.threads_per_block)
+        threads[along], tile[along] = threads[along] * times, tile[along] * times
+    steps = {name: np.ceil(trips[name] / tile[name]) for name in tile}
+    if cut.shared_loop is not None:
+        whole = steps[cut.shared_loop]
+        chunks = chunks_of(layout.chunks, whole, 1)
+        steps[cut.shared_loop] = np.ceil(whole / chunks)
+    return LaunchPlan(
+        facts=facts,
+        cut=cut,
+        layout=layout,
+        card=card,
+        trips=trips,
+        launches=launches,
+        tile=tile,
+        threads=threads,
+        steps=steps,
+        sum_lanes=lanes,
+        chunks=chunks,
+    )
+
+
+def lanes_of(threads: Iterable[Number]) -> list[Number]:
+    """Return how many lanes of a warp differ along each axis of the block, ``x`` first.
+
+    CUDA numbers the threads of a block along ``x`` first, and 32 in a row are a warp.
+
+    Args:
+        threads: threads along each axis, ``x`` first.
+    """
+    lanes: list[Number] = []
+    left = float(CUDA.lanes)
+    for count in threads:
+        lanes.append(np.maximum(1.0, np.minimum(count, left)))
+        left = np.maximum(1.0, np.floor(left / lanes[-1]))
+    return lanes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaunchPlan:
+    """A launch of layouts of one structure.
+
+    ``facts`` are of the kernel, ``cut`` of the launch in it. ``trips`` are those of the loops that
+    run on the card, ``launches`` how often the host launches it. By loop: ``tile`` are iterations
+    of a tile, ``threads`` those along a mapped loop, ``steps`` tiles along a loop, those of one
+    block where blocks share it. ``sum_lanes`` threads and ``chunks`` blocks share a sum, 1 where
+    none is spread here.
+    """
+
+    facts: KernelFacts
+    cut: LaunchFacts
+    layout: Candidates
+    card: Limits
+    trips: dict[str, float]
+    launches: float
+    tile: dict[str, Number]
+    threads: dict[str, Number]
+    steps: dict[str, Number]
+    sum_lanes: Number
+    chunks: Number
+
+    def __len__(self) -> int:
+        """Return the number of layouts."""
+        return len(self.layout)
+
+    @property
+    def structure(self) -> Structure:
+        """How the kernel is cut."""
+        return self.layout.structure
+
+    # -- blocks and threads -----------------------------------------------------------------------
+
+    @cached_property
+    def points(self) -> dict[str, Number]:
+        """Points of a thread by mapped loop."""
+        return {name: np.ceil(self.tile[name] / self.threads[name]) for name in self.cut.mapped}
+
+    @property
+    def all_points(self) -> Number:
+        """Points of a thread, those of the sum left out."""
+        return prod(self.points.values(), start=1.0)
+
+    @property
+    def axes(self) -> list[tuple[str, Number]]:
+        """Threads along ``x``, ``y`` and so on, with the loop each belongs to."""
+        axes = [(name, self.threads[name]) for name in reversed(self.cut.mapped)]
+        loop = self.cut.sum_loop
+        return axes if loop is None else [(loop, self.sum_lanes), *axes]
+
+    @cached_property
+    def block_threads(self) -> Number:
+        """Threads of a block."""
+        return prod(self.threads.values(), start=1.0) * self.sum_lanes
+
+    @cached_property
+    def blocks(self) -> Number:
+        """Blocks of the grid."""
+        return prod((self.steps[name] for name in self.cut.mapped), start=1.0) * self.chunks
+
+    @cached_property
+    def active(self) -> Number:
+        """Blocks that have work: of a triangle those on its diagonal, too."""
+        found: Number = 1.0
+        for one in self.computes:
+            along = [name for name in self.cut.mapped if name in one.facts.coupled]
+            own = self.blocks * one.fill
+            if len(along) > 1:
+                shortest = reduce(np.minimum, (self.steps[name] for name in along))
+                own = np.minimum(self.blocks, np.rint(own * (1.0 + 1.0 / shortest)))
+            found = np.maximum(found, own)
+        return found
+
+    @cached_property
+    def lanes(self) -> list[Number]:
+        """Lanes of a warp along each axis."""
+        found = lanes_of(count for _, count in self.axes)
+        for pair, on in self.interleaved.items():
+            counts = dict(zip(pair, (banks.ALONG_X, banks.ALONG_Y), strict=True))
+            for at, (name, _) in enumerate(self.axes):
+                found[at] = np.where(on, counts.get(name, 1), found[at])
+        return found
+
+    @cached_property
+    def stream(self) -> Stream:
+        """What blocks have that take equal shares of all steps."""
+        blocks = 0 if self.cut.stream_loop is None else self.layout.streams
+        return stream_of(blocks, self.active, self.steps.get(self.cut.stream_loop or "", 1.0))
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    @property
+    def serial_band(self) -> tuple[str, ...]:
+        """The loops of the band that each thread runs itself."""
+        others = {*self.cut.mapped, self.structure.host_loop}
+        return tuple(loop.name for loop in self.facts.loops if loop.name not in others)
+
+    def points_along(self, loops: Collection[str]) -> Number:
+        """Return the points of a thread along some loops."""
+        return prod((count for name, count in self.points.items() if name in loops), start=1.0)
+
+    def block_trips(self, name: str) -> Number:
+        """Return the trips of a serial loop, or those of a block where blocks share the loop."""
+        if name != self.cut.shared_loop:
+            return self.trips[name]
+        return np.minimum(self.trips[name], self.steps[name] * self.tile[name])
+
+    def extent(self, name: str, *, whole: bool = False, declared: bool = False) -> Number:
+        """Return the iterations of a loop that a tile holds, or ``whole``: all that a block runs.
+
+        What is ``declared`` is for whole tiles, however short the loop.
+        """
+        if declared and name in self.tile:
+            return self.tile[name]
+        if name in self.cut.mapped or (not whole and name in self.tile):
+            return np.minimum(self.tile[name], self.trips[name])
+        return 1.0 if name == self.structure.host_loop else self.block_trips(name)
+
+    def box(
+        self, uniform: UniformSet, *, whole: bool = False, declared: bool = False
+    ) -> list[Number]:
+        """Return the extents, a dimension each, of what a tile touches through a uniform set."""
+        sizes: list[Number] = []
+        for (terms, _), span in zip(uniform.access.subscripts, uniform.spans, strict=True):
+            size: Number = 1.0 + span
+            for name, factor in terms:
+                extent = self.extent(name, whole=whole, declared=declared)
+                size = size + abs(factor) * (extent - 1)
+            sizes.append(size)
+        return sizes
+
+    # -- statements -------------------------------------------------------------------------------
+
+    @cached_property
+    def computes(self) -> tuple[Compute, ...]:
+        """The statements of the launch."""
+        return tuple(
+            Compute(plan=self, facts=one, uses=uniform_sets(one, self.cut))
+            for one in self.facts.work.statements
+            if one.name in self.cut.statements
+        )
+
+    @property
+    def uses(self) -> list[UniformSet]:
+        """The uniform sets of all statements."""
+        return [use for one in self.computes for use in one.uses]
+
+    def is_written(self, array: str) -> bool:
+        """Tell whether a statement of the launch writes an array."""
+        return any(use.writes and use.access.array == array for use in self.uses)
+
+    @cached_property
+    def contracts(self) -> dict[str, Contract]:
+        """What the structure's instruction computes, by statement."""
+        found: dict[str, Contract] = {}
+        instruction, products = self.structure.instruction, self.cut.products
+        for one in self.computes:
+            own = [product for product in products if product.statement == one.facts.name]
+            if own and instruction is not None:
+                found[one.facts.name] = Contract(
+                    instruction=instruction,
+                    product=own[0],
+                    terms=len(own),
+                    rows=self.points[own[0].rows],
+                    columns=self.points[own[0].columns],
+                )
+        return found
+
+    @cached_property
+    def loads_ahead(self) -> Flag:
+        """Where factors of a step are loaded while those of the one before are multiplied.
+
+        Buffers are filled ahead, a tile has an even number of steps, and registers have room for
+        two beside the sums and halves that are on their way.
+        """
+        products = [*self.contracts.values()]
+        if not products:
+            return False
+        first = products[0]
+        steps = self.tile[first.product.sum_loop] / first.instruction.steps
+        several = sum(one.terms for one in products) > 1
+        sums = self.all_points * first.instruction.words + first.part_words
+        operands = STEPS_LOADED * self.step_words + self.line_words
+        room = prefetches(sums, operands, self.registers)
+        return (self.layout.boxes > 1) & ((np.mod(steps, STEPS_LOADED) == 0) | several) & room
+
+    @property
+    def step_words(self) -> Number:
+        """Registers for all factors that a thread loads for the steps of an instruction."""
+        return largest(one.step_words for one in self.contracts.values())
+
+    # -- registers --------------------------------------------------------------------------------
+
+    @property
+    def registers(self) -> Number:
+        """Registers that a thread may have."""
+        return registers_of_a_thread(self.card, self.block_threads)
+
+    @cached_property
+    def held_words(self) -> Number:
+        """Registers of what a thread adds up."""
+        return sum((self.words_of(own) for own in self.cut.held), start=0.0)
+
+    def words_of(self, own: RegisterTileFacts) -> Number:
+        """Return the registers of one array that a thread adds up."""
+        return self.all_points * element_words(own.element_bytes) * (not own.continued)
+
+    @property
+    def fits(self) -> Flag:
+        """Where what points add up stays in registers."""
+        words = self.held_words
+        return are_held(self.all_points, words, held_words(self.registers)) | (words == 0)
+
+    # -- shared memory ----------------------------------------------------------------------------
+
+    @cached_property
+    def staging(self) -> tuple[StagedReads, ...]:
+        """What is known of each group of reads that may be staged."""
+        return tuple(map(self._staged_reads, range(len(self.cut.stageable))))
+
+    def _staged_reads(self, group: int) -> StagedReads:
+        staged = self.layout.staged.get(self.cut.stageable[group], 0.0)
+        on = staged > 0 if self.cut.sum_loop is None else False
+        members = self.readers(group)
+        if not members:
+            return StagedReads(
+                along=(None,), moving=(), across=(), element_bytes=4, aligned=True, on=on
+            )
+        access = members[0].access
+        single = len({one.access.subscripts for one in members}) == 1 and not any(
+            any(one.spans) for one in members
+        )
+        extents = next(one.extents for one in self.facts.work.arrays if one.name == access.array)
+        return StagedReads(
+            along=tuple(
+                terms[0][0] if single and [c for _, c in terms] == [1] else None
+                for terms in access.terms
+            ),
+            moving={*access.moving},
+            across={name for terms in access.terms[:-1] for name, _ in terms},
+            element_bytes=access.element_bytes,
+            aligned=may_be_aligned(extents, vector(access.element_bytes)),
+            on=on,
+        )
+
+    def readers(self, group: int) -> list[UniformSet]:
+        """Return the uniform sets of a stageable group."""
+        return [use for use in self.uses if use.group == group]
+
+    def staged(self, group: int | None) -> Number:
+        """Return 1 where a stageable group is staged in shared memory, else 0."""
+        return 0.0 if group is None else 1.0 * self.staging[group].on
+
+    @property
+    def any_staged(self) -> Number:
+        """1 where something is staged in shared memory, else 0."""
+        return largest(1.0 * one.on for one in self.staging)
+
+    @cached_property
+    def tiling(self) -> Tiling:
+        """The loops in tiles, and along which of them a thread has neighbouring points."""
+        of_block = np.floor(self.card.registers_per_block / self.block_threads)
+        tiling = Tiling(
+            mapped=tuple(
+                LoopTile(
+                    name=name,
+                    tile=self.tile[name],
+                    threads=self.threads[name],
+                    points=self.points[name],
+                )
+                for name in self.cut.mapped
+            ),
+            serial={name: self.tile[name] for name in self.serial_band if name in self.tile},
+            threads=self.block_threads,
+            sum_words=sum(element_words(own.element_bytes) for own in self.cut.held),
+            registers=np.minimum(self.card.registers_per_thread, of_block),
+            load_vectors=self.structure.instruction is None and self.cut.sum_loop is None,
+        )
+        serial = {name for part in self.cut.parts if part.serial for name in part.statements}
+        accesses = [
+            (use.group, use.access.moving.keys())
+            for one in self.computes
+            if not serial or one.facts.name in serial
+            for use in one.uses
+            if not use.held
+        ]
+        return with_neighbours(tiling, self.staging, accesses)
+
+    def neighbours(self, name: str) -> Flag:
+        """Return where threads have neighbouring points along a loop."""
+        return self.tiling.neighbours.get(name, False)
+
+    @cached_property
+    def interleaved(self) -> dict[tuple[str, str], Flag]:
+        """For two loops where lanes are interleaved along them."""
+        pairs = interleaved(self.tiling, self.axes, self.staging)
+        return {pair: on for pair, on in pairs.items() if not nowhere(on)}
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The copy of each group that may be staged.
+
+        One buffer is enough for what no innermost loop fills anew. What is copied right in front of
+        a loop that copies ahead is there when the first of that loop's copies are.
+        """
+        found = [*map(self._stage, range(len(self.staging)))]
+        innermost = largest(one.on * one.depth for one in found)
+        asynchronous = any(one.asynchronous for one in self.staging)
+        wanted = buffers(self.layout.boxes, asynchronous=asynchronous)
+        ahead = np.where(innermost > 0, wanted, 1.0)
+        several = self.layout.boxes > 1
+        return tuple(
+            replace(
+                one,
+                buffers=np.where(one.depth == innermost, ahead, 1.0),
+                in_front=bool(one.depth) & (one.depth == innermost - 1) & several,
+            )
+            for one in found
+        )
+
+    def _stage(self, group: int) -> Stage:
+        reads, members = self.staging[group], self.readers(group)
+        extents = _union([self.box(one, declared=True) for one in members])
+        serial = enumerate(self.serial_band, start=1)
+        return Stage(
+            extents=extents,
+            touched=_union([self.box(one) for one in members]),
+            declared=self._padded(group, extents),
+            rows=row_dimensions(self.tiling, reads),
+            element_bytes=reads.element_bytes,
+            threads=self.block_threads,
+            aligned=reads.aligned and not any(any(one.spans) for one in members),
+            on=reads.on,
+            depth=max((at for at, name in serial if name in reads.moving), default=0),
+            parts=self.cut.copied_in[group],
+            narrow=self.structure.instruction is not None and not reads.asynchronous,
+        )
+
+    def _padded(self, group: int, sizes: list[Number]) -> list[Number]:
+        """Return the extents of a buffer as declared."""
+        members = [one.access for one in self.readers(group)]
+        own, instruction = {one.reference for one in members}, self.structure.instruction
+        if instruction is None or not any(own & {*one.references} for one in self.cut.products):
+            return padded_rows(self.tiling, self.staging[group], sizes)
+        loops, reads = self.cut.products[0].loops, [one.terms for one in members]
+        columns = np.broadcast_arrays(np.zeros(len(self)), *sizes, self.points[loops[1]])
+        table = np.stack(columns[1:], axis=1).astype(np.int64)
+        unique, back = np.unique(table, axis=0, return_inverse=True)
+        width = self.staging[group].element_bytes
+        beside, of_a_matrix = all(runs_along(one, loops[1]) for one in reads), instruction.points[1]
+        paddings = []
+        for *extents, points in unique.tolist():
+            turns = matrices_in_turn(points, of_a_matrix, width) if beside else 1
+            paddings.append(fragment_padding(instruction, loops, turns, reads, extents, width))
+        return [*sizes[:-1], sizes[-1] + np.array(paddings, dtype=np.float64)[back.reshape(-1)]]
+
+    @property
+    def shared_bytes(self) -> Number:
+        """Shared memory of a block, in bytes: what the part needs that needs most."""
+        each = [(one, one.on * one.shared_bytes * one.buffers) for one in self.stages]
+        parts = range(len(self.cut.parts))
+        return largest(sum(size * one.parts.count(part) for one, size in each) for part in parts)
+
+    @cached_property
+    def line_words(self) -> Number:
+        """Registers of a thread for elements that are copied one by one, on their way."""
+        words = (
+            one.on * np.ceil(prod(one.extents) / self.block_threads)
+            for one in self.stages
+            if one.narrow
+        )
+        return sum(words, start=0.0) * (self.layout.boxes > 1)
+
+    @cached_property
+    def turned_in_registers(self) -> Flag:
+        """Where tiles are transposed on their way through registers, a vector at a time.
+
+        All of them are, operands are loaded ahead, and registers have room for the vectors, too.
+        """
+        stages = [one for one in self.stages if not nowhere(one.on)]
+        found = all_of([self.layout.boxes > 1, *(no(s.on) | s.through_registers for s in stages)])
+        serial = [one for one in self.computes if one.serial]
+        if nowhere(found) or not serial:
+            return False
+        words = sum(
+            one.on * (prod(one.extents) / self.block_threads) * element_words(one.element_bytes)
+            for one in stages
+        )
+        return found & all_of(one.loads_ahead(words) for one in serial)
+
+    def vector_wavefronts(self, access: AccessFacts) -> Number:
+        """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.banks`].
+
+        Vectors of lanes lie beside each other, or in rows that differ in their banks.
+        """
+        if not self.tiling.load_vectors:
+            return 1.0
+        moving, axes = access.moving, self.axes
+        moves = [name in moving for name, _ in axes]
+        found = 1.0 * banks.vector_wavefronts([count for _, count in axes], moves)
+        for (x, y), on in self.interleaved.items():
+            together = banks.interleaved_wavefronts(along_x=x in moving, along_y=y in moving)
+            found = np.where(on, together, found)
+        return found
+
+
+def _union(boxes: Sequence[list[Number]]) -> list[Number]:
+    """Return the extents of a box that holds boxes of the same references."""
+    if not boxes:
+        return [1.0]
+    return [reduce(np.maximum, extents) for extents in zip(*boxes, strict=True)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Compute:
+    """A statement on the points of threads; ``uses`` are its uniform sets."""
+
+    plan: LaunchPlan
+    facts: StatementFacts
+    uses: tuple[UniformSet, ...]
+
+    @cached_property
+    def fill(self) -> float:
+        """The share of the box of its loops that it runs at."""
+        return self.facts.fill(self.plan.trips, self.plan.launches)
+
+    @property
+    def contract(self) -> Contract | None:
+        """What computes it, where that is an instruction of warps."""
+        return self.plan.contracts.get(self.facts.name)
+
+    @cached_property
+    def serial(self) -> list[str]:
+        """The loops that a thread runs itself around it, outermost first."""
+        plan = self.plan
+        order = [*plan.serial_band, *(loop.name for loop in plan.facts.inner_loops)]
+        return [name for name in order if name in self.facts.loops and name in plan.trips]
+
+    @property
+    def points(self) -> Number:
+        """The points of a thread that it runs at, those of the sum left out."""
+        return self.plan.points_along(self.facts.loops)
+
+    @cached_property
+    def share(self) -> Number:
+        """The share of blocks that it runs in, and of its steps it runs there."""
+        most = max(one.fill for one in self.plan.computes) or 1.0  # nothing at assumed sizes
+        share = self.fill / most
+        for name in self.plan.cut.mapped:
+            if name not in self.facts.loops:
+                share = share / self.plan.steps[name]
+        return share
+
+    def steps(self, names: Sequence[str]) -> Number:
+        """Return how often a thread runs some serial loops."""
+        plan = self.plan
+        steps = prod(map(plan.block_trips, names), start=1.0)
+        if plan.cut.sum_loop in names:
+            steps = steps / (plan.sum_lanes * plan.chunks)
+        return np.maximum(steps, 1.0)
+
+    @cached_property
+    def tile_steps(self) -> Number:
+        """How many tiles of serial loops a block runs for it."""
+        plan, loop = self.plan, self.plan.cut.sum_loop
+        part = next(part for part in plan.cut.parts if self.facts.name in part.statements)
+        steps = prod((plan.steps.get(name, 1.0) for name in part.serial), start=1.0)
+        if loop is not None:
+            steps = steps * np.maximum(1.0, plan.trips[loop] / (plan.tile[loop] * plan.chunks))
+        return steps
+
+    @cached_property
+    def cut_share(self) -> Number:
+        """The share of its steps in tiles that a bound cuts, as in a triangle.
+
+        A tile of rows has steps up to its diagonal: the last of them, for so many steps as the tile
+        has rows, are for some of its rows only.
+        """
+        plan, coupled = self.plan, self.facts.coupled
+        along = [name for name in plan.cut.mapped if name in coupled]
+        serial = [name for name in plan.serial_band if name in coupled]
+        if not along or not serial:
+            return 0.0
+        sizes = sum(plan.tile[name] for name in (*along, serial[-1]))
+        return np.minimum(1.0, sizes / max(1.0, plan.trips[serial[-1]] * self.fill))
+
+    @cached_property
+    def runs_whole(self) -> Number:
+        """1 where its tiles that a bound cuts run as full ones do, else 0.
+
+        All arrays that it reads are staged there.
+        """
+        if self.facts.name not in self.plan.cut.whole_if_finite:
+            return 0.0
+        read = (use for use in self.uses if not use.held and use.access.subscripts)
+        return prod((self.plan.staged(use.group) for use in read), start=1.0)
+
+    @property
+    def steps_beside(self) -> Number:
+        """How much longer it runs since tiles that a bound cuts run whole.
+
+        Half of the points of such tiles are in the program.
+        """
+        return 1.0 + self.cut_share * self.runs_whole / 2
+
+    # -- loads ------------------------------------------------------------------------------------
+
+    def vector_width(self, uniform: UniformSet) -> Number:
+        """Return how many elements of a staged reference a thread loads at a time.
+
+        Neighbours lie along a loop of its points or, unrolled, along the innermost serial one.
+        """
+        if uniform.group is None:
+            return 1.0
+        rows = in_rows(self.plan.tiling, self.plan.staging[uniform.group])
+        width = vector(uniform.access.element_bytes)
+        return np.where(rows, width, self.steps_together(uniform))
+
+    def steps_together(self, uniform: UniformSet) -> Number:
+        """Return the steps of the innermost serial loop for which a thread loads a set at once.
+
+        It is staged then, and its rows lie along the loop.
+        """
+        if uniform.group is None or not self.serial:
+            return 1.0
+        last, tiling = self.serial[-1], self.plan.tiling
+        own = self.plan.staging[uniform.group]
+        if own.along[-1] != last:
+            return 1.0
+        width = step_vector(tiling, own)
+        whole = self.plan.tile.get(last, 1.0) % width == 0
+        return np.where(whole & own.on & row_dimensions(tiling, own)[-1], width, 1.0)
+
+    def distinct(self, uniform: UniformSet) -> Number:
+        """Return the elements that the points of a thread touch through a set, at one step."""
+        plan, access = self.plan, uniform.access
+        named = [name for name in plan.cut.mapped if name in access.moving]
+        together: Number = 1.0
+        for terms, span in zip(access.terms, uniform.spans, strict=True):
+            along = [name for name, factor in terms if name in named and abs(factor) == 1]
+            several: Number = min(span + 1, uniform.count)
+            if len(along) == 1:
+                points, alone = plan.points[along[0]], plan.threads[along[0]] == 1
+                several = np.where(alone, points + span, points * several)
+            together = together * several
+        return np.minimum(plan.points_along(named) * uniform.count, together)
+
+    @cached_property
+    def ahead(self) -> Flag:
+        """Where a thread loads what a step reads while it computes the one before."""
+        return self.loads_ahead()
+
+    def loads_ahead(self, more_words: Number = 0.0) -> Flag:
+        """Return where that is so, and registers have room for ``more_words``.
+
+        Buffers are filled ahead, and their rows run along the points. A turn has one loop over an
+        even number of steps, few enough to be unrolled. Each product computes enough with what it
+        loads, and registers have room for the operands of two that follow each other beside the
+        sums.
+        """
+        plan, turn = self.plan, self._turn
+        if not turn or any(one.contract for one in turn):
+            return False
+        tiles = [plan.tile[name] for name in self.serial]
+        steps = prod(tiles, start=1.0)
+        loads = [one._loaded() for one in turn]
+        words = words_of_two([own for _, own in loads]) + more_words
+        written = {own.reference for one in turn for own in one.facts.accesses if own.writes}
+        sums = sum(
+            element_words(own.element_bytes) for own in plan.cut.held if written & {*own.references}
+        )
+        return all_of(
+            [
+                plan.layout.boxes > 1,
+                (steps == largest(tiles)) & (np.mod(steps, STEPS_LOADED) == 0),
+                unrolled(steps, sum(one.points for one in turn), plan.block_threads),
+                prefetches(sums * plan.all_points, words, plan.registers),
+                *(reuses(one.points, own) for one, (own, _) in zip(turn, loads, strict=True)),
+                *(one._in_vectors for one in turn),
+            ]
+        )
+
+    @property
+    def waits_for_nothing(self) -> Flag:
+        """Where all that a step reads is loaded a step ahead, and nothing beside buffers."""
+        last = (self.serial or [""])[-1]
+        moved = [use for use in self._read if last in use.access.moving]
+        return self.ahead & no(any_of(self.plan.staged(use.group) == 0 for use in moved))
+
+    @property
+    def loads_late(self) -> Flag:
+        """Where buffers are filled ahead, but what a step reads of them is not loaded so."""
+        staged = any_of(self.plan.staged(use.group) > 0 for use in self._read)
+        return staged & (self.plan.layout.boxes > 1) & no(self.waits_for_nothing)
+
+    @property
+    def _read(self) -> list[UniformSet]:
+        """What it reads elsewhere than in registers."""
+        return [use for use in self.uses if use.reads and not use.held]
+
+    @cached_property
+    def _turn(self) -> list[Compute]:
+        """The statements of a turn of its loop, none where a turn has other loops."""
+        serial = self.serial
+        if not serial or serial[-1] not in self.plan.tile:
+            return []
+        parts = self.plan.cut.parts
+        own = next(part.statements for part in parts if self.facts.name in part.statements)
+        turn = [
+            one
+            for one in self.plan.computes
+            if one.facts.name in own and serial[-1] in one.facts.loops
+        ]
+        return turn if all(one.serial == serial for one in turn) else []
+
+    def _loaded(self) -> tuple[Number, Number]:
+        """Return the elements of tiles of the turn that a step loads, and their words.
+
+        Tiles that do not move along the innermost loop are copied in front of it, and not ahead.
+        """
+        last = self.serial[-1]
+        moving = {use.group for use in self.plan.uses if last in use.access.moving}
+        loaded: Number = 0.0
+        words: Number = 0.0
+        for use in self._read:
+            if use.group is not None and use.group in moving:
+                points = self.plan.points_along(use.access.moving)
+                each = self.plan.staged(use.group) * use.count * points
+                loaded = loaded + each
+                words = words + each * element_words(use.access.element_bytes)
+        return loaded, words
+
+    @property
+    def _in_vectors(self) -> Flag:
+        """Where what it reads of tiles for several points lies in rows along them."""
+        return all_of(
+            (self.vector_width(use) > self.steps_together(use))
+            | (self.plan.points_along(use.access.moving) <= 1)
+            | (self.plan.staged(use.group) == 0)
+            for use in self._read
+        )
