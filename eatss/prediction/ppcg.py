@@ -246,7 +246,7 @@ class _Counting:
             )
             few = np.minimum(constants.rolled, steps)
             few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
-            run = np.where(known & (steps * side <= constants.unrolled_steps), steps, few)
+            run: Number = np.where(known & (steps * side <= constants.unrolled_steps), steps, few)
             run = np.where(self.stores > 0, 1.0, run)
         else:
             run = np.where(unrolled | (self.stores > 0), 1.0, constants.rolled)
