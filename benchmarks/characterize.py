@@ -36,11 +36,12 @@ from eatss.report.card_plots import (
     roofline_figure,
 )
 from eatss.report.card_tables import (
-    arithmetic_table,
+    arithmetic_rows,
     coefficients_table,
     fit_table,
     latency_table,
-    memory_table,
+    memory_rows,
+    rows_table,
     runs_table,
 )
 from eatss.report.plot_file import new_figure, save_figure
@@ -68,12 +69,12 @@ def report(results: Path) -> None:
         "a rate that of an SM in a cycle. Gross is all that the card drew, net leaves out "
         f"{fit.constant_w.value:.1f} W of constant power.",
         "",
-        arithmetic_table(first, fit),
+        rows_table("instruction", arithmetic_rows(first, fit)),
         "",
         "Accesses are of warps, on the whole card. A transaction is 128 bytes of a line, or a "
         "cycle of shared memory.",
         "",
-        memory_table(first, fit),
+        rows_table("memory", memory_rows(first, fit)),
         "",
         latency_table(first, fit.top_clock_mhz),
         "",

@@ -30,6 +30,7 @@ from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.meters.meter import MeterError, PowerSample
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 from eatss.measurement.named_cards import NamedCard, named_cards
+from eatss.shown import Shown
 
 NOT_FOUND, NOT_STARTED = 127, 126
 """Exit codes, as of a shell, where a program is not there or cannot be started."""
@@ -191,13 +192,15 @@ class CpuEnergy(Drawn):
 
 
 @frozen
-class ProgramEnergy:
+class ProgramEnergy(Shown):
     """What a program took, start-up and all.
 
     It was run ``runs`` times, one after the other, and ``command`` is its command line. ``cards``
     are those that were metered, ``cpus`` the CPU packages if these were asked for. ``time_s`` is
     that of all runs together. ``exit_code`` is the last run's; a run that fails is the last.
     """
+
+    shown_by = "eatss.report.energy_measurement:program_energy_parts"
 
     command: tuple[str, ...]
     runs: int

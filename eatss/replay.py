@@ -18,6 +18,7 @@ from eatss.evaluation.cards import compare_cards, on_one_scale
 from eatss.evaluation.population import by_sizes
 from eatss.frozen import frozen
 from eatss.point import Value, variant_key
+from eatss.shown import Shown
 from eatss.store.nouns import BESIDE, Role, Row, Sizes, Sweep
 from eatss.strategies.budget import Budget
 from eatss.strategies.choose import make
@@ -115,7 +116,7 @@ class Mark:
 
 
 @frozen
-class Replay:
+class Replay(Shown):
     """What strategies would have found in a recorded sweep.
 
     Attributes:
@@ -138,6 +139,8 @@ class Replay:
         marks: The default, the paper's choice and that of eatss, as far as they were recorded.
         model_top: Regret of the model's first variant; ``None`` without predictions.
     """
+
+    shown_by = "eatss.report.replay:replay_parts"
 
     program: str
     target: SweepTarget

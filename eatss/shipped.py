@@ -17,6 +17,7 @@ from typing import Annotated, TypeVar
 from eatss.codec import BY_NAME
 from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.frozen import frozen
+from eatss.shown import Shown
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -67,8 +68,10 @@ class ShippedKernel:
 
 
 @frozen
-class ShippedKernels:
+class ShippedKernels(Shown):
     """The kernels that come with eatss, in order of their names."""
+
+    shown_by = "eatss.report.listings:kernels_parts"
 
     kernels: tuple[ShippedKernel, ...]
 

@@ -30,8 +30,13 @@ class Shown:
     """``module:function`` that makes the table."""
 
     def _repr_html_(self) -> str:
-        html: str = resolve_name(_NOTEBOOK)(resolve_name(self.shown_by)(self))
+        html: str = resolve_name(_NOTEBOOK)(parts_of(self))
         return html
+
+
+def parts_of(noun: Shown) -> Any:
+    """Return what is told of a result, part by part."""
+    return resolve_name(noun.shown_by)(noun)
 
 
 class Tabular(Shown):

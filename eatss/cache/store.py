@@ -22,6 +22,7 @@ from pathlib import Path
 
 from eatss.cache.eviction import LOCK, SIZE, Sized, added, keep_limit, swept
 from eatss.frozen import frozen
+from eatss.shown import Shown
 
 DEFAULT_LIMIT_BYTES = 1 << 30
 
@@ -330,12 +331,14 @@ def _described(start: bytes) -> dict[str, object]:
 
 
 @frozen
-class Contents:
+class Contents(Shown):
     """A cache with its entries, what was used last first.
 
     ``size_bytes`` are those of all entries. ``problem`` says why nothing is kept, ``None`` where
     all is well.
     """
+
+    shown_by = "eatss.report.listings:contents_parts"
 
     folder: str
     limit_bytes: int

@@ -12,6 +12,7 @@ from eatss.cli.options import (
     Nvcc,
     TableOrJson,
     of_output,
+    show,
 )
 from eatss.cli.talk import working
 from eatss.diagnostics import ExitCode, input_error
@@ -105,21 +106,13 @@ def kernels(
     -D sets its sizes, -D SMALL_DATASET all of them (MINI, SMALL, STANDARD, LARGE, EXTRALARGE), and
     -D DATA_TYPE=float single precision.
     """
-    from eatss.report.listings import render_kernels  # noqa: PLC0415 - keeps --help fast
-    from eatss.shipped import (  # noqa: PLC0415
-        ShippedKernels,
-        shipped_kernel,
-        shipped_kernels,
-    )
+    from eatss.shipped import ShippedKernels, shipped_kernel, shipped_kernels  # noqa: PLC0415
 
-    if name is None:
-        echo(render_kernels(shipped_kernels(), output or "table"), nl=False)
-        return
-    found = shipped_kernel(name)
-    if output is None:
-        echo(Path(found.file).read_text(encoding="utf-8"), nl=False)
+    found = shipped_kernels() if name is None else ShippedKernels(kernels=(shipped_kernel(name),))
+    if name is None or output is not None:
+        show(found, output or "table")
     else:
-        echo(render_kernels(ShippedKernels(kernels=(found,)), output), nl=False)
+        echo(Path(found.kernels[0].file).read_text(encoding="utf-8"), nl=False)
 
 
 def doctor(
@@ -142,13 +135,13 @@ def doctor(
     solver (eatss-measure) verifying and measuring.
     """
     from eatss.machine.environment import examine  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.environment import render_checks  # noqa: PLC0415
+    from eatss.report.environment import Examination  # noqa: PLC0415
 
     with working("looking at packages, compilers and cards") as step:
         checks = examine(nvcc=nvcc)
         step.at("looking at energy sensors")
         checks = (*checks, *_sensor_checks(parse_device(device), with_load=sensors))
-    echo(render_checks(checks, output), nl=False)
+    show(Examination(checks=checks), output)
     if any(check.ok is False for check in checks):
         raise SystemExit(ExitCode.NO_SOLUTION)
 
@@ -184,9 +177,8 @@ def cache_ls(output: Format = "table", debug: Debug = False) -> None:
     """List what is kept, what was used last first."""
     from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
     from eatss.cache.store import Contents  # noqa: PLC0415
-    from eatss.report.listings import render_contents  # noqa: PLC0415
 
-    echo(render_contents(Contents.of(default_cache()), output), nl=False)
+    show(Contents.of(default_cache()), output)
 
 
 def cache_clear(

@@ -97,8 +97,8 @@ def meter(
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
     from eatss.foreign import MeterOptions, without_trace  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.energy_measurement import render_program_energy  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
+    from eatss.report.render import printed  # noqa: PLC0415
 
     _check_files((("--output", file), ("--trace", trace), ("--plot", plot)))
     if plot is not None:
@@ -112,7 +112,7 @@ def meter(
         cpu=cpu,
     )
     found = _metered(command, options, nvml)
-    text = render_program_energy(without_trace(found), output)
+    text = printed(without_trace(found), output)
     written = _written(found, text, trace=trace, plot=plot, file=file)
     if file is None or not written:
         echo(text, err=True, nl=False)

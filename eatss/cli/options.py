@@ -14,6 +14,7 @@ from eatss.files import read_regular, write_whole
 from eatss.measurement.options import nvcc_option
 from eatss.options import argument, option
 from eatss.shipped import source_path
+from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.model import Selection
@@ -54,6 +55,13 @@ Debug = Annotated[bool, of_output("--debug", help="Show a traceback for our own 
 
 
 _MAX_BYTES = 64 * 1024 * 1024
+
+
+def show(noun: object, output: str) -> None:
+    """Print a result as ``table`` or ``json``."""
+    from eatss.report.render import printed  # noqa: PLC0415 - Rich loads slowly
+
+    echo(printed(noun, output), nl=False)
 
 
 def named_gcc(option: str, path: str) -> str:

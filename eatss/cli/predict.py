@@ -13,6 +13,7 @@ from eatss.cli.options import (
     SourceFile,
     TableOrJson,
     VolumeChoice,
+    show,
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
@@ -72,8 +73,7 @@ def predict(
 
     What is not given is PPCG's default, or with --target cuda what is selected for least energy.
     """
-    from eatss.report.expectation import render_expectation  # noqa: PLC0415 - keeps --help fast
-    from eatss.session.session import Session  # noqa: PLC0415
+    from eatss.session.session import Session  # noqa: PLC0415 - keeps --help fast
 
     how, wanted = Reading(**reading.fields), CodeRequest(**sizes.fields)
     check_target(
@@ -93,7 +93,7 @@ def predict(
             profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
         )
     report_warnings(tuple(w for w in found.warnings if w not in session.warnings), diagnostics)
-    echo(render_expectation(found, output), nl=False)
+    show(found, output)
 
 
 def inspect(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from eatss.cli.options import STORE_HELP, Debug, Format, store_argument
+from eatss.cli.options import STORE_HELP, Debug, Format, show, store_argument
 from eatss.cli.talk import say, warn_while_working, working
 from eatss.diagnostics import input_error
 from eatss.options import argument, option
@@ -52,9 +52,8 @@ HELP = {"results": "List, show, merge, export, import and prune what sweeps meas
 
 def results_ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
-    from eatss.report.results import render_summaries  # noqa: PLC0415 - keeps --help fast
-    from eatss.store.store import read_sweep  # noqa: PLC0415
-    from eatss.store.summary import summary_of  # noqa: PLC0415
+    from eatss.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
+    from eatss.store.summary import Summaries, summary_of  # noqa: PLC0415
 
     found = []
     with working("reading stores") as step:
@@ -63,7 +62,7 @@ def results_ls(stores: StoreFiles, output: Format = "table", debug: Debug = Fals
             found.append(
                 summary_of(path, read_sweep(path, measurements=False, warned=warn_while_working))
             )
-    echo(render_summaries(found, output), nl=False)
+    show(Summaries(stores=tuple(found)), output)
 
 
 def results_show(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eatss.cli.declared import COMMANDS, Given, Parameter, UnclearError
-from eatss.cli.options import Debug, Diagnostics, Format
+from eatss.cli.options import Debug, Diagnostics, Format, show
 from eatss.cli.settings_file import (
     Default,
     InForce,
@@ -20,7 +20,6 @@ from eatss.cli.settings_file import (
     read_settings,
 )
 from eatss.diagnostics import Diagnostic, EatssError, InputError
-from eatss.streams import echo
 
 EXAMPLES = {
     "settings": """
@@ -46,7 +45,7 @@ def settings(
     The first folder from here upwards counts that has an eatss.toml, or a pyproject.toml with a
     table [tool.eatss]; the search ends at the root of the repository or at the home folder.
     """
-    from eatss.report.listings import Setting, Settings, render_settings  # noqa: PLC0415
+    from eatss.report.listings import Setting, Settings  # noqa: PLC0415
 
     found = given.settings
     shown = Settings(
@@ -61,7 +60,7 @@ def settings(
             for one in (() if found is None else found.defaults)
         ),
     )
-    echo(render_settings(shown, output), nl=False)
+    show(shown, output)
 
 
 def in_force(config: Path | None = None) -> InForce | None:

@@ -352,10 +352,10 @@ def replay_command(
         output: ``table`` or ``json``.
     """
     from eatss.replay import replayed  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.replay import render_replay  # noqa: PLC0415
+    from eatss.report.render import printed  # noqa: PLC0415
 
     names = [name.strip() for name in strategies.split(",") if name.strip()]
-    return render_replay(replayed(sweep, names, seeds, budget, objective), output)
+    return printed(replayed(sweep, names, seeds, budget, objective), output)
 
 
 @contextmanager

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from eatss.cli.options import Debug, Diagnostics, Format, Nvcc, named_gcc
+from eatss.cli.options import Debug, Diagnostics, Format, Nvcc, named_gcc, show
 from eatss.cli.talk import current, report_error, working
 from eatss.diagnostics import EatssError
 from eatss.measurement.options import named_nvcc
 from eatss.options import argument, option
-from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.verify import Verification
@@ -76,9 +75,8 @@ def verify(
     if some code of the kernels never ran.
     """
     from eatss import verify as package  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.verification import render_verifications  # noqa: PLC0415
     from eatss.verify.job import Compilers  # noqa: PLC0415
-    from eatss.verify.result import exit_code, refused  # noqa: PLC0415
+    from eatss.verify.result import Verifications, exit_code, refused  # noqa: PLC0415
 
     sizes = package.parse_sizes(size or ())
     compilers = Compilers(
@@ -104,7 +102,7 @@ def verify(
                 errors.append(error)
                 one = refused(directory, "cpu" if device == "auto" else device, error)
         found.append(one)
-    echo(render_verifications(found, output), nl=False)
+    show(Verifications(verifications=tuple(found)), output)
     for each in errors:
         report_error(each, current.get())
     if code := exit_code(found, errors):

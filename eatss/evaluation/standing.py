@@ -128,7 +128,7 @@ def geometric_means(
     found = []
     for choice, over in pairs:
         both = [(one[choice], one[over]) for one in listed if one.get(choice) and one.get(over)]
-        ratios = [_ratios(mine, theirs) for mine, theirs in both if mine and theirs]
+        ratios = [mine.over(theirs) for mine, theirs in both if mine and theirs]
         energies = [energy for _, energy in ratios if energy is not None]
         if ratios:
             energy = float(stats.gmean(energies)) if energies else None
@@ -144,13 +144,6 @@ def geometric_means(
                 )
             )
     return tuple(found)
-
-
-def _ratios(mine: Figures, theirs: Figures) -> tuple[float, float | None]:
-    speedup = theirs.time_s / mine.time_s
-    if mine.energy_j is None or theirs.energy_j is None:
-        return speedup, None
-    return speedup, mine.energy_j / theirs.energy_j
 
 
 def _choice(name: ChoiceName, found: Population, place: int, rows: int = 1) -> Choice:

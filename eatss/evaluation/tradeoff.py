@@ -29,6 +29,13 @@ class Figures:
     performance: float
     efficiency: float | None
 
+    def over(self, other: Figures) -> tuple[float, float | None]:
+        """Return how many times as fast it is as another, and what it takes of its energy."""
+        energy = None
+        if self.energy_j is not None and other.energy_j is not None:
+            energy = self.energy_j / other.energy_j
+        return other.time_s / self.time_s, energy
+
 
 @frozen
 class Weighted:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from eatss.codec import Document
 from eatss.frozen import frozen
 from eatss.program.expression import SizePairs
-from eatss.shown import Tabular, figure, in_lines
+from eatss.shown import Shown, Tabular, figure, in_lines
 
 
 @frozen
@@ -434,8 +434,10 @@ comparison_to_dict, comparison_from_dict = COMPARISON.to_dict, COMPARISON.from_d
 
 
 @frozen
-class Measurements:
+class Measurements(Shown):
     """What ``eatss measure --format json`` prints: a measurement for each program."""
+
+    shown_by = "eatss.report.measurement:measurements_parts"
 
     measurements: tuple[Measurement, ...]
 

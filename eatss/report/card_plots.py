@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from eatss.characterize.result import Record, Result
 from eatss.characterize.roofline_points import RooflinePoint
 from eatss.frozen import frozen
 from eatss.gpu.profile import Calibration, Coefficient
+from eatss.report import plot_file
 from eatss.report.plot_file import (
     BLACK,
     BLUE,
@@ -34,6 +36,8 @@ from eatss.report.plot_file import (
     SKY,
     VERMILION,
     new_figure,
+    own_axes,
+    plain_numbers,
 )
 from eatss.report.render import figure as shown
 
@@ -44,8 +48,7 @@ if TYPE_CHECKING:
 SHOWN_FLOP_BYTE = (0.125, 256.0)
 """Intensities that are always in view."""
 
-_BELOW_TICKS = 4.6
-"""What ticks and the label of an axis take, in sizes of the legend's font."""
+finished = partial(plot_file.finished, below=4.6)
 
 SAMPLES = 256
 
@@ -91,15 +94,16 @@ def time_roofline(row: Roofs, *, axes: Axes | None = None) -> Axes:
 
     [Choi and Vuduc, Fig. 2a and the upper half of Figs. 4 and 5]
     """
-    machine, x, axes = row.machine, _intensities(row), axes or _axes()
-    _lines(
-        axes, row, x, BLUE, "roofline (time)", machine.speed_flops_s(x) / 1e9,
+    machine, x = row.machine, _intensities(row)
+    drawn = _Panel(axes or own_axes(), row, x)
+    drawn.lines(
+        BLUE, "roofline (time)", machine.speed_flops_s(x) / 1e9,
         lambda: 1.0 / machine.capped_time_s(1.0, x) / 1e9,
         lambda held: 1.0 / held.time_s(1.0, x) / 1e9,
     )  # fmt: skip
-    _points(axes, row, lambda one: one.flops / one.time_s / 1e9)
-    _programs(axes, row, lambda one: one.speed_ceiling_flops_s, lambda one: one.speed_flops_s)
-    return _finished(axes, row, x, "speed in GFLOP/s", "time")
+    drawn.points(lambda one: one.flops / one.time_s / 1e9)
+    drawn.programs(lambda one: (one.speed_ceiling_flops_s, one.speed_flops_s))
+    return drawn.finished("speed in GFLOP/s", "time")
 
 
 def arch_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
@@ -107,17 +111,16 @@ def arch_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
 
     [Choi and Vuduc, Fig. 2b and the lower half of Figs. 4 and 5]
     """
-    machine, x, axes = row.machine, _intensities(row), axes or _axes()
-    _lines(
-        axes, row, x, VERMILION, "arch line (energy)", machine.efficiency_flops_j(x) / 1e9,
+    machine, x = row.machine, _intensities(row)
+    drawn = _Panel(axes or own_axes(), row, x)
+    drawn.lines(
+        VERMILION, "arch line (energy)", machine.efficiency_flops_j(x) / 1e9,
         lambda: 1.0 / machine.capped_energy_j(1.0, x) / 1e9,
         lambda held: 1.0 / held.energy_j(1.0, x) / 1e9,
     )  # fmt: skip
-    _points(axes, row, lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None)
-    _programs(
-        axes, row, lambda one: one.efficiency_ceiling_flops_j, lambda one: one.efficiency_flops_j
-    )
-    return _finished(axes, row, x, "efficiency in GFLOP/J", "energy")
+    drawn.points(lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None)
+    drawn.programs(lambda one: (one.efficiency_ceiling_flops_j, one.efficiency_flops_j))
+    return drawn.finished("efficiency in GFLOP/J", "energy")
 
 
 def power_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
@@ -125,42 +128,15 @@ def power_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
 
     [Choi and Vuduc, Figs. 2b, 6 and 7]
     """
-    machine, x, axes = row.machine, _intensities(row), axes or _axes()
-    whole = machine.power_w(x)
-    _lines(axes, row, x, GREEN, "power line", whole, lambda: machine.capped_power_w(x))
-    _points(axes, row, lambda one: one.power_w)
+    machine, x = row.machine, _intensities(row)
+    axes = axes or own_axes()
+    drawn = _Panel(axes, row, x)
+    drawn.lines(GREEN, "power line", machine.power_w(x), lambda: machine.capped_power_w(x))
+    drawn.points(lambda one: one.power_w)
     if machine.constant_w > 0:
         constant = f"constant power, {machine.constant_w:.0f} W"
         axes.axhline(machine.constant_w, color=GREY, linewidth=1, label=constant)
-    return _finished(axes, row, x, "power in W", "power")
-
-
-def _axes() -> Axes:
-    return new_figure().subplots()
-
-
-def _lines(
-    axes: Axes,
-    row: Roofs,
-    x: _Floats,
-    colour: str,
-    name: str,
-    whole: _Floats,
-    capped: Callable[[], _Floats],
-    lowered: Callable[[PowerLimitedRoofline], _Floats] | None = None,
-) -> None:
-    """Draw a machine's line, and where its power limit is reached what holds it there."""
-    limit_w = row.machine.power_limit_w
-    axes.plot(x, whole, color=colour, label=name)
-    if limit_w is None or limit_w >= row.machine.power_bounds_w[1]:
-        return
-    held = f"held to {limit_w:.0f} W"
-    axes.plot(x, capped(), color=colour, linestyle="--", label=f"{held} at full clock")
-    if row.lowered is not None and lowered is not None:
-        axes.plot(
-            x, lowered(row.lowered), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
-            label=f"{held} by lower clocks",
-        )  # fmt: skip
+    return drawn.finished("power in W", "power")
 
 
 def _intensities(row: Roofs) -> _Floats:
@@ -176,81 +152,78 @@ def _intensity(one: Result) -> float:
     return one.flops / one.useful_bytes if one.useful_bytes else 0.0
 
 
-def _points(axes: Axes, row: Roofs, value: _Value) -> None:
-    """Draw the measured points; those without a flop or a reading have no place."""
-    placed = [(_intensity(one), value(one)) for one in row.results]
-    found = [(x, y) for x, y in placed if x > 0 and y is not None]
-    if found:
-        xs, ys = zip(*found, strict=True)
-        axes.plot(xs, ys, "o", color=BLACK, markersize=4, fillstyle="none", label="measured")
+class _Panel:
+    """One quantity of a machine over intensities ``x``."""
 
+    def __init__(self, axes: Axes, row: Roofs, x: _Floats) -> None:
+        self.axes, self.row, self.x = axes, row, x
 
-def _programs(
-    axes: Axes,
-    row: Roofs,
-    ceiling: Callable[[RooflinePoint], float],
-    reached: Callable[[RooflinePoint], float | None],
-) -> None:
-    """Draw where a program's ceiling is, and how much of it was reached."""
-    for one, mark in zip(row.programs, _marks(len(row.programs)), strict=True):
-        roof, found = ceiling(one) / 1e9, reached(one)
-        axes.plot(
-            [one.intensity], [roof], mark, color=PURPLE, fillstyle="none", markersize=8,
-            label=f"{one.name}: ceiling",
-        )  # fmt: skip
-        if found is not None:
-            found /= 1e9
-            axes.plot([one.intensity] * 2, [found, roof], color=PURPLE, linewidth=0.8)
-            axes.plot(
-                [one.intensity], [found], mark, color=PURPLE, markersize=8,
-                label=f"{one.name}: measured",
+    def lines(
+        self,
+        colour: str,
+        name: str,
+        whole: _Floats,
+        capped: Callable[[], _Floats],
+        lowered: Callable[[PowerLimitedRoofline], _Floats] | None = None,
+    ) -> None:
+        """Draw the machine's line, and where its power limit is reached what holds it there."""
+        plot, machine = partial(self.axes.plot, self.x), self.row.machine
+        plot(whole, color=colour, label=name)
+        if machine.power_limit_w is None or machine.power_limit_w >= machine.power_bounds_w[1]:
+            return
+        held = f"held to {machine.power_limit_w:.0f} W"
+        plot(capped(), color=colour, linestyle="--", label=f"{held} at full clock")
+        if self.row.lowered is not None and lowered is not None:
+            plot(
+                lowered(self.row.lowered), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
+                label=f"{held} by lower clocks",
             )  # fmt: skip
 
+    def points(self, value: _Value) -> None:
+        """Draw the measured points; those without a flop or a reading have no place."""
+        placed = [(_intensity(one), value(one)) for one in self.row.results]
+        found = [(x, y) for x, y in placed if x > 0 and y is not None]
+        if found:
+            xs, ys = zip(*found, strict=True)
+            self.axes.plot(
+                xs, ys, "o", color=BLACK, markersize=4, fillstyle="none", label="measured"
+            )
 
-def _marks(count: int) -> str:
-    return ("sD^vP*" * (count // 6 + 1))[:count]
+    def programs(self, of: Callable[[RooflinePoint], tuple[float, float | None]]) -> None:
+        """Draw where the ceiling of each program is, and how much of it was reached."""
+        for number, one in enumerate(self.row.programs):
+            roof, found = of(one)
+            plot = partial(self.axes.plot, color=PURPLE)
+            mark = partial(plot, marker="sD^vP*"[number % 6], linestyle="none", markersize=8)
+            x, top = one.intensity, roof / 1e9
+            mark([x], [top], fillstyle="none", label=f"{one.name}: ceiling")
+            if found is not None:
+                plot([x, x], [found / 1e9, top], linewidth=0.8)
+                mark([x], [found / 1e9], label=f"{one.name}: measured")
+
+    def finished(self, y_label: str, what: str) -> Axes:
+        """Draw the balances, and return the axes with scales and labels."""
+        axes, machine = self.axes, self.row.machine
+        for name, at, colour, style in (
+            ("time balance", machine.time_balance, BLUE, ":"),
+            ("energy balance", machine.energy_balance, ORANGE, ":"),
+            ("half efficiency", machine.half_efficiency_intensity, PURPLE, "-."),
+        ):
+            label = f"{name}, {at:.3g} flop/byte"
+            axes.axvline(at, color=colour, linestyle=style, linewidth=1.2, label=label)
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(self.x[0], self.x[-1])
+        plain_numbers(axes, "x")
+        if what == "power":
+            axes.set_ylim(bottom=0)
+        else:
+            axes.set_yscale("log")
+            plain_numbers(axes, "y", _SUBS)
+        title = f"{self.row.title}: {what}"
+        return finished(axes, title, "intensity in flop/byte", y_label, legend=2)
 
 
-def _finished(axes: Axes, row: Roofs, x: _Floats, y_label: str, what: str) -> Axes:
-    machine = row.machine
-    for name, at, colour, style in (
-        ("time balance", machine.time_balance, BLUE, ":"),
-        ("energy balance", machine.energy_balance, ORANGE, ":"),
-        ("half efficiency", machine.half_efficiency_intensity, PURPLE, "-."),
-    ):
-        label = f"{name}, {at:.3g} flop/byte"
-        axes.axvline(at, color=colour, linestyle=style, linewidth=1.2, label=label)
-    if what == "power":
-        axes.set_ylim(bottom=0)
-    else:
-        axes.set_yscale("log")
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(x[0], x[-1])
-    _plain(axes, "x")
-    axes.set_xlabel("intensity in flop/byte")
-    axes.set_ylabel(y_label)
-    if what != "power":
-        _plain(axes, "y")
-    axes.set_title(f"{row.title}: {what}")
-    _grid(axes)
-    _legend(axes, 2)
-    return axes
-
-
-def _plain(axes: Axes, which: str) -> None:
-    """Write numbers on a logarithmic axis as people do."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
-
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    if which == "y":
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _grid(axes: Axes, axis: Literal["both", "x"] = "both") -> None:
-    axes.grid(axis=axis, linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
+_SUBS = (1.0, 2.0, 5.0)
 
 
 def _value_at(axes: Axes, value: float, x: float, y: float) -> None:
@@ -259,18 +232,6 @@ def _value_at(axes: Axes, value: float, x: float, y: float) -> None:
         f"{value:.3g}", (x, y), xytext=(4, 0), textcoords="offset points", va="center",
         fontsize="small",
     )  # fmt: skip
-
-
-def _legend(axes: Axes, columns: int) -> None:
-    """Put the legend below the axes, outside of the data."""
-    axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        borderaxespad=_BELOW_TICKS,
-        ncols=columns,
-        frameon=False,
-        fontsize="small",
-    )
 
 
 _INSTRUCTIONS: tuple[tuple[str, str], ...] = (
@@ -298,10 +259,8 @@ _INSTRUCTIONS: tuple[tuple[str, str], ...] = (
 def instruction_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes:
     """Draw pJ of an instruction of a thread, constant power left out, with 95 % intervals."""
     rows = _known(calibration, [(name, key, 1 / WARP) for key, name in _INSTRUCTIONS])
-    axes = _price_bars(axes or _axes(), rows, BLUE)
-    axes.set_xlabel("energy of an instruction of a thread in pJ")
-    axes.set_title("instructions")
-    return axes
+    label = "energy of an instruction of a thread in pJ"
+    return _price_bars(axes, rows, BLUE, "instructions", label)
 
 
 def flop_energies(calibration: Calibration, capability: int, *, axes: Axes | None = None) -> Axes:
@@ -320,10 +279,8 @@ def flop_energies(calibration: Calibration, capability: int, *, axes: Axes | Non
         if one.least_capability <= capability <= one.most_capability
     ]
     rows = _known(calibration, [(name, key, 1 / flops) for name, key, flops in scalar + tensor])
-    axes = _price_bars(axes or _axes(), rows, GREEN)
-    axes.set_xlabel("energy of a floating-point operation in pJ")
-    axes.set_title("floating-point operations")
-    return axes
+    label = "energy of a floating-point operation in pJ"
+    return _price_bars(axes, rows, GREEN, "floating-point operations", label)
 
 
 _Price: TypeAlias = tuple[str, Coefficient]
@@ -344,8 +301,11 @@ def _known(calibration: Calibration, wanted: Sequence[tuple[str, str, float]]) -
     ]
 
 
-def _price_bars(axes: Axes, rows: Sequence[_Price], colour: str) -> Axes:
+def _price_bars(
+    axes: Axes | None, rows: Sequence[_Price], colour: str, title: str, label: str
+) -> Axes:
     """Draw bars to the right on a logarithmic axis, each with its value."""
+    axes = axes or own_axes()
     values = [one.value for _, one in rows]
     axes.barh(
         range(len(rows)),
@@ -359,9 +319,8 @@ def _price_bars(axes: Axes, rows: Sequence[_Price], colour: str) -> Axes:
     for place, (_, one) in enumerate(rows):
         _value_at(axes, one.value, one.high, place)
     _rows(axes, [name for name, _ in rows])
-    _plain(axes, "x")
-    _grid(axes, "x")
-    return axes
+    plain_numbers(axes, "x")
+    return finished(axes, title, label, lines="x")
 
 
 def _rows(axes: Axes, names: Sequence[str]) -> None:
@@ -376,7 +335,7 @@ def byte_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes
     that is the level's own. The instruction itself is left out.
     """
     found = dict(calibration.coefficients)
-    axes = axes or _axes()
+    axes = axes or own_axes()
     line = 1 / LINE_BYTES
     l1 = ("L1", "l1_wavefront_pj", line, SKY)
     l2 = ("L2 to L1", "l2_byte_pj", 1.0, BLUE)
@@ -411,11 +370,8 @@ def byte_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes
         most = max(most, begin)
     axes.set_xlim(0, 1.2 * most)
     _rows(axes, [name for name, _ in known])
-    _grid(axes, "x")
-    axes.set_xlabel("energy of a byte in pJ")
-    axes.set_title("bytes, on their way to registers")
-    _legend(axes, 2)
-    return axes
+    title = "bytes, on their way to registers"
+    return finished(axes, title, "energy of a byte in pJ", lines="x", legend=2)
 
 
 def energy_figure(calibration: Calibration, capability: int, title: str) -> Figure:
@@ -436,25 +392,25 @@ def energy_figure(calibration: Calibration, capability: int, title: str) -> Figu
 def coalescing_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
     """Draw reads of 4 bytes of which so many lie side by side [MIPP, Fig. 6]."""
     about = "coalescing of reads of 4 bytes", "neighbouring words that a warp reads side by side"
-    return _curve(axes or _axes(), results, "side", *about)
+    return _curve(axes or own_axes(), results, "side", *about)
 
 
 def access_size_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
     """Draw copies by accesses of 1 to 16 bytes a thread [MIPP, Fig. 7]."""
     about = "size of an access, copying", "access of a thread in bytes"
-    return _curve(axes or _axes(), results, "bytes", *about)
+    return _curve(axes or own_axes(), results, "bytes", *about)
 
 
 def bank_conflict_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
     """Draw stores to shared memory over conflicts of banks [MIPP, Fig. 8]."""
     about = "bank conflicts, stores to shared memory", "bank conflicts of an access of a warp"
-    return _curve(axes or _axes(), results, "conflicts", *about, logarithmic=False)
+    return _curve(axes or own_axes(), results, "conflicts", *about, logarithmic=False)
 
 
 def stride_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
     """Draw reads of a byte over the bytes between neighbouring threads [MIPP, section III]."""
     about = "stride of reads of 1 byte", "bytes between neighbouring threads"
-    axes = _curve(axes or _axes(), results, "stride_bytes", *about)
+    axes = _curve(axes or own_axes(), results, "stride_bytes", *about)
     from matplotlib.ticker import FixedLocator, FuncFormatter  # noqa: PLC0415 - optional
 
     axes.xaxis.set_major_locator(FixedLocator([4.0**k for k in range(10)]))
@@ -476,8 +432,14 @@ def _curve(
     """Draw throughput, power and energy of a useful byte over the point of highest throughput."""
     found = _along(results, parameter)
     best = max((one for _, one in found), key=_gb_s)
-    lines = [("throughput", "GB/s", BLUE, "o", _gb_s), ("power", "W", GREEN, "s", _power_w)]
-    lines += [("energy of a useful byte", "pJ", VERMILION, "^", _pj_byte)]
+    lines: tuple[tuple[str, str, str, str, _Value], ...] = (
+        ("throughput", "GB/s", BLUE, "o", _gb_s),
+        ("power", "W", GREEN, "s", lambda one: one.power_w),
+        (
+            "energy of a useful byte", "pJ", VERMILION, "^",
+            lambda one: one.energy_j and one.energy_j / one.useful_bytes * 1e12,
+        ),
+    )  # fmt: skip
     for name, unit, colour, mark, value in lines:
         at_best = value(best)
         points = [(x, y) for x, one in found if (y := value(one)) is not None]
@@ -487,18 +449,13 @@ def _curve(
         axes.set_xscale("log", base=2)
         axes.set_xticks([x for x, _ in found])
         axes.minorticks_off()
-        _plain(axes, "x")
+        plain_numbers(axes, "x")
     axes.set_yscale("log")
     drawn = [float(y) for line in axes.lines for y in np.asarray(line.get_ydata())]
     axes.set_ylim(0.8 * min(drawn), 1.25 * max(drawn))
-    _plain(axes, "y")
+    plain_numbers(axes, "y", _SUBS)
     axes.axhline(1.0, color=BLACK, linewidth=0.6)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel("ratio to the fastest")
-    axes.set_title(title)
-    _grid(axes)
-    _legend(axes, 2)
-    return axes
+    return finished(axes, title, x_label, "ratio to the fastest", legend=2)
 
 
 def _ratios(
@@ -522,14 +479,6 @@ def _along(results: Sequence[Result], parameter: str) -> list[tuple[float, Resul
 
 def _gb_s(one: Result) -> float:
     return one.useful_bytes / one.time_s / 1e9
-
-
-def _power_w(one: Result) -> float | None:
-    return one.power_w
-
-
-def _pj_byte(one: Result) -> float | None:
-    return None if one.energy_j is None else one.energy_j / one.useful_bytes * 1e12
 
 
 def memory_figure(record: Record, title: str) -> Figure:
@@ -558,38 +507,30 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
         pattern: a name of :data:`eatss.characterize.access_patterns.PATTERNS`.
         axes: to draw into.
     """
-    axes = axes or _axes()
+    axes = axes or own_axes()
     found = _along([one for one in results if one.name.startswith(f"{pattern}, ")], "threads")
-    limits = [(x, one.occupancy.theoretical) for x, one in found if one.occupancy is not None]
-    achieved = [
-        (x, one.occupancy.achieved)
-        for x, one in found
-        if one.occupancy is not None and one.occupancy.achieved is not None
-    ]
-    if limits:
-        xs, ys = zip(*limits, strict=True)
-        axes.step(xs, ys, where="mid", color=GREY, linewidth=1, label="theoretical occupancy")
+    known = [(x, one.occupancy) for x, one in found if one.occupancy is not None]
+    achieved = [(x, one.achieved) for x, one in known if one.achieved is not None]
+    if known:
+        limits = zip(*((x, one.theoretical) for x, one in known), strict=True)
+        axes.step(*limits, where="mid", color=GREY, linewidth=1, label="theoretical occupancy")
     if achieved:
-        xs, ys = zip(*achieved, strict=True)
-        axes.plot(xs, ys, ":", color=BLACK, linewidth=1.2, label="achieved occupancy")
-    for name, unit, colour, mark, value in (
+        label = "achieved occupancy"
+        axes.plot(*zip(*achieved, strict=True), ":", color=BLACK, linewidth=1.2, label=label)
+    lines: tuple[tuple[str, str, str, str, _Value], ...] = (
         ("bandwidth", "GB/s", BLUE, "o", _gb_s),
-        ("power", "W", VERMILION, "^", _power_w),
-    ):
+        ("power", "W", VERMILION, "^", lambda one: one.power_w),
+    )
+    for name, unit, colour, mark, value in lines:
         points = [(x, y) for x, one in found if (y := value(one)) is not None]
         if points:
             most = max(y for _, y in points)
             label = f"{name}, 1 = {shown(most)} {unit}"
             _ratios(axes, points, most, label, colour, mark, size=3.5)
-    axes.set_xlabel("threads of a block")
-    axes.set_ylabel("share of the most")
     axes.set_xticks(range(0, 1025, 128))
     axes.set_xlim(0, 1056)
     axes.set_ylim(0, 1.05)
-    axes.set_title(pattern)
-    _grid(axes)
-    _legend(axes, 2)
-    return axes
+    return finished(axes, pattern, "threads of a block", "share of the most", legend=2)
 
 
 def block_figure(record: Record, title: str) -> Figure:
@@ -628,7 +569,7 @@ def predicted_against_measured(
     """
     if not pairs or any(amount <= 0 for pair in pairs for amount in pair):
         raise ValueError("Pairs have to be above zero, and there has to be one.")
-    axes = axes or _axes()
+    axes = axes or own_axes()
     again = bool(axes.lines)
     predicted, measured = zip(*pairs, strict=True)
     missed = float(np.median([abs(math.log(p / m)) for p, m in pairs]))
@@ -644,8 +585,5 @@ def predicted_against_measured(
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_aspect("equal")
-    axes.set_xlabel(f"measured {quantity} in {unit}")
-    axes.set_ylabel(f"predicted {quantity} in {unit}")
-    _grid(axes)
-    _legend(axes, 1)
-    return axes
+    labels = f"measured {quantity} in {unit}", f"predicted {quantity} in {unit}"
+    return finished(axes, "", *labels, legend=1)

@@ -10,36 +10,37 @@ import math
 from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.frozen import frozen
 from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
-from eatss.report.plot_file import GREY, LINES, YELLOW, check_plot_file, new_figure, save_figure
+from eatss.report.plot_file import (
+    GREY,
+    LINES,
+    YELLOW,
+    check_plot_file,
+    finished,
+    new_figure,
+    plain_numbers,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _COLOURS = (*LINES, YELLOW)
 _LOG_FROM = 4.0
 """Ratios beyond this factor, or below its inverse, get a logarithmic axis."""
 
 _GROUP_WIDTH = 0.8
-_MEAN = "geo. mean"
 _FAILED = "failed or not measured"
 
+_Of: TypeAlias = Callable[[ComparisonRow], Ratio | None]
 
-@frozen
-class _Panel:
-    title: str
-    ratio: Callable[[ComparisonRow], Ratio | None]
-
-
-_PANELS = (
-    _Panel(title="performance\n(higher is better)", ratio=lambda row: row.speedup),
-    _Panel(title="energy\n(lower is better)", ratio=lambda row: row.energy_ratio),
-    _Panel(title="PPW, GFLOP/J\n(higher is better)", ratio=lambda row: row.ppw_ratio),
+_PANELS: tuple[tuple[str, _Of], ...] = (
+    ("performance\n(higher is better)", lambda row: row.speedup),
+    ("energy\n(lower is better)", lambda row: row.energy_ratio),
+    ("PPW, GFLOP/J\n(higher is better)", lambda row: row.ppw_ratio),
 )
 
 
@@ -58,15 +59,25 @@ def plot_comparisons(comparisons: Sequence[Comparison], path: str | PathLike[str
     """
     file = Path(fspath(path))
     check_plot_file(file)
-    variants = _variants(comparisons)
+    baselines = dict.fromkeys(comparison.baseline for comparison in comparisons)
+    found = (
+        row.measurement.variant
+        for comparison in comparisons
+        for row in comparison.rows
+        if row.measurement.variant != comparison.baseline
+    )
+    variants = list(dict.fromkeys(found))
+    baseline = next(iter(baselines)) if len(baselines) == 1 else "the baseline"
     groups = [comparison.program for comparison in comparisons]
     if len(groups) > 1:
-        groups.append(_MEAN)
+        groups.append("geo. mean")
     width = max(6.4, 1.6 + len(groups) * (0.22 * (len(variants) + 1) + 0.25))
     figure = new_figure(width, 7.2)
     axes = figure.subplots(len(_PANELS), 1, sharex=True)
-    for panel, axis in zip(_PANELS, axes, strict=True):
-        _draw(axis, panel, comparisons, variants)
+    names = [baseline, *variants]
+    for (title, of), axis in zip(_PANELS, axes, strict=True):
+        _draw(axis, of, comparisons, names)
+        finished(axis, "", "", title, lines="y")
     last = axes[-1]
     turned = len(groups) > 6
     last.set_xticks(range(len(groups)), groups, rotation=45 if turned else 0)
@@ -74,12 +85,15 @@ def plot_comparisons(comparisons: Sequence[Comparison], path: str | PathLike[str
         label.set_horizontalalignment("right" if turned else "center")
         label.set_rotation_mode("anchor")
     last.set_xlim(-0.6, len(groups) - 0.4)
-    _legend(figure, axes, [_baselines(comparisons), *variants])
-    figure.supylabel(f"ratio to {_baselines(comparisons)}")
+    entries = _entries(axes, names)
+    figure.legend(
+        list(entries.values()), list(entries), loc="outside upper center", ncols=4, frameon=False
+    )
+    figure.supylabel(f"ratio to {baseline}")
     save_figure(figure, file)
 
 
-def _legend(figure: Figure, axes: Sequence[Axes], names: Sequence[str]) -> None:
+def _entries(axes: Sequence[Axes], names: Sequence[str]) -> dict[str, Artist]:
     """Name the bars, whether or not any is there, and the mark of what failed, if it is."""
     from matplotlib.patches import Patch  # noqa: PLC0415 - optional
 
@@ -87,17 +101,9 @@ def _legend(figure: Figure, axes: Sequence[Axes], names: Sequence[str]) -> None:
         name: Patch(color=_colour(number)) for number, name in enumerate(names)
     }
     for axis in axes:
-        handles, labels = axis.get_legend_handles_labels()
-        entries |= {
-            label: handle for handle, label in zip(handles, labels, strict=True) if label == _FAILED
-        }
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        loc="outside upper center",
-        ncols=4,
-        frameon=False,
-    )
+        pairs = zip(*axis.get_legend_handles_labels(), strict=True)
+        entries |= {label: handle for handle, label in pairs if label == _FAILED}
+    return entries
 
 
 def _colour(number: int) -> str:
@@ -105,77 +111,47 @@ def _colour(number: int) -> str:
     return _COLOURS[(number - 1) % len(_COLOURS)] if number else GREY
 
 
-def _variants(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return the variants that are a baseline nowhere, in order."""
-    found = [
-        row.measurement.variant
-        for comparison in comparisons
-        for row in comparison.rows
-        if row.measurement.variant != comparison.baseline
-    ]
-    return list(dict.fromkeys(found))
-
-
-def _baselines(comparisons: Sequence[Comparison]) -> str:
-    found = dict.fromkeys(comparison.baseline for comparison in comparisons)
-    return next(iter(found)) if len(found) == 1 else "the baseline"
-
-
-def _draw(
-    axis: Axes, panel: _Panel, comparisons: Sequence[Comparison], variants: Sequence[str]
-) -> None:
-    bar = _GROUP_WIDTH / (len(variants) + 1)
+def _draw(axis: Axes, of: _Of, comparisons: Sequence[Comparison], names: Sequence[str]) -> None:
+    """Draw the bars of one ratio: of the baseline, then of each variant, with what failed."""
+    bar = _GROUP_WIDTH / len(names)
     left = -_GROUP_WIDTH / 2 + bar / 2
-    count = len(comparisons) + (len(comparisons) > 1)
-    axis.bar(
-        [k + left for k in range(count)],
-        [1.0] * count,
-        bar,
-        color=_colour(0),
-        label=_baselines(comparisons),
-    )
+    count = len(comparisons)
+    places = [k + left for k in range(count + (count > 1))]
+    axis.bar(places, [1.0] * len(places), bar, color=_colour(0), label=names[0])
     shown: list[float] = [1.0]
     failed: list[float] = []
-    for number, variant in enumerate(variants, start=1):
-        shift = left + number * bar
-        places, ratios = [], []
+    for number, variant in enumerate(names[1:], start=1):
+        shift, ratios = left + number * bar, dict[float, Ratio]()
         for k, comparison in enumerate(comparisons):
-            ratio = _ratio(comparison, variant, panel)
+            ratio = _ratio(comparison, variant, of)
             if ratio is None:
                 failed.append(k + shift)
             else:
-                places.append(k + shift)
-                ratios.append(ratio)
-        shown += [end for ratio in ratios for end in (ratio.value, ratio.low, ratio.high) if end]
-        if len(comparisons) > 1 and ratios:
-            places.append(len(comparisons) + shift)
-            ratios.append(_geometric_mean(ratios))
+                ratios[k + shift] = ratio
+                shown += [end for end in (ratio.value, ratio.low, ratio.high) if end]
+        if count > 1 and ratios:
+            logs = math.fsum(math.log(ratio.value) for ratio in ratios.values())
+            mean = Ratio(value=math.exp(logs / len(ratios)), low=None, high=None)
+            ratios[count + shift] = mean
+        errors = [
+            [_apart(one.value, one.low) for one in ratios.values()],
+            [_apart(one.high, one.value) for one in ratios.values()],
+        ]
         axis.bar(
-            places,
-            [ratio.value for ratio in ratios],
+            list(ratios),
+            [ratio.value for ratio in ratios.values()],
             bar,
-            yerr=[[_below(r) for r in ratios], [_above(r) for r in ratios]] if ratios else None,
+            yerr=errors if ratios else None,
             capsize=2,
             error_kw={"elinewidth": 0.8},
             color=_colour(number),
             label=variant,
         )
-    _finish(axis, panel.title, shown, failed)
-
-
-def _finish(axis: Axes, title: str, shown: Sequence[float], failed: Sequence[float]) -> None:
     axis.axhline(1.0, color="black", linewidth=0.8)
-    axis.set_ylabel(title)
-    axis.grid(axis="y", linewidth=0.4, alpha=0.6)
-    axis.set_axisbelow(True)
     if max(shown) > _LOG_FROM or min(shown) < 1 / _LOG_FROM:
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
-
         axis.set_yscale("log")
         axis.set_ylim(0.7 * min(shown), 1.3 * max(shown))
-        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.yaxis.set_minor_formatter(NullFormatter())
+        plain_numbers(axis, "y", (1.0, 2.0, 5.0))
     if failed:
         axis.plot(
             failed,
@@ -189,22 +165,13 @@ def _finish(axis: Axes, title: str, shown: Sequence[float], failed: Sequence[flo
         )
 
 
-def _ratio(comparison: Comparison, variant: str, panel: _Panel) -> Ratio | None:
+def _ratio(comparison: Comparison, variant: str, of: _Of) -> Ratio | None:
     for row in comparison.rows:
-        if row.measurement.variant == variant and variant != comparison.baseline:
-            ratio = panel.ratio(row)
+        if row.measurement.variant == variant != comparison.baseline:
+            ratio = of(row)
             return ratio if ratio is not None and ratio.value > 0 else None
     return None
 
 
-def _geometric_mean(ratios: Sequence[Ratio]) -> Ratio:
-    mean = math.exp(math.fsum(math.log(ratio.value) for ratio in ratios) / len(ratios))
-    return Ratio(value=mean, low=None, high=None)
-
-
-def _below(ratio: Ratio) -> float:
-    return math.nan if ratio.low is None else max(0.0, ratio.value - ratio.low)
-
-
-def _above(ratio: Ratio) -> float:
-    return math.nan if ratio.high is None else max(0.0, ratio.high - ratio.value)
+def _apart(high: float | None, low: float | None) -> float:
+    return math.nan if high is None or low is None else max(0.0, high - low)

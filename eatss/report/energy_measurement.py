@@ -5,11 +5,9 @@ Power over time is drawn, too: of a block of code, with its named windows, or of
 
 from __future__ import annotations
 
-import csv
 import math
 import shlex
 from collections.abc import Iterator, Sequence
-from io import StringIO
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +15,10 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.codec import json_text
 from eatss.foreign import CardEnergy, Drawn, ProgramEnergy
 from eatss.measurement.energy.measurement import EnergyMeasurement, WindowEnergy
 from eatss.measurement.meters.meter import PowerTrace
+from eatss.report.measurement import csv_text
 from eatss.report.plot_file import (
     GREY,
     LINES,
@@ -29,64 +27,57 @@ from eatss.report.plot_file import (
     new_figure,
     save_figure,
 )
-from eatss.report.render import MODULE_NOTE, NONE, figure, indented_table, render
+from eatss.report.render import MODULE_NOTE, NONE, figure, headed, listing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NUMBERS = ("times", "s", "J", "± J", "W")
-
 
 def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
     """Return what is told of a block, part by part."""
-    table = indented_table("", *_NUMBERS, "meter", numbers=_NUMBERS)
+
+    def row(
+        name: str,
+        times: int,
+        amounts: tuple[float, float | None, float | None, float | None],
+        meter: str = "",
+    ) -> tuple[str, ...]:
+        time_s, energy_j, uncertainty_j, power_w = amounts
+        digits = figure(uncertainty_j, 2)
+        return name, str(times), figure(time_s), figure(energy_j), digits, figure(power_w), meter
+
+    rows = []
     for one in found.sources:
-        table.add_row(
-            _named_source(one.name, "" if one.device is None else one.device.name),
-            "1",
-            figure(found.time_s),
-            figure(one.energy_j),
-            figure(one.uncertainty_j, 2),
-            figure(one.power_w),
-            one.meter or NONE,
-        )
+        card = "" if one.device is None else f", {one.device.name}"
+        amounts = (found.time_s, one.energy_j, one.uncertainty_j, one.power_w)
+        rows.append(row(f"{one.name}{card}", 1, amounts, one.meter or NONE))
     for window in found.windows:
         for name, energy_j, uncertainty_j in _drawn(window):
-            table.add_row(
-                name,
-                str(window.count),
-                figure(window.time_s),
-                figure(energy_j),
-                figure(uncertainty_j, 2),
-                figure(None if energy_j is None else energy_j / window.time_s),
-                "",
-            )
+            power_w = None if energy_j is None else energy_j / window.time_s
+            amounts = (window.time_s, energy_j, uncertainty_j, power_w)
+            rows.append(row(f"window {window.name}{name}", window.count, amounts))
     reasons = list(found.contradictions)
-    modules = [one.device.power_scope == "module" for one in found.cards if one.device is not None]
-    reasons += [MODULE_NOTE] if any(modules) else []
+    if any(one.device is not None and one.device.power_scope == "module" for one in found.cards):
+        reasons.append(MODULE_NOTE)
     reasons += [one.reason for one in found.missing]
     reasons += [f"window {w.name}: {one.reason}" for w in found.windows for one in w.missing]
     notes = [Text(f"  {reason}") for reason in dict.fromkeys(reasons)]
     if found.error:
         notes.append(Text(f"  ended by {found.error}", style="red"))
-    return [Text(str(found), style="bold"), table, *notes]
+    table = listing(("", ">times", ">s", ">J", ">± J", ">W", "meter"), rows)
+    return [headed(str(found)), table, *notes]
 
 
 def _drawn(window: WindowEnergy) -> Iterator[tuple[str, float | None, float | None]]:
     """Yield a line for each kind of source in a window: all cards, all CPUs, each other meter."""
-    name = f"window {window.name}"
     kinds = {share.kind for share in window.sources}
     if "card" in kinds or not kinds:
-        yield name, window.energy_j, window.uncertainty_j
+        yield "", window.energy_j, window.uncertainty_j
     if "cpu" in kinds:
-        yield f"{name}, CPU", window.cpu_energy_j, window.cpu_uncertainty_j
+        yield ", CPU", window.cpu_energy_j, window.cpu_uncertainty_j
     for share in window.sources:
         if share.kind == "own":
-            yield f"{name}, {share.source}", share.energy_j, share.uncertainty_j
-
-
-def _named_source(source: str, card: str) -> str:
-    return f"{source}, {card}" if card else source
+            yield f", {share.source}", share.energy_j, share.uncertainty_j
 
 
 _ENOUGH_S = 2.0
@@ -95,79 +86,63 @@ _ENOUGH_S = 2.0
 _VAGUE = 0.05
 
 
-def render_program_energy(found: ProgramEnergy, output: str) -> str:
-    """Return it as ``table`` or ``json``."""
-    if output == "json":
-        return json_text(found)
-    runs = f"{found.runs} runs, {found.time_s / found.runs:.4g} s each" if found.runs > 1 else ""
-    head = Text(shlex.join(found.command), style="bold")
-    head.append(f"  {found.time_s:.4g} s", style="not bold")
-    head.append(f" ({runs})" if runs else "")
+def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
+    """Return what is told of a program, part by part."""
+    runs = f" ({found.runs} runs, {found.time_s / found.runs:.4g} s each)" if found.runs > 1 else ""
+    head = headed(shlex.join(found.command), f"  {found.time_s:.4g} s").append(runs)
     head.append(f"  exit code {found.exit_code}" if found.exit_code else "", style="red")
-    table = indented_table("", "energy", "mean", "peak", "idle before", "updates")
     named = _named(found)
-    for name, one in named:
-        table.add_row(
+    rows = [
+        (
             name,
-            _energy(one, found.runs),
-            _watts(one.power_w),
-            _watts(one.peak_power_w),
-            _watts(one.idle_power_w),
+            _joules(one.energy_j, one.uncertainty_j, found.runs),
+            *map(_watts, (one.power_w, one.peak_power_w, one.idle_power_w)),
             str(one.updates),
         )
+        for name, one in named
+    ]
     if len(named) > 1:
-        table.add_row("sum", *_sum([one for _, one in named], found), "", "", "")
-    notes = dict.fromkeys(
+        energies = [one.energy_j for _, one in named if one.energy_j is not None]
+        whole_j = sum(energies) if len(energies) == len(named) else None
+        off_j = sum(one.uncertainty_j or 0.0 for _, one in named)
+        power = _watts(None if whole_j is None else whole_j / found.time_s)
+        rows.append(("sum", _joules(whole_j, off_j, found.runs), power, "", "", ""))
+    notes = [
         f"{name}: {note}" if len(named) > 1 else note for name, one in named for note in _notes(one)
-    )
-    longer = _longer(found) if any(_vague(one) for _, one in named) else []
-    return render(head, table, *(Text(f"  {note}") for note in (*notes, *longer)))
+    ]
+    if not found.exit_code and any(_vague(one) for _, one in named):  # else it failed
+        each_s = max(found.time_s / found.runs, 1e-3)
+        repeat = max(2 * found.runs, math.ceil(_ENOUGH_S / each_s))
+        notes.append(f"run it for longer, as with --repeat {repeat}")
+    table = listing(("", "energy", "mean", "peak", "idle before", "updates"), rows)
+    return [head, table, *(Text(f"  {note}") for note in dict.fromkeys(notes))]
 
 
 def _named(found: ProgramEnergy) -> list[tuple[str, Drawn]]:
-    """Return cards and CPU packages with their names."""
-    several = len(found.cards) > 1
-    return [
-        *((_name(card, several=several), card) for card in found.cards),
-        *((cpu.name, cpu) for cpu in found.cpus),
-    ]
-
-
-def _sum(parts: Sequence[Drawn], found: ProgramEnergy) -> tuple[str, str]:
-    """Return the energy and the mean power of all together; unknown where one of them is."""
-    energies = [one.energy_j for one in parts if one.energy_j is not None]
-    if len(energies) < len(parts):
-        return "unknown", "unknown"
-    energy_j, off_j = sum(energies), sum(one.uncertainty_j or 0.0 for one in parts)
-    return _joules(energy_j, off_j, found.runs), _watts(energy_j / found.time_s)
+    """Return cards and CPU packages with their names; of several cards with the start of UUIDs."""
+    names = [card.device.name for card in found.cards]
+    if len(names) > 1:
+        names = [f"{one.device.name} {(one.device.uuid or '')[:12]}".strip() for one in found.cards]
+    return [*zip(names, found.cards, strict=True), *((cpu.name, cpu) for cpu in found.cpus)]
 
 
 def power_csv(found: ProgramEnergy) -> str:
     """Return power over time as CSV: card or CPU, seconds since the program began, watts."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["device", "time_s", "power_w"])
     named = [(card.device.uuid or card.device.name, card.trace) for card in found.cards]
-    for name, trace in (*named, *((cpu.name, cpu.trace) for cpu in found.cpus)):
-        writer.writerows([name, f"{s.time_s:.4f}", f"{s.power_w:.3f}"] for s in trace)
-    return text.getvalue()
+    rows = [
+        {"device": name, "time_s": f"{one.time_s:.4f}", "power_w": f"{one.power_w:.3f}"}
+        for name, trace in (*named, *((cpu.name, cpu.trace) for cpu in found.cpus))
+        for one in trace
+    ]
+    return csv_text(rows) or "device,time_s,power_w\n"
 
 
-def _name(card: CardEnergy, *, several: bool) -> str:
-    """Return the name of a card; of several, with the start of its UUID."""
-    uuid = card.device.uuid or ""
-    return f"{card.device.name} {uuid[:12]}".strip() if several else card.device.name
-
-
-def _energy(card: Drawn, runs: int) -> str:
-    if card.energy_j is None or card.uncertainty_j is None:
+def _joules(energy_j: float | None, off_j: float | None, runs: int) -> str:
+    if energy_j is None or off_j is None:
         return "unknown"
-    return _joules(card.energy_j, card.uncertainty_j, runs)
-
-
-def _joules(energy_j: float, off_j: float, runs: int) -> str:
-    total = f"{energy_j:.4g} ± {off_j:.2g} J"
-    return f"{total}, {energy_j / runs:.4g} J a run" if runs > 1 else total
+    return f"{energy_j:.4g} ± {off_j:.2g} J" + (
+        f", {energy_j / runs:.4g} J a run" if runs > 1 else ""
+    )
 
 
 def _watts(value: float | None) -> str:
@@ -181,30 +156,17 @@ def _vague(card: Drawn) -> bool:
     return card.uncertainty_j > _VAGUE * card.energy_j
 
 
-def _notes(card: Drawn) -> list[str]:
-    notes = [card.contradiction] if card.contradiction else []
+def _notes(card: Drawn) -> Iterator[str]:
+    if card.contradiction:
+        yield card.contradiction
     if isinstance(card, CardEnergy) and card.device.power_scope == "module":
-        notes.append(MODULE_NOTE)
-    return notes + _of_energy(card)
-
-
-def _of_energy(card: Drawn) -> list[str]:
+        yield MODULE_NOTE
     if card.energy_j is None or card.uncertainty_j is None:
         reasons = [one.reason for one in card.missing if one.what.startswith("energy")]
-        return list(dict.fromkeys(f"no energy: {reason}" for reason in reasons))
-    if not _vague(card):
-        return []
-    share = card.uncertainty_j / card.energy_j
-    return [f"energy is known to ± {share:.0%} only: {card.meter} moved {card.updates} times"]
-
-
-def _longer(found: ProgramEnergy) -> list[str]:
-    """Return what helps against too short a run, unless the program failed."""
-    if found.exit_code:
-        return []
-    each_s = max(found.time_s / found.runs, 1e-3)
-    repeat = max(2 * found.runs, math.ceil(_ENOUGH_S / each_s))
-    return [f"run it for longer, as with --repeat {repeat}"]
+        yield from (f"no energy: {reason}" for reason in reasons)
+    elif _vague(card):
+        share = card.uncertainty_j / card.energy_j
+        yield f"energy is known to ± {share:.0%} only: {card.meter} moved {card.updates} times"
 
 
 _STRIP, _ROOM = 0.04, 0.03
@@ -253,33 +215,20 @@ def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
     file = Path(fspath(path))
     check_plot_file(file)
     figure = new_figure(8, 4)
-    _draw(figure.add_subplot(), program_traces(found), [], found.time_s)
+    traces = [PowerTrace.of(name, one.trace) for name, one in _named(found) if one.trace]
+    _draw(figure.add_subplot(), traces, [], found.time_s)
     save_figure(figure, file)
-
-
-def program_traces(found: ProgramEnergy) -> list[PowerTrace]:
-    """Return the power over time of every card and CPU package that has one."""
-    several = len(found.cards) > 1
-    named = [
-        (f"{card.device.name} {(card.device.uuid or '')[:12]}" if several else card.device.name,
-         card.trace)
-        for card in found.cards
-    ]  # fmt: skip
-    named += [(cpu.name, cpu.trace) for cpu in found.cpus]
-    return [PowerTrace.of(name.strip(), trace) for name, trace in named if trace]
 
 
 def _draw(ax: Axes, traces: Sequence[PowerTrace], strips: Sequence[Strip], end_s: float) -> Axes:
     for number, trace in enumerate(traces):
         colour = LINES[number % len(LINES)]
         ax.step(trace.time_s, trace.power_w, where="pre", color=colour, label=trace.source)
-    highest_w = max((float(trace.power_w.max()) for trace in traces), default=0.0)
-    if highest_w <= 0:
-        highest_w = 1.0
+    top_w = 1.1 * (max((float(trace.power_w.max()) for trace in traces), default=0.0) or 1.0)
     height = min(_STRIP, _MOST / max(1, len(strips)))
     below = len(strips) * height + (_ROOM if strips else 0.0)
-    ax.set_ylim(bottom=-1.1 * highest_w * below / (1 - below), top=1.1 * highest_w)
-    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.1 * highest_w])
+    ax.set_ylim(bottom=-top_w * below / (1 - below), top=top_w)
+    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top_w])
     for number, (name, spans) in enumerate(strips):
         low = (len(strips) - 1 - number) * height
         colour = LINES[(len(traces) + number) % len(LINES)]
@@ -290,8 +239,7 @@ def _draw(ax: Axes, traces: Sequence[PowerTrace], strips: Sequence[Strip], end_s
             )  # fmt: skip
     for moment_s in (0.0, end_s):
         ax.axvline(moment_s, color=GREY, linewidth=0.8, linestyle=":")
-    ax.set_xlabel("seconds since the begin")
-    ax.set_ylabel("power (W)")
+    ax.set(xlabel="seconds since the begin", ylabel="power (W)")
     if traces or strips:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return ax

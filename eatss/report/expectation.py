@@ -2,85 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.analysis.layout import RowBlock, SharedSum
-from eatss.codec import json_text
+from eatss.analysis.layout import SharedSum
 from eatss.expected_run import sizes_text, why_unknown
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import HOST_INSTANCE_S, Prediction
-from eatss.report.render import indented_table, render
-from eatss.shown import energy_text, time_text
+from eatss.report.render import apart, counted, headed, listing
+from eatss.shown import energy_text, pairs_text, time_text
 from eatss.targets import TARGETS
 
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation
     from eatss.model.selection import KernelSelection
-
-
-def render_expectation(expectation: ProgramExpectation, output: str) -> str:
-    """Return an expectation as ``table`` or ``json``."""
-    if output == "json":
-        return json_text(expectation)
-    return render(*expectation_parts(expectation))
+    from eatss.program import KernelCode
 
 
 def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
     """Return what is told of an expectation, part by part."""
-    head = Text(expectation.file, style="bold")
-    head.append(f"  {', '.join(expectation.functions)}", style="not bold")
     about = f"{expectation.gpu}, {expectation.dtype}, target {expectation.target}"
-    head.append(f"\n{about}, {sizes_text(expectation.sizes)}", style="not bold")
-    parts: list[RenderableType] = [head]
-    for kernel in expectation.kernels:
-        parts += ["", *_kernel(kernel, expectation.target)]
-    if expectation.host_statements:
-        parts += ["", host_text(expectation.host_statements, expectation.host_time_s)]
-    run = expectation.expected
+    head = headed(
+        expectation.file,
+        f"  {', '.join(expectation.functions)}",
+        f"\n{about}, {sizes_text(expectation.sizes)}",
+    )
+    run, hosts = expectation.expected, expectation.host_statements
     kernels = [kernel.predicted for kernel in expectation.kernels]
-    told = why_unknown(kernels) if run is None else run.amounts
-    parts += ["", f"the program: {told}"]
-    if not expectation.calibrated:
-        parts += ["", uncalibrated(expectation.gpu)]
-    return parts
+    return apart(
+        [head],
+        *(_kernel(kernel, expectation.target) for kernel in expectation.kernels),
+        [host_text(hosts, expectation.host_time_s)] if hosts else [],
+        [f"the program: {why_unknown(kernels) if run is None else run.amounts}"],
+        [] if expectation.calibrated else [uncalibrated(expectation.gpu)],
+    )
 
 
 def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
-    head = Text(kernel.name, style="bold cyan")
-    head.append(f"  {', '.join(kernel.statements)}", style="default")
-    others = {kernel.host_loop, *kernel.sum_loops}
-    sizes = ", ".join(f"{loop} {size}" for loop, size in kernel.tile_sizes if loop not in others)
-    block = " × ".join(str(size) for _, size in reversed(kernel.block))
-    apart = kernel.row_block is None and (kernel.predicted is None or kernel.predicted.launches)
-    if sizes and apart:
-        head.append(f"\n  tiles {sizes}; block {block} threads", style="default")
-        if kernel.shared:
-            head.append(f"; {', '.join(kernel.shared)} in shared memory", style="default")
-    for line in cut_lines(kernel) if apart or kernel.row_block is not None else ():
-        head.append(f"\n  {line}", style="default")
-    one = kernel.predicted
+    one, own = kernel.predicted, TARGETS[target].own
+    lines = list(_layout_lines(kernel))
     if one is None or not one.launches:
-        head.append(f"\n  {kernel.note or 'a block of it does not fit the card'}", style="default")
-        return [head]
-    against = _against_default(one, kernel.default) if not TARGETS[target].own else ""
-    head.append(
-        f"\n  expected {amounts_text(one.time_s, one.energy_j)}, {one.power_w:.0f} W; "
-        f"bound by {one.bound}{against}",
-        style="default",
+        lines.append(kernel.note or "a block of it does not fit the card")
+        return [kernel_head(kernel, lines)]
+    lines.append(
+        f"expected {_amounts(one)}; bound by {one.bound}"
+        + ("" if own else f"; {_against_default(one, kernel.default)}")
     )
-    if TARGETS[target].own:
-        head.append(f"\n  {_against_selected(one, kernel.default)}", style="default")
-    head.append(
-        f"\n  {blocks_words(one, kernel.shared_sum)}, {one.resident_blocks} of an SM at a "
-        f"time, about {one.registers} registers a thread, {one.shared_bytes} bytes of shared "
-        "memory a block",
-        style="default",
+    if own:
+        lines.append(_against_selected(one, kernel.default))
+    lines.append(
+        f"{blocks_words(one, kernel.shared_sum)}, {one.resident_blocks} of an SM at a time, about "
+        f"{one.registers} registers a thread, {one.shared_bytes} bytes of shared memory a block"
     )
-    return [head, *terms_tables(one)]
+    return [kernel_head(kernel, lines), *terms_tables(one)]
+
+
+def _layout_lines(kernel: KernelExpectation) -> Iterator[str]:
+    """Yield what the layout of a kernel is, unless it cannot launch."""
+    if kernel.row_block is None and kernel.predicted is not None and not kernel.predicted.launches:
+        return
+    others = {kernel.host_loop, *kernel.sum_loops}
+    sizes = pairs_text([pair for pair in kernel.tile_sizes if pair[0] not in others])
+    if sizes and kernel.row_block is None:
+        block = " × ".join(str(size) for _, size in reversed(kernel.block))
+        shared = f"; {', '.join(kernel.shared)} in shared memory" if kernel.shared else ""
+        yield f"tiles {sizes}; block {block} threads{shared}"
+    yield from cut_lines(kernel)
+
+
+def kernel_head(
+    kernel: KernelExpectation | KernelSelection | KernelCode,
+    lines: Iterable[str | None] = (),
+    host_loops: Sequence[str] = (),
+) -> Text:
+    """Return the name, statements and host loops of a kernel, and below what is said of it."""
+    inside = f"  inside host loops {', '.join(host_loops)}" if host_loops else ""
+    below = (f"\n  {line}" for line in lines)
+    return headed(kernel.name, f"  {', '.join(kernel.statements)}", inside, *below, of_kernel=True)
 
 
 def host_text(statements: Sequence[str], time_s: float | None) -> str:
@@ -100,54 +101,47 @@ def uncalibrated(gpu: str) -> str:
     )
 
 
-def cut_lines(kernel: KernelExpectation | KernelSelection) -> list[str]:
-    """Return what the layout of a kernel in generated code has besides sizes, a line each.
+def cut_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]:
+    """Yield what the layout of a kernel in generated code has besides sizes, a line each.
 
     That is how sums are spread or shared, what its host runs, what warps compute together, and how
     far copies run ahead. Of kernels that become one it is what their blocks do.
     """
-    if kernel.row_block is not None:
-        return [_row_line(kernel.row_block)]
-    lines = []
-    spread, shared_sum, warps = kernel.spread, kernel.shared_sum, kernel.warps
-    if spread is not None:
+    if (block := kernel.row_block) is not None:
+        others = f" with {', '.join(block.kernels[1:])}" if len(block.kernels) > 1 else ""
+        yield (
+            f"one kernel{others}: {counted(block.rows, 'row')} a block, "
+            f"{block.lanes} threads a row, {block.tile} elements at a time"
+        )
+        return
+    if (spread := kernel.spread) is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
         parts += [f"up to {spread.chunks} blocks"] if spread.chunks > 1 else []
-        steps = f"{spread.tile} steps at a time"
-        loops = ", ".join(kernel.sum_loops)
-        lines.append(f"{sum_words(kernel)} over {loops}: {', '.join(parts)}, {steps}")
-    if shared_sum is not None:
-        blocks = f"shared by up to {shared_sum.blocks} blocks"
-        if shared_sum.streamed:
-            blocks = f"{shared_sum.blocks} blocks take equal shares of the turns of all tiles"
-        lines.append(f"{sum_words(kernel)} over {shared_sum.loop}: {blocks}")
+        parts.append(f"{spread.tile} steps at a time")
+        yield f"{sum_words(kernel)} over {', '.join(kernel.sum_loops)}: {', '.join(parts)}"
+    if (shared := kernel.shared_sum) is not None:
+        blocks = f"shared by up to {shared.blocks} blocks"
+        if shared.streamed:
+            blocks = f"{shared.blocks} blocks take equal shares of the turns of all tiles"
+        yield f"{sum_words(kernel)} over {shared.loop}: {blocks}"
     if kernel.host_loop is not None:
-        lines.append(f"the loop {kernel.host_loop} runs on the host")
+        yield f"the loop {kernel.host_loop} runs on the host"
+    warps = kernel.warps
+    stages = kernel.stages if warps is None else warps.stages
+    ahead = f"copies {counted(stages - 1, 'tile')} ahead" if stages > 1 else ""
     if warps is not None:
-        ahead = "" if warps.stages == 1 else f", {_ahead(warps.stages)}"
-        lines.append(f"products by tensor cores: {warps.instruction}{ahead}")
-    elif kernel.stages > 1:
-        lines.append(_ahead(kernel.stages))
-    return lines
-
-
-def _row_line(block: RowBlock) -> str:
-    rows = f"{block.rows} {'row' if block.rows == 1 else 'rows'} a block"
-    steps = f"{block.lanes} threads a row, {block.tile} elements at a time"
-    with_others = f" with {', '.join(block.kernels[1:])}" if len(block.kernels) > 1 else ""
-    return f"one kernel{with_others}: {rows}, {steps}"
+        said = f"products by tensor cores: {warps.instruction}"
+        yield f"{said}, {ahead}" if ahead else said
+    elif ahead:
+        yield ahead
 
 
 def blocks_words(one: Prediction, shared: SharedSum | None) -> str:
     """Return how many blocks there are, and tiles where blocks have none of their own."""
+    threads = counted(one.threads, "thread")
     if shared is None or not shared.streamed:
-        return f"{_count(one.blocks, 'block')} of {_count(one.threads, 'thread')}"
-    blocks = f"{_count(shared.blocks, 'block')} of {_count(one.threads, 'thread')}"
-    return f"{_count(one.blocks, 'tile')} for {blocks}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+        return f"{counted(one.blocks, 'block')} of {threads}"
+    return f"{counted(one.blocks, 'tile')} for {counted(shared.blocks, 'block')} of {threads}"
 
 
 def sum_words(kernel: KernelExpectation | KernelSelection) -> str:
@@ -155,17 +149,14 @@ def sum_words(kernel: KernelExpectation | KernelSelection) -> str:
     return " and ".join(kernel.sum_kinds) or "sum"
 
 
-def _ahead(stages: int) -> str:
-    return f"copies {stages - 1} {'tile' if stages == 2 else 'tiles'} ahead"
+def _amounts(one: Prediction) -> str:
+    return f"{amounts_text(one)}, {one.power_w:.0f} W"
 
 
 def _against_default(one: Prediction, default: Prediction | None) -> str:
     if default is None:
-        return "; PPCG's default does not launch"
-    ratio = default.energy_j / one.energy_j
-    return (
-        f"; PPCG's default takes {amounts_text(default.time_s, default.energy_j)} ({ratio:.2f} ×)"
-    )
+        return "PPCG's default does not launch"
+    return f"PPCG's default takes {amounts_text(default)} ({default.energy_j / one.energy_j:.2f} ×)"
 
 
 def _against_selected(one: Prediction, selected: Prediction | None) -> str:
@@ -175,29 +166,20 @@ def _against_selected(one: Prediction, selected: Prediction | None) -> str:
     if selected == one:
         return "this is what is selected for least energy"
     ratio = selected.energy_j / one.energy_j
-    return (
-        f"selected: {amounts_text(selected.time_s, selected.energy_j)}, {selected.power_w:.0f} W; "
-        f"bound by {selected.bound} ({ratio:.2f} × the energy)"
-    )
+    return f"selected: {_amounts(selected)}; bound by {selected.bound} ({ratio:.2f} × the energy)"
 
 
 def terms_tables(prediction: Prediction) -> list[RenderableType]:
     """Return what each part of the card takes on its own, and where the energy goes."""
-    parts: list[RenderableType] = []
-    for title, terms, text in (
-        ("time alone", prediction.times_s, time_text),
-        ("energy", prediction.energies_j, energy_text),
-    ):
-        table = indented_table(title, "", numbers=("",))
-        for name, amount in terms:
-            if amount > 0:
-                table.add_row(name, text(amount))
-        parts.append(table)
-    return parts
+    return [
+        listing((title, ">"), ((name, text(amount)) for name, amount in terms if amount > 0))
+        for title, terms, text in (
+            ("time alone", prediction.times_s, time_text),
+            ("energy", prediction.energies_j, energy_text),
+        )
+    ]
 
 
-def amounts_text(time_s: float | None, energy_j: float | None) -> str:
-    """Return what a run takes, ``31.28 ms, 8.37 J``, nothing where one is not known."""
-    if time_s is None or energy_j is None:
-        return ""
-    return f"{time_text(time_s)}, {energy_text(energy_j)}"
+def amounts_text(one: Prediction) -> str:
+    """Return what a run of a kernel takes, ``31.28 ms, 8.37 J``."""
+    return f"{time_text(one.time_s)}, {energy_text(one.energy_j)}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar
 
 import islpy as isl
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -17,140 +20,92 @@ from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.kernel import Kernel, Loop, Reduction
 from eatss.polyhedral.program import StatementGraph
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
-from eatss.report.render import render
-from eatss.scops import ElementType, Scop, Statement
+from eatss.report.render import headed, render
+from eatss.report.selection import reference_rows
+from eatss.scops import ElementType
 
-
-def inspection_table(program: AnalysedProgram) -> str:
-    """Return domains, accesses, dependences, schedule and kernels as text."""
-    parts = [_scop_text(program.file, scop) for scop in program.scops]
-    return "\n".join(parts)
+T = TypeVar("T")
 
 
 def _scop_text(file: str, analysed: AnalysedScop) -> str:
     scheduled = analysed.scheduled
-    scop = scheduled.scop
+    scop, dependences = scheduled.scop, scheduled.dependences
     title = Text(f"{file}:{scop.span.line}: ", style="dim")
     title.append(f"{scop.function}, region {scop.index}", style="bold")
-    pieces: list[Text | Table] = [title]
+    pieces: list[RenderableType] = [title]
     if scop.parameters:
-        pieces.append(Text(f"parameters {', '.join(scop.parameters)}; context {scop.context}"))
-    pieces.append(_arrays(scop))
-    if recomputed := recomputed_arrays(scop):
-        pieces.append(Text(f"  computed anew where it is read: {', '.join(recomputed)}"))
-    pieces += [_statements(scop), _accesses(scop)]
-    dependences = scheduled.dependences
-    for name, relation in (
-        ("flow", dependences.flow),
-        ("anti", dependences.anti),
-        ("output", dependences.output),
-    ):
-        pieces.append(_relation(f"{name} dependences", relation))
-    pieces += [_schedule(scheduled.schedule), Text("kernels", style="bold")]
-    for kernel, facts in zip(scheduled.kernels, analysed.facts, strict=True):
-        pieces += _kernel_text(kernel, facts)
-    if scheduled.host_statements:
-        names = ", ".join(scheduled.host_statements)
-        pieces.append(Text(f"  on the host, because nothing is parallel there: {names}"))
-    return render(*pieces)
-
-
-def _arrays(scop: Scop) -> Table:
-    table = _table("arrays", "name", "element", "extent")
+        pieces.append(f"parameters {', '.join(scop.parameters)}; context {scop.context}")
+    arrays = []
     for array in scop.arrays:
         local = f" (copy of {array.copy_of})" if array.copy_of else " (local)"
         element = array.element_type.value + (local if array.is_local else "")
-        table.add_row(array.name, element, str(array.extent))
-    return table
+        arrays.append((array.name, element, array.extent))
+    pieces.append(_table("arrays", ("name", "element", "extent"), arrays))
+    if recomputed := recomputed_arrays(scop):
+        pieces.append(f"  computed anew where it is read: {', '.join(recomputed)}")
+    statements = ((s.name, s.span.line, s.text, s.domain) for s in scop.statements)
+    accesses = (
+        (statement.name, access.kind.value, access.text, access.relation)
+        for statement in scop.statements
+        for access in statement.accesses
+    )
+    pieces += [
+        _table("statements", ("name", "line", "text", "domain"), statements),
+        _table("accesses", ("statement", "kind", "reference", "relation"), accesses),
+    ]
+    for name in ("flow", "anti", "output"):
+        maps = getattr(dependences, name).get_map_list()
+        found = sorted(str(maps.get_at(position)) for position in range(maps.n_map()))
+        text = headed(f"{name} dependences", *(f"\n  {one}" for one in found))
+        pieces.append(text if found else text.append(" none", style="dim"))
+    printer = isl.Printer.to_str(scheduled.schedule.get_ctx())
+    printer = printer.set_yaml_style(isl.yaml_style.BLOCK).print_schedule(scheduled.schedule)
+    tree = (f"\n  {line}" for line in printer.get_str().splitlines())
+    pieces += [headed("schedule tree", *tree), headed("kernels")]
+    for kernel, facts in zip(scheduled.kernels, analysed.facts, strict=True):
+        pieces.append(_kernel_head(kernel, facts))
+        if facts.references:
+            pieces.append(_references(facts))
+    if scheduled.host_statements:
+        names = ", ".join(scheduled.host_statements)
+        pieces.append(f"  on the host, because nothing is parallel there: {names}")
+    return render(*pieces)
 
 
-def _statements(scop: Scop) -> Table:
-    table = _table("statements", "name", "line", "text", "domain")
-    for statement in scop.statements:
-        table.add_row(
-            statement.name, str(statement.span.line), statement.text, str(statement.domain)
-        )
-    return table
-
-
-def _accesses(scop: Scop) -> Table:
-    table = _table("accesses", "statement", "kind", "reference", "relation")
-    for statement in scop.statements:
-        for access in statement.accesses:
-            table.add_row(statement.name, access.kind.value, access.text, str(access.relation))
-    return table
-
-
-def _relation(title: str, relation: isl.UnionMap) -> Text:
-    text = Text(title, style="bold")
-    maps = relation.get_map_list()
-    pieces = [str(maps.get_at(position)) for position in range(maps.n_map())]
-    if not pieces:
-        text.append(" none", style="dim")
-    for piece in sorted(pieces):
-        text.append(f"\n  {piece}", style="not bold")
-    return text
-
-
-def _schedule(schedule: isl.Schedule) -> Text:
-    printer = isl.Printer.to_str(schedule.get_ctx())
-    printer = printer.set_yaml_style(isl.yaml_style.BLOCK)
-    printer = printer.print_schedule(schedule)
-    text = Text("schedule tree", style="bold")
-    for line in printer.get_str().splitlines():
-        text.append(f"\n  {line}", style="not bold")
-    return text
-
-
-def _kernel_text(kernel: Kernel, facts: KernelFacts) -> list[Text | Table]:
-    head = Text(f"  {facts.name}", style="bold cyan")
-    head.append(f"  statements {', '.join(kernel.statements)}", style="default")
-    if kernel.host_loops:
-        head.append(f"; inside host loops {', '.join(kernel.host_loops)}", style="default")
-    if not kernel.loops:
-        head.append("; no parallel loop: runs in one thread", style="default")
-    else:
-        head.append(f"\n    loops {', '.join(_loop(loop) for loop in kernel.loops)}")
-        cma = facts.cma_loop or "none"
-        head.append(f"; CMA loop {cma}; distinct references {facts.distinct_references}")
-    if kernel.inner_loops:
-        inner = ", ".join(_loop(loop) for loop in kernel.inner_loops)
-        head.append(f"\n    not tiled {inner}")
-    for reduction in kernel.reductions:
+def _kernel_head(kernel: Kernel, facts: KernelFacts) -> Text:
+    hosts = f"; inside host loops {', '.join(kernel.host_loops)}" if kernel.host_loops else ""
+    alone = "" if kernel.loops else "; no parallel loop: runs in one thread"
+    statements = f"  statements {', '.join(kernel.statements)}"
+    head = headed(f"  {facts.name}", statements, hosts, alone, of_kernel=True)
+    if kernel.loops:
         head.append(
-            f"\n    {reduction.statement} reduces into {reduction.array} with "
-            f"'{reduction.operator}' along {', '.join(reduction.loops)}"
+            f"\n    loops {', '.join(map(_loop, kernel.loops))}; CMA loop "
+            f"{facts.cma_loop or 'none'}; distinct references {facts.distinct_references}"
         )
-    pieces: list[Text | Table] = [head]
-    if facts.references:
-        pieces.append(_references(facts))
-    return pieces
+    if kernel.inner_loops:
+        head.append(f"\n    not tiled {', '.join(map(_loop, kernel.inner_loops))}")
+    for one in kernel.reductions:
+        head.append(
+            f"\n    {one.statement} reduces into {one.array} with '{one.operator}' along "
+            f"{', '.join(one.loops)}"
+        )
+    return head
 
 
 def _references(facts: KernelFacts) -> Table:
-    table = _table(None, "reference", "", "memory", "CMA", "temporal", "spatial", "elements a tile")
     footprints = facts.volume_kind is VolumeKind.FOOTPRINT
     elements = {
         position: f"{volume.elements}{'' if volume.exact or not footprints else ' (bound)'}"
         for volume in facts.volumes
         for position in volume.references[:1]
     }
-    names = [reference.access for reference in facts.references]
-    for position, reference in enumerate(facts.references):
-        several = names.count(reference.access) > 1
-        direction = ("r" if reference.reads else "") + ("w" if reference.writes else "")
-        table.add_row(
-            f"{reference.access} in {', '.join(reference.statements)}"
-            if several
-            else reference.access,
-            direction,
-            reference.memory.value,
-            "yes" if reference.cma else "no",
-            ", ".join(reference.temporal) or "-",
-            ", ".join(reference.spatial) or "-",
-            elements.get(position, '"'),
-        )
-    return table
+    rows = []
+    for position, (name, *reuse) in enumerate(reference_rows(facts.references)):
+        one = facts.references[position]
+        direction = "r" * one.reads + "w" * one.writes
+        rows.append((name, direction, one.memory.value, *reuse, elements.get(position, '"')))
+    columns = ("reference", "", "memory", "CMA", "temporal", "spatial", "elements a tile")
+    return _table(None, columns, rows)
 
 
 def _loop(loop: Loop) -> str:
@@ -158,10 +113,12 @@ def _loop(loop: Loop) -> str:
     return f"{loop.name} ({kind}{'' if loop.trip_count is None else f', {loop.trip_count}'})"
 
 
-def _table(title: str | None, *columns: str) -> Table:
+def _table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=True)
     for column in columns:
         table.add_column(column, overflow="fold", header_style="dim")
+    for row in rows:
+        table.add_row(*map(str, row))
     return table
 
 
@@ -277,7 +234,9 @@ class Inspection:
 
 def render_inspection(program: AnalysedProgram, output: str) -> str:
     """Return an inspection as ``table`` or ``json``."""
-    return json_text(inspection(program)) if output == "json" else inspection_table(program)
+    if output == "json":
+        return json_text(inspection(program))
+    return "\n".join(_scop_text(program.file, scop) for scop in program.scops)
 
 
 def inspection(program: AnalysedProgram) -> Inspection:
@@ -285,77 +244,59 @@ def inspection(program: AnalysedProgram) -> Inspection:
     return Inspection(file=program.file, scops=tuple(map(_scop, program.scops)))
 
 
+def _inspected(kind: type[T], *sources: object, **others: Any) -> T:
+    """Return a noun made of the attributes of others that are called like its fields.
+
+    The first that has one counts; what is a text in the noun is made one.
+    """
+    given = {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name not in others:
+            source = next(one for one in sources if hasattr(one, field.name))
+            value = getattr(source, field.name)
+            value = tuple(value) if isinstance(value, list) else value
+            given[field.name] = str(value) if field.type == "str" else value
+    return kind(**given, **others)
+
+
 def _scop(analysed: AnalysedScop) -> InspectedScop:
     scheduled = analysed.scheduled
-    scop, dependences = scheduled.scop, scheduled.dependences
-    return InspectedScop(
-        function=scop.function,
-        line=scop.span.line,
-        parameters=tuple(scop.parameters),
-        context=str(scop.context),
+    scop = scheduled.scop
+    statements = (
+        _inspected(
+            InspectedStatement,
+            one,
+            one.span,
+            reads=tuple(str(access.relation) for access in one.reads),
+            writes=(str(one.write.relation),),
+        )
+        for one in scop.statements
+    )
+    return _inspected(
+        InspectedScop,
+        scop,
+        scop.span,
+        scheduled,
         arrays=tuple(
-            InspectedArray(
-                name=array.name,
-                element_type=array.element_type,
-                extent=str(array.extent),
-                local=array.is_local,
-                copy_of=array.copy_of or None,
-            )
-            for array in scop.arrays
+            _inspected(InspectedArray, one, local=one.is_local, copy_of=one.copy_of or None)
+            for one in scop.arrays
         ),
-        statements=tuple(map(_statement, scop.statements)),
-        dependences=InspectedDependences(
-            flow=str(dependences.flow),
-            anti=str(dependences.anti),
-            output=str(dependences.output),
-        ),
+        statements=tuple(statements),
+        dependences=_inspected(InspectedDependences, scheduled.dependences),
         statement_graph=statement_graph(scheduled.general),
         schedule_tree=scheduled.schedule.to_str(),
-        host_statements=tuple(scheduled.host_statements),
         kernels=tuple(map(_kernel, scheduled.kernels, analysed.facts)),
         recomputed=recomputed_arrays(scop),
     )
 
 
-def _statement(statement: Statement) -> InspectedStatement:
-    return InspectedStatement(
-        name=statement.name,
-        line=statement.span.line,
-        column=statement.span.column,
-        loops=tuple(statement.loops),
-        domain=str(statement.domain),
-        reads=tuple(str(access.relation) for access in statement.reads),
-        writes=(str(statement.write.relation),),
-        schedule=str(statement.schedule),
-        text=statement.text,
-    )
-
-
 def _kernel(kernel: Kernel, facts: KernelFacts) -> InspectedKernel:
-    return InspectedKernel(
+    return _inspected(
+        InspectedKernel,
+        kernel,
+        facts,
         name=facts.name,
-        statements=tuple(kernel.statements),
-        host_loops=tuple(kernel.host_loops),
-        loops=kernel.loops,
-        inner_loops=kernel.inner_loops,
-        parallel=tuple(loop.name for loop in kernel.parallel_loops),
-        permutable=kernel.permutable,
-        schedule=str(kernel.schedule),
-        cma_loop=facts.cma_loop,
-        stride_one=facts.stride_one,
-        distinct_references=facts.distinct_references,
-        element_bytes=facts.element_bytes,
         references=facts.references,
-        volume_kind=facts.volume_kind,
-        volumes=tuple(
-            InspectedVolume(
-                array=volume.array,
-                memory=volume.memory,
-                references=volume.references,
-                elements=str(volume.elements),
-                exact=volume.exact,
-            )
-            for volume in facts.volumes
-        ),
-        reductions=kernel.reductions,
+        parallel=tuple(loop.name for loop in kernel.parallel_loops),
+        volumes=tuple(_inspected(InspectedVolume, one) for one in facts.volumes),
     )

@@ -12,57 +12,56 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.cache.store import Contents
-from eatss.codec import encode, json_text
+from eatss.codec import encode
 from eatss.frozen import frozen
 from eatss.point import Point
-from eatss.report.render import indented_table, render
+from eatss.report.render import counted, equations, listing, render, uncut
 from eatss.shipped import MARK, ShippedKernels
+from eatss.shown import Shown
 from eatss.space.nouns import SpaceCount
-from eatss.text import bytes_text, printable
+from eatss.text import bytes_text
 
 
-def render_contents(contents: Contents, output: str) -> str:
-    """Return what is in a cache as ``table`` or ``json``."""
-    if output == "json":
-        return json_text(contents)
+def contents_parts(contents: Contents) -> list[RenderableType]:
+    """Return what is in a cache."""
     parts: list[RenderableType] = [Text(contents.folder, style="bold")]
     if contents.problem is not None:
         parts.append(Text(f"nothing is kept: {contents.problem}", style="yellow"))
     if contents.entries:
-        table = indented_table("kind", "of", "size", "last used", numbers=("size",))
-        for one in contents.entries:
-            used = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.last_used_s))
-            table.add_row(one.kind, one.about, bytes_text(one.size_bytes), used)
-        parts.append(table)
+        rows = (
+            (
+                one.kind,
+                one.about,
+                bytes_text(one.size_bytes),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(one.last_used_s)),
+            )
+            for one in contents.entries
+        )
+        parts.append(listing(("kind", "of", ">size", "last used"), rows))
     limit = bytes_text(contents.limit_bytes)
-    parts.append(f"{count_text(len(contents.entries), contents.size_bytes)}, limit {limit}")
-    return render(*parts)
+    return [*parts, f"{count_text(len(contents.entries), contents.size_bytes)}, limit {limit}"]
 
 
 def count_text(count: int, size_bytes: int) -> str:
     """Return how many entries there are, and how large they are together."""
-    return f"{count} {'entry' if count == 1 else 'entries'}, {bytes_text(size_bytes)}"
+    return f"{counted(count, 'entry', 'entries')}, {bytes_text(size_bytes)}"
 
 
-def render_kernels(kernels: ShippedKernels, output: str) -> str:
-    """Return the kernels that come with eatss as ``table`` or ``json``."""
-    if output == "json":
-        return json_text(kernels)
-    table = indented_table("name", "what it computes", "sizes (-D)")
-    for one in kernels.kernels:
-        sizes = " ".join(f"{name}={value}" for name, value in one.sizes)
-        table.add_row(Text(f"{MARK}{one.name}", style="bold", no_wrap=True), one.title, sizes)
-    return render(table)
+def kernels_parts(kernels: ShippedKernels) -> list[RenderableType]:
+    """Return the kernels that come with eatss."""
+    rows = (
+        (Text(f"{MARK}{one.name}", style="bold", no_wrap=True), one.title, equations(one.sizes))
+        for one in kernels.kernels
+    )
+    return [listing(("name", "what it computes", "sizes (-D)"), rows)]
 
 
 def schemas_table() -> str:
     """Return the documents that have a JSON Schema."""
     from eatss.schemas import PUBLISHED  # noqa: PLC0415 - needs pydantic
 
-    table = indented_table("name", "printed by")
-    for name, document in PUBLISHED.items():
-        table.add_row(Text(name, style="bold"), document.printed_by)
-    return render(table)
+    rows = ((Text(name, style="bold"), one.printed_by) for name, one in PUBLISHED.items())
+    return render(listing(("name", "printed by"), rows))
 
 
 Value: TypeAlias = bool | str | tuple[str, ...]
@@ -83,79 +82,86 @@ class Setting:
 
 
 @frozen
-class Settings:
+class Settings(Shown):
     """The defaults of options that are in force in the working folder.
 
     ``file`` is where they stand, ``None`` where there is no such file.
     """
 
+    shown_by = "eatss.report.listings:settings_parts"
+
     file: str | None
     settings: tuple[Setting, ...]
 
 
-def render_settings(settings: Settings, output: str) -> str:
-    """Return settings as ``table`` or ``json``."""
-    if output == "json":
-        return json_text(settings)
+def settings_parts(settings: Settings) -> list[RenderableType]:
+    """Return which file is in force, and what it sets."""
     if settings.file is None:
-        return (
-            "No eatss.toml and no [tool.eatss] is in force here: options have their own defaults.\n"
+        said = (
+            "No eatss.toml and no [tool.eatss] is in force here: options have their own defaults."
         )
+        return [uncut(said)]
     if not settings.settings:
-        return f"{printable(settings.file)} sets nothing.\n"
-    table = indented_table("in the file", "value", "for")
+        return [uncut(f"{settings.file} sets nothing.")]
+    rows = []
     of_key: dict[str, list[Setting]] = {}
     for one in settings.settings:
         of_key.setdefault(one.key, []).append(one)
     for key, same in of_key.items():
         option = same[0].option
-        commands = ", ".join(f"{one.command} {_unless(option, one.option)}".strip() for one in same)
-        table.add_row(key, _text(same[0].value), f"{option} of {commands}")
-    return render(Text(settings.file, style="bold"), table)
-
-
-def _unless(shown: str, option: str) -> str:
-    return "" if option == shown else f"({option})"
+        commands = ", ".join(
+            one.command + (f" ({one.option})" if one.option != option else "") for one in same
+        )
+        rows.append((key, _text(same[0].value), f"{option} of {commands}"))
+    return [Text(settings.file, style="bold"), listing(("in the file", "value", "for"), rows)]
 
 
 def _text(value: Value) -> str:
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     return value if isinstance(value, str) else ", ".join(value)
 
 
 def render_space(count: SpaceCount, points: Sequence[Point], output: str) -> str:
     """Return the count of a space and some of its points as ``table`` or ``json``."""
     if output == "json":
-        document = encode(count)
-        if points:
-            document |= {"sample": [dict(point) for point in points]}
+        document = encode(count) | ({"sample": list(map(dict, points))} if points else {})
         return json.dumps(document, indent=2) + "\n"
-    table = indented_table("", "points", "share", numbers=("points", "share"))
+
+    def share(part: int) -> str:
+        if not part or not count.raw:
+            return ""
+        percent = 100 * part / count.raw
+        return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.1g} %"
+
+    table = listing(
+        ("", ">points", ">share"),
+        (
+            ("raw", _number(count.raw), ""),
+            *(
+                (
+                    Text(one.name, style="dim"),
+                    f"−{_number(one.removed)}" if one.removed else "0",
+                    share(one.removed),
+                )
+                for one in count.filters
+            ),
+            (
+                Text("kept", style="bold"),
+                Text(_number(count.kept), style="bold"),
+                share(count.kept),
+            ),
+        ),
+    )
     table.columns[0].max_width = 44
     for column in table.columns[1:]:
         column.no_wrap = True
-    table.add_row("raw", _number(count.raw), "")
-    for one in count.filters:
-        share = "" if not count.raw else _share(one.removed, count.raw)
-        removed = f"−{_number(one.removed)}" if one.removed else "0"
-        table.add_row(Text(one.name, style="dim"), removed, share)
-    kept = "" if not count.raw else _share(count.kept, count.raw)
-    table.add_row(Text("kept", style="bold"), Text(_number(count.kept), style="bold"), kept)
     drawn = Table.grid(padding=(0, 2, 0, 0))
     for number, point in enumerate(points, start=1):
-        values = "  ".join(f"{name}={value}" for name, value in point.items())
-        drawn.add_row(Text(str(number), style="dim"), Text(values))
+        drawn.add_row(Text(str(number), style="dim"), Text(equations(point.items(), "  ")))
     return render(Text(count.name, style="bold"), table, *[drawn] * bool(points))
 
 
 def _number(number: int) -> str:
     """Return a number with its digits in groups; beyond 10^12 with six digits."""
     return f"{number:,}".replace(",", " ") if number < 10**12 else f"{number:.5e}"
-
-
-def _share(part: int, whole: int) -> str:
-    percent = 100 * part / whole
-    if not part:
-        return ""
-    return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.1g} %"

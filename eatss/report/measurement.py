@@ -6,31 +6,36 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 
-from rich.console import JustifyMethod, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.codec import json_text
 from eatss.measurement.measurement import (
     Cell,
-    Comparison,
     Counter,
     LoadState,
     Measurement,
     Measurements,
-    comparison_rows,
     measurement_rows,
 )
 from eatss.report.render import (
     MODULE_NOTE,
     NONE,
+    RIGHT,
+    apart,
     bytes_amount,
+    counted,
+    equations,
+    facts,
     figure,
-    render,
-    scaled,
+    headed,
+    listing,
+    milliseconds,
+    printed,
     spread,
     with_prefix,
 )
+from eatss.shown import pairs_text
 
 _TITLES = {
     "dram__bytes_read.sum": "DRAM read",
@@ -49,27 +54,22 @@ def counter_words(name: str) -> str:
 
 def counters_table(measurements: Sequence[Measurement]) -> Table:
     """Return the counters of all kernels; a column a variant where there are several."""
-    counted = [found for found in measurements if found.counters is not None]
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("kernel", header_style="dim", overflow="fold")
-    table.add_column("counter", header_style="dim", no_wrap=True)
-    for found in counted:
-        table.add_column(
-            found.variant if len(measurements) > 1 else "", header_style="dim", justify="right"
-        )
+    several = [found for found in measurements if found.counters is not None]
+    table = listing(("kernel", "!counter"), (), RIGHT)
+    for found in several:
+        variant = found.variant if len(measurements) > 1 else ""
+        table.add_column(variant, header_style="dim", justify="right")
     rows: dict[str, dict[str, list[str]]] = {}
-    for number, found in enumerate(counted):
+    for number, found in enumerate(several):
         for kernel in found.counters or ():
             own = rows.setdefault(kernel.kernel, {})
             cells = [("launches", str(kernel.launches))]
             cells += [(counter_words(c.name), amount(c)) for c in kernel.counters]
             for title, text in cells:
-                own.setdefault(title, [""] * len(counted))[number] = text
+                own.setdefault(title, [""] * len(several))[number] = text
     for name, own in rows.items():
-        lead = name
-        for title, texts in own.items():
-            table.add_row(lead, title, *texts)
-            lead = ""
+        for place, (title, texts) in enumerate(own.items()):
+            table.add_row("" if place else name, title, *texts)
     return table
 
 
@@ -78,23 +78,14 @@ def amount(counter: Counter) -> str:
     if counter.unit == "byte":
         return bytes_amount(counter.value)
     if counter.unit == "s":
-        return f"{figure(counter.value * 1e3)} ms"
+        return f"{milliseconds(counter.value)} ms"
     if counter.unit == "%":
         return f"{figure(counter.value, 3)} %"
     return with_prefix(counter.value)
 
 
-def measurements_csv(measurements: Sequence[Measurement]) -> str:
-    """Return measurements; what was not measured is empty and stands in ``missing``."""
-    return _csv([row for measurement in measurements for row in measurement_rows(measurement)])
-
-
-def comparison_csv(comparison: Comparison) -> str:
-    """Return the rows of a comparison with their ratios."""
-    return _csv(comparison_rows(comparison))
-
-
-def _csv(rows: Sequence[Mapping[str, Cell]]) -> str:
+def csv_text(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """Return rows as CSV; what was not measured is empty and stands in ``missing``."""
     buffer = StringIO()
     if rows:
         writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
@@ -115,8 +106,7 @@ _RESTORING = {
     "between windows": "overwritten inputs restored between windows",
     "inside windows": "overwritten inputs restored inside windows, their cost subtracted",
 }
-
-
+_LAUNCHED = {"graph": "a CUDA graph", "stream": "a stream", "host code": "compiled host code"}
 _DATA = {
     "dominant": "random numbers in [0, 1) with a heavy diagonal",
     "offset": "random numbers in [1, 2)",
@@ -128,14 +118,12 @@ _DATA = {
 def subject(measurement: Measurement) -> str:
     """Return the card, its software, the type and the sizes, in one line."""
     device = measurement.device
-    parts: list[str] = []
-    if device is not None:
-        parts.append(device.name)
-        parts += [f"driver {device.driver}"] if device.driver else []
-        parts += [f"CUDA {device.toolkit}"] if device.toolkit else []
-    parts.append(measurement.dtype)
-    sizes = " ".join(f"{name}={value}" for name, value in measurement.sizes)
-    return ", ".join([*parts, *([sizes] if sizes else [])])
+    parts = [] if device is None else [device.name]
+    if device is not None and device.driver:
+        parts.append(f"driver {device.driver}")
+    if device is not None and device.toolkit:
+        parts.append(f"CUDA {device.toolkit}")
+    return ", ".join(filter(None, (*parts, measurement.dtype, equations(measurement.sizes))))
 
 
 def notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
@@ -143,20 +131,31 @@ def notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
     if measurement.reason or not measurement.ok:
         reason = measurement.reason or "no reason was given"
         yield "why", f"{measurement.status}: {reason}"
-    yield from _named("tiles", _tiles(measurement))
+    said = [("tiles", _tiles(measurement))]
     if measurement.windows:
-        yield "windows", _windows(measurement)
-        yield from _named("net", _net(measurement))
-        yield from _named("meters", "; ".join(_other_meters(measurement)))
-        yield "clocks", _clocks(measurement)
-        yield from _named("method", _method(measurement))
+        net_j = measurement.net_energy_j
+        said += [
+            ("windows", _windows(measurement)),
+            ("net", "" if net_j is None else f"{figure(net_j)} J without what the idle card draws"),
+            ("meters", "; ".join(_other_meters(measurement))),
+            ("clocks", _clocks(measurement)),
+            ("method", _method(measurement)),
+        ]
     if measurement.device is not None and measurement.device.power_scope == "module":
-        yield "note", MODULE_NOTE
-    for note in measurement.notes:
-        yield "note", note
-    if measurement.windows or measurement.method.checked:
-        yield "checked", "; ".join(measurement.method.checked) or "nothing: results may be wrong"
-    yield from _missing(measurement)
+        said.append(("note", MODULE_NOTE))
+    yield from (pair for pair in said if pair[1])
+    yield from (("note", note) for note in measurement.notes)
+    checked = measurement.method.checked
+    if measurement.windows or checked:
+        yield "checked", "; ".join(checked) or "nothing: results may be wrong"
+    # what follows from other gaps is not said again
+    known = {measurement.reason, *(f"{one.what} is not known" for one in measurement.missing)}
+    reasons: dict[str, list[str]] = {}
+    for missing in measurement.missing:
+        if missing.reason not in known:
+            reasons.setdefault(missing.reason, []).append(missing.what)
+    for reason, names in reasons.items():
+        yield "missing", f"{', '.join(names)}: {reason}"
 
 
 def shared_notes(
@@ -171,29 +170,11 @@ def shared_notes(
         yield tuple(variants), word, text
 
 
-def _missing(measurement: Measurement) -> Iterator[tuple[str, str]]:
-    """Yield what has no value, by reason; what follows from other gaps is not said again."""
-    known = {measurement.reason}
-    known |= {f"{missing.what} is not known" for missing in measurement.missing}
-    reasons: dict[str, list[str]] = {}
-    for missing in measurement.missing:
-        if missing.reason not in known:
-            reasons.setdefault(missing.reason, []).append(missing.what)
-    for reason, names in reasons.items():
-        yield "missing", f"{', '.join(names)}: {reason}"
-
-
-def _named(word: str, text: str) -> Iterator[tuple[str, str]]:
-    if text:
-        yield word, text
-
-
 def _tiles(measurement: Measurement) -> str:
     """Return the tile sizes, of kernels that have the same ones together."""
     kernels: dict[str, list[str]] = {}
     for kernel, sizes in measurement.tile_sizes:
-        text = ", ".join(f"{loop} {size}" for loop, size in sizes) or "none"
-        kernels.setdefault(text, []).append(kernel)
+        kernels.setdefault(pairs_text(sizes) or "none", []).append(kernel)
     if len(kernels) == 1:
         return next(iter(kernels))
     return "; ".join(f"{', '.join(names)}: {text}" for text, names in kernels.items())
@@ -202,31 +183,22 @@ def _tiles(measurement: Measurement) -> str:
 def _windows(measurement: Measurement) -> str:
     windows, method = measurement.windows, measurement.method
     shortest = min(method.least_window_s, *(window.duration_s for window in windows))
-    several = "s" if len(windows) > 1 else ""
-    parts = [f"{len(windows)} window{several} of {figure(shortest, 2)} s or more"]
+    text = f"{counted(len(windows), 'window')} of {figure(shortest, 2)} s or more; "
     updates = [window.readings[0].updates for window in windows if window.readings]
     if updates:
         least = min(method.least_updates, *updates)
-        parts.append(f"{least} or more values of the {windows[0].readings[0].meter} in each")
-    return "; ".join([*parts, _ENDED[method.ended]])
+        text += f"{least} or more values of the {windows[0].readings[0].meter} in each; "
+    return text + _ENDED[method.ended]
 
 
 def _method(measurement: Measurement) -> str:
     method = measurement.method
     parts = []
     if method.compiler is not None and method.launched_by is not None:
-        ways = {"graph": "a CUDA graph", "stream": "a stream", "host code": "compiled host code"}
-        how = ways[method.launched_by]
-        parts.append(f"{method.compiler}, launched by {how}")
+        parts.append(f"{method.compiler}, launched by {_LAUNCHED[method.launched_by]}")
     if method.data not in (None, "uniform"):
         parts.append(f"data: {_DATA.get(method.data or '', method.data)}")
-    return "; ".join([*parts, *filter(None, [_RESTORING[method.restoring]])])
-
-
-def _net(measurement: Measurement) -> str:
-    if measurement.net_energy_j is None:
-        return ""
-    return f"{figure(measurement.net_energy_j)} J without what the idle card draws"
+    return "; ".join(filter(None, (*parts, _RESTORING[method.restoring])))
 
 
 def _other_meters(measurement: Measurement) -> Iterator[str]:
@@ -234,11 +206,10 @@ def _other_meters(measurement: Measurement) -> Iterator[str]:
     pairs: dict[str, list[tuple[float, float]]] = {}
     for window in measurement.windows:
         for reading in window.readings[1:]:
-            pairs.setdefault(reading.meter, []).append(
-                (reading.power_w, window.readings[0].power_w)
-            )
+            both = (reading.power_w, window.readings[0].power_w)
+            pairs.setdefault(reading.meter, []).append(both)
     for meter, values in pairs.items():
-        other, first = (sum(power) for power in zip(*values, strict=True))
+        other, first = map(sum, zip(*values, strict=True))
         if first > 0:
             percent = 100 * (other / first - 1)
             yield f"{meter}: {abs(percent):.1f} % {'more' if percent >= 0 else 'less'}"
@@ -247,21 +218,16 @@ def _other_meters(measurement: Measurement) -> Iterator[str]:
 def _clocks(measurement: Measurement) -> str:
     """Return clocks, temperature and what held the clocks back while the load ran."""
     loads = [window.during for window in measurement.windows if window.during is not None]
-    clocks = [(load.sm_clock_lowest_mhz, load.sm_clock_highest_mhz) for load in loads]
-    parts = (
-        _range([clock for pair in clocks for clock in pair], "MHz"),
-        _range([load.memory_clock_mhz for load in loads], "MHz memory"),
-        _range([load.temperature_c for load in loads], "°C"),
-    )
-    return "; ".join(filter(None, (", ".join(filter(None, parts)), throttling(loads))))
-
-
-def _range(values: Sequence[int | None], unit: str) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return ""
-    lowest, highest = min(known), max(known)
-    return f"{lowest} {unit}" if lowest == highest else f"{lowest}–{highest} {unit}"
+    parts = []
+    for unit, values in (
+        ("MHz", [c for one in loads for c in (one.sm_clock_lowest_mhz, one.sm_clock_highest_mhz)]),
+        ("MHz memory", [one.memory_clock_mhz for one in loads]),
+        ("°C", [one.temperature_c for one in loads]),
+    ):
+        known = sorted({value for value in values if value is not None})
+        if known:
+            parts.append(f"{'–'.join(map(str, dict.fromkeys((known[0], known[-1]))))} {unit}")
+    return "; ".join(filter(None, (", ".join(parts), throttling(loads))))
 
 
 def throttling(loads: Sequence[LoadState]) -> str:
@@ -278,27 +244,35 @@ _STYLE = {"ok": "green", "unstable": "yellow", "rejected by the model": "yellow"
 
 def render_measurements(measurements: Sequence[Measurement], output: str) -> str:
     """Return measurements as ``table``, ``json`` or ``csv``."""
-    if output == "json":
-        return json_text(Measurements(measurements=tuple(measurements)))
     if output == "csv":
-        return measurements_csv(measurements)
-    parts: list[RenderableType] = []
-    for measurement in measurements:
-        parts += [*([""] if parts else []), *measurement_parts(measurement)]
-    return render(*parts)
+        return csv_text([row for one in measurements for row in measurement_rows(one)])
+    return printed(Measurements(measurements=tuple(measurements)), output)
+
+
+def measurements_parts(found: Measurements) -> list[RenderableType]:
+    """Return what is told of several, one after the other."""
+    return apart(*map(measurement_parts, found.measurements))
 
 
 def measurement_parts(measurement: Measurement) -> list[RenderableType]:
     """Return a measurement for people: a head, figures, notes and counters."""
-    head = Text(measurement.program, style="bold")
-    if measurement.variant not in ("", measurement.program):
-        head.append(f"  {measurement.variant}", style="not bold")
-    head.append("  ")
-    head.append_text(status_text(measurement))
-    parts: list[RenderableType] = [head, Text(subject(measurement))]
+    variant = measurement.variant
+    shown = f"  {variant}" if variant not in ("", measurement.program) else ""
+    head = headed(measurement.program, shown).append("  ").append_text(status_text(measurement))
+    parts: list[RenderableType] = [head, subject(measurement)]
     if measurement.time_s is not None or measurement.energy_j is not None:
-        parts.append(_figures(measurement))
-    parts.append(_notes(measurement))
+        row = [text for _, text in figures(measurement)]
+        idle = figure(measurement.idle_power_w, 3)
+        titles = (*FIGURES[:5], "!>idle W", *FIGURES[5:])
+        cells = [(*row[:5], idle, *row[5:])]
+        parts.append(listing(titles, cells, RIGHT))
+    failing = "" if measurement.ok else "red"
+    parts.append(
+        facts(
+            (word, Text(text, style=failing if word == "why" else ""))
+            for word, text in notes(measurement)
+        )
+    )
     if measurement.counters is not None:
         parts += ["", counters_table([measurement])]
     return parts
@@ -309,31 +283,21 @@ def status_text(measurement: Measurement) -> Text:
     return Text(measurement.status, style=_STYLE.get(measurement.status, "red"))
 
 
-def _figures(measurement: Measurement) -> Table:
-    names = ("ms", "±", "J", "±", "W", "idle W", "GFLOP/s", "GFLOP/J", "windows")
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in names:
-        justify: JustifyMethod = "left" if name == "±" else "right"
-        table.add_column(name, justify=justify, header_style="dim", no_wrap=True)
-    table.add_row(
-        scaled(measurement.time_s, 1e3),
-        Text(spread(measurement.time_estimate), style="dim"),
-        figure(measurement.energy_j),
-        Text(spread(measurement.energy_estimate), style="dim"),
-        figure(measurement.power_w, 3),
-        figure(measurement.idle_power_w, 3),
-        figure(measurement.gflops),
-        figure(measurement.gflops_per_joule, 3),
-        str(len(measurement.windows)) if measurement.windows else NONE,
+FIGURES = ("!>ms", "!±", "!>J", "!±", "!>W", "!>GFLOP/s", "!>GFLOP/J", "!>windows")
+"""Titles of the figures of a measurement."""
+
+
+def figures(found: Measurement) -> Iterator[tuple[str, Text]]:
+    """Yield the figures of a measurement by their titles."""
+    texts: tuple[str | Text, ...] = (
+        milliseconds(found.time_s),
+        Text(spread(found.time_estimate), style="dim"),
+        figure(found.energy_j),
+        Text(spread(found.energy_estimate), style="dim"),
+        figure(found.power_w, 3),
+        figure(found.gflops),
+        figure(found.gflops_per_joule, 3),
+        str(len(found.windows)) if found.windows else NONE,
     )
-    return table
-
-
-def _notes(measurement: Measurement) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for word, text in notes(measurement):
-        failing = word == "why" and not measurement.ok
-        grid.add_row(word, Text(text, style="red" if failing else ""))
-    return grid
+    for title, text in zip(FIGURES, texts, strict=True):
+        yield title, Text(text) if isinstance(text, str) else text

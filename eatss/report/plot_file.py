@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BLACK = "#000000"
@@ -82,6 +84,70 @@ def new_figure(width_in: float = 6.4, height_in: float = 4.8) -> Figure:
     figure = drawing.Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def own_axes(width_in: float = 6.4, height_in: float = 4.8) -> Axes:
+    """Return the axes of a new figure; sizes in inches.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    return new_figure(width_in, height_in).subplots()
+
+
+def finished(
+    axes: Axes,
+    title: str,
+    x: str = "",
+    y: str = "",
+    *,
+    lines: Literal["both", "x", "y"] = "both",
+    legend: int = 0,
+    right: Axes | None = None,
+    below: float = 4.4,
+) -> Axes:
+    """Return axes with a title, labels, thin lines below the data, and a legend below the axes.
+
+    Args:
+        axes: with all that is drawn.
+        title: of them.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
+        lines: across which axis lines go.
+        legend: how many columns the legend has; 0 for none.
+        right: axes of the same place whose entries it has, too.
+        below: what ticks and the label of the axis take, in sizes of its font.
+    """
+    axes.set(title=title, xlabel=x, ylabel=y)
+    axes.grid(axis=lines, linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    handles, labels = axes.get_legend_handles_labels()
+    if right is not None:
+        more, names = right.get_legend_handles_labels()
+        handles, labels = handles + more, labels + names
+    if legend and handles:
+        axes.legend(
+            handles,
+            labels,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0.0),
+            borderaxespad=below,
+            ncols=legend,
+            frameon=False,
+            fontsize="small",
+        )
+    return axes
+
+
+def plain_numbers(axes: Axes, which: str, subs: Sequence[float] = ()) -> None:
+    """Write numbers on a logarithmic axis as people do, at so many times each power of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
+
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    if subs:
+        axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def save_figure(figure: Figure, path: str | PathLike[str]) -> None:

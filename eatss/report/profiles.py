@@ -12,7 +12,7 @@ from rich.text import Text
 from eatss.gpu.document import profile_to_document
 from eatss.gpu.load import profile_provider
 from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
-from eatss.report.render import NONE, indented_table, render, uncut
+from eatss.report.render import NONE, headed, listing, render, uncut
 from eatss.streams import page_width
 from eatss.text import BYTES_OF_UNIT, bytes_text
 
@@ -32,24 +32,37 @@ _GAP = 2
 
 def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
     """Return the list of known cards as ``table`` or ``json``."""
-    providers = [profile_provider(profile) for profile in profiles]
+    known = [(profile, profile_provider(profile)) for profile in profiles]
     if output == "json":
         names = [
             {"name": p.name, "title": p.title, "aliases": list(p.aliases), "provider": provider}
-            for p, provider in zip(profiles, providers, strict=True)
+            for p, provider in known
         ]
         return json.dumps({"profiles": names}, indent=2) + "\n"
     rows = [
-        _cells(profile, provider) for profile, provider in zip(profiles, providers, strict=True)
+        {
+            "name": profile.name,
+            "card": profile.title,
+            "also": ", ".join(profile.aliases),
+            "from": provider,
+            "SMs": str(profile.sm_count),
+            "L1+shared KiB": _amount(profile.l1_shared_bytes, "KiB"),
+            "L2 MiB": _amount(profile.l2_bytes, "MiB"),
+            "GB/s": _amount(profile.bandwidth_gb_s),
+            "FP64 TF": _tera(profile.peak_fp64_gflops),
+            "FP32 TF": _tera(profile.peak_fp32_gflops),
+            "W": _amount(profile.tdp_w),
+        }
+        for profile, provider in known
     ]
-    shown = _shown_columns(rows, page_width())
+    widths = {title: _least_width(title, rows) for title in (rows[0] if rows else ())}
+    shown = _shown_columns(rows, widths)
     table = Table(box=None)
     for title in shown:
-        cells = [row[title] for row in rows]
         if title == "name":
             table.add_column(title, header_style="dim", style="bold", no_wrap=True)
         elif title in _WORDS:
-            table.add_column(title, header_style="dim", min_width=_least_width(title, cells))
+            table.add_column(title, header_style="dim", min_width=widths[title])
         else:
             table.add_column(title, header_style="dim", justify="right", no_wrap=True)
     for row in rows:
@@ -57,43 +70,27 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
     return render(table)
 
 
-def _cells(profile: GpuProfile, provider: str) -> dict[str, str]:
-    """Return what the list says of a card, by the titles of its columns."""
-    return {
-        "name": profile.name,
-        "card": profile.title,
-        "also": ", ".join(profile.aliases),
-        "from": provider,
-        "SMs": str(profile.sm_count),
-        "L1+shared KiB": _amount(profile.l1_shared_bytes, "KiB"),
-        "L2 MiB": _amount(profile.l2_bytes, "MiB"),
-        "GB/s": _amount(profile.bandwidth_gb_s, ""),
-        "FP64 TF": _tera(profile.peak_fp64_gflops),
-        "FP32 TF": _tera(profile.peak_fp32_gflops),
-        "W": _amount(profile.tdp_w, ""),
-    }
-
-
-def _shown_columns(rows: Sequence[Mapping[str, str]], width: int) -> list[str]:
+def _shown_columns(rows: Sequence[Mapping[str, str]], widths: Mapping[str, int]) -> list[str]:
     """Return the columns for which there is room without cutting a word; names always are."""
-    left = width - 1
-    wanted = {"name"}
+    if not rows:
+        return ["name"]
+    left = page_width() - 1
+    wanted: set[str] = set()
     ours_alone = {row["from"] for row in rows} == {"eatss"}
     for title in (*_BY_NEED, "from") if ours_alone else ("name", "from", *_BY_NEED[1:]):
-        least = _least_width(title, [row[title] for row in rows]) + _GAP
-        if title != "name" and left < least:
+        if wanted and left < widths[title] + _GAP:
             break
         wanted.add(title)
-        left -= least
-    return [title for title in rows[0] if title in wanted] if rows else ["name"]
+        left -= widths[title] + _GAP
+    return [title for title in widths if title in wanted]
 
 
-def _least_width(title: str, cells: Sequence[str]) -> int:
+def _least_width(title: str, rows: Sequence[Mapping[str, str]]) -> int:
     """Return the width at which a column cuts nothing: words may go on in the next line."""
-    if title not in _WORDS:
-        return max(len(text) for text in (title, *cells))
-    words = [word for cell in (title, *cells) for word in cell.split()]
-    return max(_WORDS[title], *(len(word) for word in words))
+    cells = [title, *(row[title] for row in rows)]
+    if title in _WORDS:
+        cells = [word for cell in cells for word in cell.split()]
+    return max(_WORDS.get(title, 0), *map(len, cells))
 
 
 def render_profile(profile: GpuProfile, output: str) -> str:
@@ -104,32 +101,32 @@ def render_profile(profile: GpuProfile, output: str) -> str:
         from eatss.gpu.write import profile_toml  # noqa: PLC0415 - the others need no tomlkit
 
         return profile_toml(profile)
-    head = Text(profile.title, style="bold")
-    major, minor = profile.compute_capability
-    head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")
     numbers = {source.key: n for n, source in enumerate(profile.bibliography, start=1)}
-    sources = dict(profile.sources)
-    notes = dict(profile.notes)
+    sources, notes = dict(profile.sources), dict(profile.notes)
     table = Table(box=None, show_header=False)
     table.add_column("figure")
     table.add_column("value", justify="right", style="bold")
     table.add_column("unit")
     table.add_column("source", style="dim", overflow="fold")
     for field, (title, unit) in FIGURES_IN_WORDS.items():
-        value = getattr(profile, field)
         number = numbers.get(sources.get(field, ""))
         where = "" if number is None else f"[{number}]"
-        note = notes.get(field, "")
-        table.add_row(title, _amount(value, unit), unit, Text(f"{where} {note}".strip()))
-    listing: list[Text] = []
+        note = Text(f"{where} {notes.get(field, '')}".strip())
+        table.add_row(title, _amount(getattr(profile, field), unit), unit, note)
+    cited: list[Text] = [Text("sources", style="bold")]
     for source in profile.bibliography:
-        listing.append(Text(f" [{numbers[source.key]}] {source.title}"))
+        cited.append(Text(f" [{numbers[source.key]}] {source.title}"))
         if source.url:
-            listing.append(uncut(f"     {source.url}"))
-    return render(head, table, Text("sources", style="bold"), *listing)
+            cited.append(uncut(f"     {source.url}"))
+    return render(_head(profile), table, *cited)
 
 
-def _amount(value: float | None, unit: str) -> str:
+def _head(profile: GpuProfile) -> Text:
+    major, minor = profile.compute_capability
+    return headed(profile.title, f"  {profile.architecture}, compute capability {major}.{minor}")
+
+
+def _amount(value: float | None, unit: str = "") -> str:
     if value is None:
         return "?"
     scaled = value / BYTES_OF_UNIT.get(unit, 1)
@@ -149,18 +146,12 @@ _SHOWN = (
 
 def profile_parts(profile: GpuProfile) -> list[RenderableType]:
     """Return the most important figures of a card; ``eatss profiles NAME`` has all of them."""
-    major, minor = profile.compute_capability
-    head = Text(profile.title, style="bold")
-    head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")
-    table = indented_table("", "", numbers=("",))
+    rows = []
     for name in _SHOWN:
-        title, unit = FIGURES_IN_WORDS[name]
-        table.add_row(title.partition(" (")[0], _with_unit(getattr(profile, name), unit))
-    table.add_row("coefficients measured", "yes" if profile.calibrated else "no")
-    return [head, table]
-
-
-def _with_unit(value: float | None, unit: str) -> str:
-    if value is None:
-        return NONE
-    return bytes_text(int(value)) if unit in BYTES_OF_UNIT else f"{value:g} {unit}".strip()
+        (title, unit), value = FIGURES_IN_WORDS[name], getattr(profile, name)
+        text = NONE if value is None else f"{value:g} {unit}".strip()
+        if value is not None and unit in BYTES_OF_UNIT:
+            text = bytes_text(int(value))
+        rows.append((title.partition(" (")[0], text))
+    rows.append(("coefficients measured", "yes" if profile.calibrated else "no"))
+    return [_head(profile), listing((">", ">"), rows)]

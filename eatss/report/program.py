@@ -7,20 +7,17 @@ from dataclasses import fields
 from math import prod
 from typing import TYPE_CHECKING
 
-from rich.console import JustifyMethod, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from eatss.codec import JsonForm, json_text
 from eatss.diagnostics import Diagnostic
 from eatss.frozen import frozen
-from eatss.program import (
-    KernelCode,
-    Launch,
-    Program,
-    every_step,
-)
-from eatss.report.render import indented_table, render
+from eatss.program import KernelCode, Launch, Program, every_step
+from eatss.report.expectation import kernel_head
+from eatss.report.render import RIGHT, apart, counted, facts, headed, listing, render
+from eatss.shown import pairs_text
 from eatss.text import bytes_text
 
 if TYPE_CHECKING:
@@ -56,11 +53,6 @@ def render_program(
     if output == "json":
         plan = {one.name: getattr(program, one.name) for one in fields(program)}
         return json_text(PrintedPlan(**plan, warnings=warnings))
-    return program_table(program, resources)
-
-
-def program_table(program: Program, resources: Sequence[KernelResources] | None = None) -> str:
-    """Return a program for people."""
     return render(*program_parts(program, resources))
 
 
@@ -69,84 +61,58 @@ def program_parts(
 ) -> list[RenderableType]:
     """Return what is told of a program, part by part."""
     functions = dict.fromkeys(entry.function for entry in program.entries)
-    head = Text(program.original.file, style="bold")
-    head.append(f"  {', '.join(functions)}", style="not bold")
     order = ", strict order of operations" if program.strict_fp else ""
-    head.append(
+    head = headed(
+        program.original.file,
+        f"  {', '.join(functions)}",
         f"\n{program.gpu}, {program.dtype}, {program.index_bits}-bit indices{order}",
-        style="not bold",
     )
-    loops = _host_loops(program)
-    parts: list[RenderableType] = [head]
-    for kernel in program.kernels:
-        parts += ["", *_kernel(kernel, loops.get(kernel.name, ()))]
-    if resources is not None:
-        parts += ["", _resources(program, resources)]
-    if program.expected is not None:
-        parts += ["", f"expected: {program.expected}"]
-    return parts
-
-
-def _kernel(kernel: KernelCode, host_loops: tuple[str, ...]) -> list[RenderableType]:
-    head = Text(kernel.name, style="bold cyan")
-    head.append(f"  {', '.join(kernel.statements)}", style="default")
-    if host_loops:
-        head.append(f"  inside host loops {', '.join(host_loops)}", style="default")
-    threads = prod(kernel.block)
-    facts = Table.grid(padding=(0, 2, 0, 0))
-    facts.add_column(style="dim")
-    facts.add_column(overflow="fold")
-    tiles = ", ".join(f"{loop} {size}" for loop, size in kernel.tile_sizes)
-    facts.add_row("  tiles", Text(tiles or "none", style="bold"))
-    shape = " x ".join(map(str, kernel.block))
-    facts.add_row("  block", f"{shape} = {threads} thread{'s' * (threads > 1)}")
-    dynamic = ", passed at launch" if kernel.dynamic_shared else ""
-    facts.add_row("  shared", bytes_text(kernel.shared_bytes) + dynamic)
-    facts.add_row("  registers", f"about {kernel.registers} a thread")
-    for note in kernel.notes:
-        facts.add_row("  note", note)
-    return [head, facts]
-
-
-def _resources(program: Program, resources: Sequence[KernelResources]) -> Table:
-    names = ("registers", "spilled bytes", "stack bytes", "shared bytes")
-    table = _table("compiled", *names, numbers=names)
-    for needed in resources:
-        kernel = program.kernel(needed.kernel)
-        dynamic = kernel.shared_bytes if kernel.dynamic_shared else 0
-        table.add_row(
-            needed.kernel,
-            str(needed.registers),
-            str(needed.spill_store_bytes + needed.spill_load_bytes),
-            str(needed.stack_bytes),
-            str(needed.static_shared_bytes + dynamic),
-        )
-    return table
-
-
-def _host_loops(program: Program) -> dict[str, tuple[str, ...]]:
-    """Return the counters of the host loops around each kernel."""
-    found: dict[str, tuple[str, ...]] = {}
+    loops: dict[str, list[str]] = {}
     for entry in program.entries:
         for step, around in every_step(entry.body):
             if isinstance(step, Launch):
-                found.setdefault(step.kernel, tuple(loop.counter for loop in around))
-    return found
+                loops.setdefault(step.kernel, [loop.counter for loop in around])
+    return apart(
+        [head],
+        *(_kernel(kernel, loops.get(kernel.name, ())) for kernel in program.kernels),
+        [] if resources is None else [_resources(program, resources)],
+        [] if program.expected is None else [f"expected: {program.expected}"],
+    )
 
 
-def _table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in columns:
-        justify: JustifyMethod = "right" if column in numbers else "left"
-        table.add_column(column, justify=justify, header_style="dim", overflow="fold")
-    return table
+def _kernel(kernel: KernelCode, host_loops: Sequence[str]) -> list[RenderableType]:
+    shape = " x ".join(map(str, kernel.block))
+    dynamic = ", passed at launch" if kernel.dynamic_shared else ""
+    said = facts(
+        (
+            ("  tiles", Text(pairs_text(kernel.tile_sizes) or "none", style="bold")),
+            ("  block", f"{shape} = {counted(prod(kernel.block), 'thread')}"),
+            ("  shared", bytes_text(kernel.shared_bytes) + dynamic),
+            ("  registers", f"about {kernel.registers} a thread"),
+            *(("  note", note) for note in kernel.notes),
+        ),
+        no_wrap=False,
+    )
+    return [kernel_head(kernel, host_loops=host_loops), said]
+
+
+def _resources(program: Program, resources: Sequence[KernelResources]) -> Table:
+    rows = []
+    for needed in resources:
+        kernel = program.kernel(needed.kernel)
+        dynamic = kernel.shared_bytes if kernel.dynamic_shared else 0
+        spilled = needed.spill_store_bytes + needed.spill_load_bytes
+        shared = needed.static_shared_bytes + dynamic
+        numbers = (needed.registers, spilled, needed.stack_bytes, shared)
+        rows.append((needed.kernel, *map(str, numbers)))
+    titles = ("compiled", ">registers", ">spilled bytes", ">stack bytes", ">shared bytes")
+    return listing(titles, rows, RIGHT)
 
 
 def jit_parts(function: JitFunction) -> list[RenderableType]:
     """Return what a callable takes, and how much it has made so far."""
     made = function.info()
-    table = indented_table("programs", "sizes ready", "graphs", numbers=("programs", "sizes ready"))
-    table.add_row(str(made.programs), str(made.plans), str(made.graphs))
-    head = Text(repr(function)[1:-1], style="bold")
+    counts = (str(made.programs), str(made.plans), str(made.graphs))
+    table = listing((">programs", ">sizes ready", "graphs"), [counts])
     expected = [f"expected: {one}" for one in made.expected]
-    return [head, table, *expected]
+    return [Text(repr(function)[1:-1], style="bold"), table, *expected]

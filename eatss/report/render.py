@@ -4,30 +4,75 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from io import StringIO
+from typing import Any
 
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
+from eatss.codec import json_text
 from eatss.measurement.measurement import Estimate, Ratio
+from eatss.shown import parts_of
 from eatss.streams import page_width as page_width  # noqa: PLC0414
 from eatss.text import printable as printable  # noqa: PLC0414 - others take it from here
 
+LEFT, RIGHT = (0, 0, 0, 2), (0, 2, 0, 0)
+"""Where the gaps of a table are: before its columns, which indents it, or behind them."""
 
-def _shown(segment: Segment) -> Segment:
-    return segment if segment.control else Segment(printable(segment.text), segment.style)
 
+def listing(
+    columns: Iterable[str],
+    rows: Iterable[Iterable[Any]],
+    padding: tuple[int, int, int, int] = LEFT,
+) -> Table:
+    """Return a table without rules, by titles of columns and the cells of each row.
 
-def indented_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
-    """Return an indented table without rules; ``numbers`` are aligned to the right."""
-    table = Table(box=None, padding=(0, 0, 0, 2))
-    for column in columns:
-        justify: JustifyMethod = "right" if column in numbers else "left"
-        table.add_column(column, justify=justify, header_style="dim", overflow="fold")
+    A title that begins with ``!`` is of a column whose cells stay in a line, one with ``>``, or
+    with ``!>``, of one that is aligned to the right.
+    """
+    table = Table(box=None, padding=padding)
+    for title in columns:
+        name = title.removeprefix("!")
+        table.add_column(
+            name.removeprefix(">"),
+            justify="right" if name.startswith(">") else "left",
+            header_style="dim",
+            no_wrap=name != title,
+            overflow="fold" if name == title else "ellipsis",
+        )
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def facts(rows: Iterable[tuple[str, RenderableType]], *, no_wrap: bool = True) -> Table:
+    """Return a table of what is said under words, which stand at the left."""
+    grid = Table.grid(padding=RIGHT)
+    grid.add_column(style="dim", no_wrap=no_wrap)
+    grid.add_column(overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def headed(name: str, *more: str, of_kernel: bool = False) -> Text:
+    """Return a head: the name of a result, or of a kernel in it, and what goes on behind it."""
+    head = Text(name, style="bold cyan" if of_kernel else "bold")
+    for text in more:
+        head.append(text, style="default" if of_kernel else "not bold")
+    return head
+
+
+def apart(*groups: Iterable[Any]) -> list[RenderableType]:
+    """Return the parts of groups, those that have any, with an empty line between groups."""
+    found: list[RenderableType] = []
+    for group in map(list, groups):
+        found += [*([""] if found and group else []), *group]
+    return found
 
 
 def hanging(part: RenderableType) -> RenderableType:
@@ -50,6 +95,11 @@ def uncut(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ignore")
 
 
+def printed(noun: Any, output: str) -> str:
+    """Return a result as ``json``, or as the ``table`` that a notebook shows as well."""
+    return json_text(noun) if output == "json" else render(*parts_of(noun))
+
+
 def render(*renderables: RenderableType) -> str:
     """Return what Rich prints as wide as :func:`page_width`, coloured only on a terminal."""
     terminal = sys.stdout.isatty()
@@ -64,8 +114,11 @@ def render(*renderables: RenderableType) -> str:
         legacy_windows=False,
     )
     for renderable in renderables:
-        segments = console.render(hanging(renderable))
-        console.print(Segments(_shown(segment) for segment in segments), end="", crop=False)
+        shown = (
+            one if one.control else Segment(printable(one.text), one.style)
+            for one in console.render(hanging(renderable))
+        )
+        console.print(Segments(shown), end="", crop=False)
     lines = buffer.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -76,19 +129,35 @@ NONE = "-"
 """Stands for what has no value."""
 
 
-def figure(value: float | None, digits: int = 4) -> str:
-    """Return a number with so many significant digits and never an exponent; ``-`` for none."""
+def figure(value: float | None, digits: int = 4, factor: float = 1.0) -> str:
+    """Return a number times a factor with so many digits and no exponent; ``-`` for none."""
     if value is None:
         return NONE
+    value *= factor
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:.{decimals}f}"
 
 
-def scaled(value: float | None, factor: float, digits: int = 4) -> str:
-    """Return ``value × factor`` as :func:`figure` does."""
-    return figure(None if value is None else value * factor, digits)
+def milliseconds(value_s: float | None) -> str:
+    """Return a time in milliseconds as :func:`figure` does."""
+    return figure(value_s, factor=1e3)
+
+
+def percent(share: float | None, form: str = ".1f") -> str:
+    """Return a share in percent, ``12.5 %``; ``-`` for none."""
+    return NONE if share is None else f"{100 * share:{form}} %"
+
+
+def counted(count: int, noun: str, several: str = "") -> str:
+    """Return a number of things, ``1 block`` or ``2 blocks``."""
+    return f"{count} {noun if count == 1 else several or noun + 's'}"
+
+
+def equations(pairs: Iterable[tuple[str, object]], between: str = " ") -> str:
+    """Return names and values, ``N=4000 M=20``."""
+    return between.join(f"{name}={value}" for name, value in pairs)
 
 
 def spread(estimate: Estimate | None) -> str:
@@ -98,22 +167,16 @@ def spread(estimate: Estimate | None) -> str:
 
 
 def ratio_text(ratio: Ratio | None) -> str:
-    """Return a ratio and its interval, ``1.020 [1.001, 1.039]``."""
+    """Return a ratio and its interval, ``1.020 [1.001, 1.039]``, whose width has two digits."""
     if ratio is None:
         return NONE
-    if ratio.low is None or ratio.high is None:
-        return figure(ratio.value)
-    digits = _digits(ratio.value, ratio.high - ratio.low)
-    low, value, high = (f"{number:.{digits}f}" for number in (ratio.low, ratio.value, ratio.high))
-    return f"{value} [{low}, {high}]"
-
-
-def _digits(value: float, width: float) -> int:
-    """Return the decimals that show an interval's width with two digits, within reason."""
-    least = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 3
-    if width <= 0:
-        return least
-    return max(0, min(least, 1 - math.floor(math.log10(width))))
+    value, low, high = ratio.value, ratio.low, ratio.high
+    if low is None or high is None:
+        return figure(value)
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 3
+    if high > low:
+        digits = max(0, min(digits, 1 - math.floor(math.log10(high - low))))
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def bytes_amount(value: float) -> str:

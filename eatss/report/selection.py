@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eatss.analysis.facts import ReferenceFacts
 from eatss.expected_run import ExpectedRun, sizes_text, why_unknown
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
@@ -20,11 +21,13 @@ from eatss.report.expectation import (
     blocks_words,
     cut_lines,
     host_text,
+    kernel_head,
     sum_words,
     terms_tables,
     uncalibrated,
 )
-from eatss.report.render import indented_table, render
+from eatss.report.render import NONE, apart, counted, headed, listing, render
+from eatss.shown import pairs_text
 from eatss.targets import TARGETS
 from eatss.text import bytes_text
 
@@ -44,108 +47,97 @@ def selection_table(selection: Selection, *, explain: bool = False) -> str:
 
 def selection_parts(selection: Selection, *, explain: bool = False) -> list[RenderableType]:
     """Return what is told of a selection, part by part."""
-    head = Text(selection.file, style="bold")
-    head.append(f"  {', '.join(selection.functions)}", style="not bold")
-    about = f"{selection.gpu}, {selection.dtype}, {_goal(selection)}"
-    about += "" if selection.options.model in PUBLISHED else f", {sizes_text(selection.sizes)}"
-    head.append(f"\n{about}", style="not bold")
+    options, hosts = selection.options, selection.host_statements
+    predicted = options.model not in PUBLISHED
+    # the published objective has two ways of counting
+    counted_by = f", {sizes_text(selection.sizes)}" if predicted else f", model {options.model}"
+    uniform = ""
     if selection.uniform_sizes is not None:
         sizes = ", ".join(map(str, selection.uniform_sizes))
-        head.append(f", one vector for the program: {sizes}", style="not bold")
-    parts: list[RenderableType] = [head]
-    for kernel in selection.kernels:
-        generated = TARGETS[selection.options.target].own
-        predicted = selection.options.model not in PUBLISHED
-        parts += ["", *_kernel(kernel, predicted=predicted, generated=generated, explain=explain)]
-    if selection.host_statements:
-        parts += ["", host_text(selection.host_statements, selection.host_time_s)]
-    if selection.options.model not in PUBLISHED:
-        parts += ["", _program_verdict(selection)]
-    if selection.options.model == "prediction" and not selection.calibrated:
-        parts += ["", uncalibrated(selection.gpu)]
-    return parts
+        uniform = f", one vector for the program: {sizes}"
+    head = headed(
+        selection.file,
+        f"  {', '.join(selection.functions)}",
+        f"\n{selection.gpu}, {selection.dtype}, target {options.target}, objective "
+        f"{options.objective}{counted_by}{uniform}",
+    )
+    own = TARGETS[options.target].own
+    return apart(
+        [head],
+        *(
+            _kernel(kernel, predicted=predicted, own=own, explain=explain)
+            for kernel in selection.kernels
+        ),
+        [host_text(hosts, selection.host_time_s)] if hosts else [],
+        [_program_verdict(selection)] if predicted else [],
+        [uncalibrated(selection.gpu)]
+        if options.model == "prediction" and not selection.calibrated
+        else [],
+    )
 
 
 def kernel_parts(kernel: KernelSelection) -> list[RenderableType]:
     """Return what is told of one kernel, which does not know whose code its sizes are for."""
     predicted = kernel.predicted is not None or kernel.keeps_default
-    generated = predicted and kernel.default is None and not kernel.keeps_default
-    return _kernel(kernel, predicted=predicted, generated=generated, explain=False)
+    own = predicted and kernel.default is None and not kernel.keeps_default
+    return _kernel(kernel, predicted=predicted, own=own, explain=False)
 
 
-def _goal(selection: Selection) -> str:
-    """Return target and objective; the published objective has two ways of counting."""
-    options = selection.options
-    counted = f", model {options.model}" if options.model in PUBLISHED else ""
-    return f"target {options.target}, objective {options.objective}{counted}"
-
-
-def _program_verdict(selection: Selection) -> Text:
+def _program_verdict(selection: Selection) -> str:
     """Return what is expected of the program, beside what PPCG takes by itself."""
-    options = selection.ppcg_options
-    chosen = _amounts(selection.expected, [kernel.predicted for kernel in selection.kernels])
+
+    def amounts(run: ExpectedRun | None, kernels: Sequence[Prediction | None]) -> str:
+        return why_unknown(kernels) if run is None else run.amounts
+
+    options, kernels = selection.ppcg_options, selection.kernels
+    chosen = amounts(selection.expected, [kernel.predicted for kernel in kernels])
     if options is None:
-        return Text(f"expected: {chosen}")
-    if not selection.kernels:
-        return Text(f"PPCG makes no kernel of this program; expected: {chosen}")
+        return f"expected: {chosen}"
+    if not kernels:
+        return f"PPCG makes no kernel of this program; expected: {chosen}"
     if selection.keeps_default:
-        return Text(f"PPCG's default stands, nothing is expected to beat it surely: {chosen}")
-    flags = f"--max-shared-memory={options.max_shared_memory}"
-    flags += " --unroll-gpu-tile" if options.unroll_gpu_tile else ""
-    text = Text(f"expected: {chosen}, with {flags}")
-    default = [kernel.default for kernel in selection.kernels]
-    text.append(f"\nPPCG's default: {_amounts(selection.expected_of_default, default)}")
-    return text
-
-
-def _amounts(run: ExpectedRun | None, kernels: Sequence[Prediction | None]) -> str:
-    """Return what a program takes, or why that is not known."""
-    return why_unknown(kernels) if run is None else run.amounts
+        return f"PPCG's default stands, nothing is expected to beat it surely: {chosen}"
+    unroll = " --unroll-gpu-tile" if options.unroll_gpu_tile else ""
+    default = amounts(selection.expected_of_default, [kernel.default for kernel in kernels])
+    return (
+        f"expected: {chosen}, with --max-shared-memory={options.max_shared_memory}{unroll}\n"
+        f"PPCG's default: {default}"
+    )
 
 
 def _kernel(
-    kernel: KernelSelection, *, predicted: bool, generated: bool, explain: bool
+    kernel: KernelSelection, *, predicted: bool, own: bool, explain: bool
 ) -> list[RenderableType]:
-    head = Text(kernel.name, style="bold cyan")
-    head.append(f"  {', '.join(kernel.statements)}", style="default")
-    if kernel.host_loops:
-        head.append(f"  inside host loops {', '.join(kernel.host_loops)}", style="default")
-    if not kernel.tile_sizes and kernel.spread is None:
-        one = kernel.predicted
+    one = kernel.predicted
+    spread = kernel.tile_sizes or kernel.spread is not None
+    if not spread or (one is not None and not one.launches):
+        lines = [kernel.note]
         if one is not None and one.launches:
-            text = f"expected {amounts_text(one.time_s, one.energy_j)}, bound by {one.bound}"
-            head.append(f"\n  {text}{_launches(one)}", style="default")
-        head.append(f"\n  {kernel.note}", style="default")
-        return [head]
-    if kernel.predicted is not None and not kernel.predicted.launches:
-        head.append(f"\n  {kernel.note}", style="default")
-        return [head]
-    verdict = _generated_verdict(kernel) if generated and predicted else _verdict(kernel)
-    head.append(f"\n  {verdict}", style="default")
-    for line in cut_lines(kernel):
-        head.append(f"\n  {line}", style="default")
-    loops = _dealt_loops(kernel) if predicted else _loops(kernel)
-    parts: list[RenderableType] = [head]
+            lines.insert(0, f"expected {amounts_text(one)}, bound by {one.bound}{_launches(one)}")
+        return [kernel_head(kernel, lines, kernel.host_loops)]
+    lines = [_own_verdict(kernel) if own and predicted else _verdict(kernel), *cut_lines(kernel)]
+    parts: list[RenderableType] = [kernel_head(kernel, lines, kernel.host_loops)]
     if kernel.row_block is None:  # else these are of the kernel alone
-        parts += [*([loops] if kernel.loops else []), _references(kernel, predicted=predicted)]
-        parts.append(_limits(kernel))
+        if kernel.loops:
+            parts.append(_dealt_loops(kernel) if predicted else _weighted_loops(kernel))
+        parts += [_references(kernel, predicted=predicted), _limits(kernel)]
     if kernel.note is not None:
-        parts.append(Text(f"  note: {kernel.note}"))
+        parts.append(f"  note: {kernel.note}")
     if kernel.alternatives:
         parts.append(_alternatives(kernel))
-    if explain:
-        parts += _explanation(kernel)
-    return parts
+    return [*parts, *(_explanation(kernel) if explain else ())]
 
 
-def _generated_verdict(kernel: KernelSelection) -> str:
+def _own_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of generated code; it has no default to beat."""
     one = kernel.predicted
     assert one is not None  # a kernel that cannot launch is an error
-    expected = amounts_text(one.time_s, one.energy_j)
     return (
-        f"expected {expected}, {one.power_w:.0f} W, bound by {one.bound}\n"
-        f"  {blocks_words(one, kernel.shared_sum)}{_launches(one)}; {_proof(kernel)}"
+        f"expected {amounts_text(one)}, {one.power_w:.0f} W, bound by {one.bound}\n"
+        f"  {blocks_words(one, kernel.shared_sum)}{_launches(one)}; "
+        + _proof(
+            kernel, f"{kernel.compared} layouts, {counted(kernel.solver_calls, 'solver call')}"
+        )
     )
 
 
@@ -153,199 +145,166 @@ def _launches(one: Prediction) -> str:
     return f", {one.launches} launches" if one.launches > 1 else ""
 
 
-def _proof(kernel: KernelSelection) -> str:
-    calls = f"{kernel.solver_calls} solver call{'s' * (kernel.solver_calls != 1)}"
-    took = f"{1000 * kernel.solve_time_s:.0f} ms"
-    return f"optimal: {kernel.optimal} ({kernel.compared} layouts, {calls}, {took})"
-
-
-def _predicted_verdict(kernel: KernelSelection) -> str:
-    if kernel.predicted is None:
-        return "PPCG's default, which is not expected to launch; nothing else is either"
-    one = kernel.predicted
-    sizes = "sizes of ours"
-    if kernel.keeps_default:
-        sizes = "PPCG's default sizes"
-    elif one == kernel.default:
-        sizes = "as PPCG's default"
-    text = (
-        f"{sizes}: {amounts_text(one.time_s, one.energy_j)}, {one.power_w:.0f} W expected, "
-        f"bound by {one.bound}"
-    )
-    if not kernel.keeps_default:
-        default = kernel.default
-        other = (
-            "does not launch" if default is None else amounts_text(default.time_s, default.energy_j)
-        )
-        text += (
-            f"; default {other}\n  optimal: {kernel.optimal} ({kernel.compared} candidates, "
-            f"{kernel.solver_calls} solver call, {1000 * kernel.solve_time_s:.0f} ms)"
-        )
-    return text
+def _proof(kernel: KernelSelection, of: str) -> str:
+    return f"optimal: {kernel.optimal} ({of}, {1000 * kernel.solve_time_s:.0f} ms)"
 
 
 def _verdict(kernel: KernelSelection) -> str:
-    if kernel.predicted is not None or kernel.keeps_default:
-        return _predicted_verdict(kernel)
-    return (
-        f"split {kernel.split_factor:g}, warp fraction {kernel.warp_fraction:g}; "
-        f"objective {kernel.objective}, optimal: {kernel.optimal} "
-        f"({kernel.solver_calls} solver calls, {1000 * kernel.solve_time_s:.0f} ms)"
-    )
+    """Return what is expected of PPCG's code, or what a published objective reaches."""
+    one, default = kernel.predicted, kernel.default
+    if one is None and kernel.keeps_default:
+        return "PPCG's default, which is not expected to launch; nothing else is either"
+    if one is None:
+        return (
+            f"split {kernel.split_factor:g}, warp fraction {kernel.warp_fraction:g}; objective "
+            f"{kernel.objective}, {_proof(kernel, f'{kernel.solver_calls} solver calls')}"
+        )
+    about = f"{amounts_text(one)}, {one.power_w:.0f} W expected, bound by {one.bound}"
+    if kernel.keeps_default:
+        return f"PPCG's default sizes: {about}"
+    other = "does not launch" if default is None else amounts_text(default)
+    tried = f"{kernel.compared} candidates, {kernel.solver_calls} solver call"
+    sizes = "as PPCG's default" if one == default else "sizes of ours"
+    return f"{sizes}: {about}; default {other}\n  {_proof(kernel, tried)}"
 
 
-def _loops(kernel: KernelSelection) -> Table:
-    table = indented_table(
-        "loop", "", "tile", "threads", "weight", numbers=("tile", "threads", "weight")
-    )
+def _bold(text: object) -> Text:
+    return Text(str(text), style="bold")
+
+
+def _weighted_loops(kernel: KernelSelection) -> Table:
     sizes, block, weights = dict(kernel.tile_sizes), dict(kernel.block), dict(kernel.weights)
-    for loop in kernel.loops:
-        kind = "parallel" if loop in kernel.parallel else "serial"
-        table.add_row(
+    rows = (
+        (
             loop,
-            f"{kind}, CMA" if loop == kernel.cma_loop else kind,
-            Text(str(sizes[loop]), style="bold"),
-            str(block.get(loop, "-")),
+            _kind(kernel, loop) + (", CMA" if loop == kernel.cma_loop else ""),
+            _bold(sizes[loop]),
+            str(block.get(loop, NONE)),
             str(weights.get(loop, 0)),
         )
-    for loop in kernel.inner_loops:
-        table.add_row(loop, "inside the tile, not tiled", "-", "-", "-")
-    return table
+        for loop in kernel.loops
+    )
+    inner = ((loop, "inside the tile, not tiled", *[NONE] * 3) for loop in kernel.inner_loops)
+    return listing(("loop", "", ">tile", ">threads", ">weight"), (*rows, *inner))
 
 
-def _summed(kernel: KernelSelection) -> str:
-    lanes = 1 if kernel.spread is None else kernel.spread.lanes
-    return f"{sum_words(kernel)}, spread{', x' if lanes > 1 else ''}"
+def _kind(kernel: KernelSelection, loop: str) -> str:
+    return "parallel" if loop in kernel.parallel else "serial"
 
 
 def _dealt_loops(kernel: KernelSelection) -> Table:
     """Return the loops with the points that each thread has along them."""
-    table = indented_table(
-        "loop", "", "tile", "threads", "points", numbers=("tile", "threads", "points")
-    )
-    sizes, block = dict(kernel.tile_sizes), dict(kernel.block)
+    sizes, block, spread = dict(kernel.tile_sizes), dict(kernel.block), kernel.spread
+    sums = set() if spread is None else {*kernel.sum_loops}
+    lanes = spread is not None and spread.lanes > 1
+    summed = f"{sum_words(kernel)}, spread{', x' if lanes else ''}"
+    rows: list[tuple[RenderableType, ...]] = []
     for loop in kernel.loops:
-        tile, threads = sizes[loop], block.get(loop)
-        kind = "parallel" if loop in kernel.parallel else "serial"
-        lanes = kernel.spread is not None and kernel.spread.lanes > 1
+        tile, threads, kind = sizes[loop], block.get(loop), _kind(kernel, loop)
         if block and loop == kernel.block[-1][0] and not lanes:
             kind += ", x"
         if kernel.shared_sum is not None and loop == kernel.shared_sum.loop:
             how = "streamed" if kernel.shared_sum.streamed else "shared"
             kind = f"{sum_words(kernel)}, {how}"
-        if loop in kernel.sum_loops and kernel.spread is not None:
-            kind, tile = _summed(kernel), kernel.spread.tile
-        dealt = ("-", "-") if threads is None else (str(threads), str(-(-tile // threads)))
+        if spread is not None and loop in sums:
+            kind, tile = summed, spread.tile
+        dealt = (NONE, NONE) if threads is None else (str(threads), str(-(-tile // threads)))
         on_host = loop == kernel.host_loop
-        table.add_row(
-            loop,
-            "on the host" if on_host else kind,
-            Text("-" if on_host else str(tile), style="bold"),
-            *dealt,
+        rows.append(
+            (loop, "on the host" if on_host else kind, _bold(NONE if on_host else tile), *dealt)
         )
     for loop in kernel.inner_loops:
-        summed = loop in kernel.sum_loops
-        table.add_row(
-            loop, _summed(kernel) if summed else "inside the tile, not tiled",
-            Text(str(kernel.spread.tile), style="bold") if summed and kernel.spread else "-",
-            "-", "-",
-        )  # fmt: skip
-    return table
+        one: tuple[RenderableType, ...] = ("inside the tile, not tiled", NONE)
+        if loop in kernel.sum_loops:
+            one = (summed, NONE if spread is None else _bold(spread.tile))
+        rows.append((loop, *one, NONE, NONE))
+    return listing(("loop", "", ">tile", ">threads", ">points"), rows)
+
+
+def reference_rows(
+    references: Sequence[ReferenceFacts] | Sequence[ReferenceSelection],
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield a name that tells each reference from the others, and whether and how it is reused."""
+    names = [reference.access for reference in references]
+    for one in references:
+        several = names.count(one.access) > 1
+        yield (
+            f"{one.access} in {', '.join(one.statements)}" if several else one.access,
+            "yes" if one.cma else "no",
+            ", ".join(one.temporal) or NONE,
+            ", ".join(one.spatial) or NONE,
+        )
 
 
 def _references(kernel: KernelSelection, *, predicted: bool) -> Table:
-    table = indented_table("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
-    names = [reference.access for reference in kernel.references]
-    for reference in kernel.references:
-        several = names.count(reference.access) > 1
-        table.add_row(
-            f"{reference.access} in {', '.join(reference.statements)}"
-            if several
-            else reference.access,
-            reference.placement if predicted else _memory(reference),
-            "yes" if reference.cma else "no",
-            ", ".join(reference.temporal) or "-",
-            ", ".join(reference.spatial) or "-",
-        )
-    return table
-
-
-def _memory(reference: ReferenceSelection) -> str:
-    moved = reference.memory != reference.placement
-    return f"{reference.memory}, through {reference.placement}" if moved else reference.memory
+    rows = []
+    for one, (name, *reuse) in zip(
+        kernel.references, reference_rows(kernel.references), strict=True
+    ):
+        through = f", through {one.placement}" if one.memory != one.placement else ""
+        rows.append((name, one.placement if predicted else f"{one.memory}{through}", *reuse))
+    return listing(("reference", "memory", "CMA", "temporal reuse", "spatial reuse"), rows)
 
 
 def _limits(kernel: KernelSelection) -> Table:
-    table = indented_table("limit", "used", "available", "", "", numbers=("used", "available", ""))
-    for usage in kernel.usage:
-        share = f"{usage.used / usage.available:.0%}" if usage.available else "-"
-        table.add_row(
+    def amount(number: int, unit: str) -> str:
+        return bytes_text(number) if unit == "bytes" else f"{number} {unit}"
+
+    rows = (
+        (
             _LIMITS.get(usage.name, usage.title),
-            _amount(usage.used, usage.unit),
-            _amount(usage.available, usage.unit),
-            share,
+            amount(usage.used, usage.unit),
+            amount(usage.available, usage.unit),
+            f"{usage.used / usage.available:.0%}" if usage.available else NONE,
             Text("binds", style="yellow") if usage.binding else "",
         )
-    return table
+        for usage in kernel.usage
+    )
+    return listing(("limit", ">used", ">available", ">", ">"), rows)
 
 
 def _alternatives(kernel: KernelSelection) -> Table:
-    columns = ("rank", "split", "fraction", "tile sizes", "objective", "traffic")
-    table = indented_table(*columns, numbers=("split", "fraction", "objective", "traffic"))
-    chosen = CellResult(
-        split_factor=kernel.split_factor,
-        warp_fraction=kernel.warp_fraction,
-        tile_sizes=kernel.tile_sizes,
-        objective=kernel.objective,
-        optimal=kernel.optimal,
-        traffic=kernel.traffic,
-    )
-    for rank, cell in enumerate((chosen, *kernel.alternatives), start=1):
-        unproven = "" if cell.optimal == "proven" else " (best found)"
-        table.add_row(
-            "best" if rank == 1 else str(rank),
+    cells: tuple[KernelSelection | CellResult, ...] = (kernel, *kernel.alternatives)
+    rows = (
+        (
+            str(rank) if rank > 1 else "best",
             f"{cell.split_factor:g}",
             f"{cell.warp_fraction:g}",
-            ", ".join(f"{loop} {size}" for loop, size in cell.tile_sizes) + unproven,
+            pairs_text(cell.tile_sizes) + ("" if cell.optimal == "proven" else " (best found)"),
             str(cell.objective),
             f"{cell.traffic:.4g}",
         )
-    return table
+        for rank, cell in enumerate(cells, start=1)
+    )
+    titles = ("rank", ">split", ">fraction", "tile sizes", ">objective", ">traffic")
+    return listing(titles, rows)
 
 
 def _explanation(kernel: KernelSelection) -> list[RenderableType]:
     if kernel.predicted is not None:
         return terms_tables(kernel.predicted)
-    lines = Text(f"  maximised: {kernel.objective_formula}")
-    lines.append(
-        f"\n  sizes are multiples of {kernel.alignment}; "
+    lines = (
+        f"  maximised: {kernel.objective_formula}\n"
+        f"  sizes are multiples of {kernel.alignment}; "
         f"{kernel.distinct_references} references touch different cache lines; "
-        f"{kernel.threads_per_block} threads a block"
+        f"{kernel.threads_per_block} threads a block\n"
+        f"  traffic: {kernel.traffic:.4g} elements from L2 for each iteration point (estimate)"
     )
-    lines.append(
-        f"\n  traffic: {kernel.traffic:.4g} elements from L2 for each iteration point (estimate)"
+    rows = (
+        (f"{cell.split_factor:g}", f"{cell.warp_fraction:g}", cell.reason)
+        for cell in kernel.dropped
     )
-    if not kernel.dropped:
-        return [lines]
-    table = indented_table("dropped: split", "fraction", "why", numbers=("fraction",))
-    for cell in kernel.dropped:
-        table.add_row(f"{cell.split_factor:g}", f"{cell.warp_fraction:g}", cell.reason)
-    return [lines, table]
-
-
-def _amount(amount: int, unit: str) -> str:
-    return bytes_text(amount) if unit == "bytes" else f"{amount} {unit}"
+    table = listing(("dropped: split", ">fraction", "why"), rows)
+    return [lines, table] if kernel.dropped else [lines]
 
 
 def build_parts(build: PpcgBuild) -> list[RenderableType]:
     """Return the files of a build, its sizes, how PPCG was run, and warnings."""
-    files = ", ".join(str(file) for file in build.files) or "nothing written"
-    parts: list[RenderableType] = [Text(files, style="bold")]
-    if build.program is not None:
-        parts.append(Text(f"to verify and measure: {build.program}"))
-    parts += [Text(shlex.join(command), style="dim") for command in build.commands]
-    if build.warnings:
-        parts += ["", diagnostics_text(build.warnings)]
-    if build.selection is not None:
-        parts += ["", *selection_parts(build.selection)]
-    return parts
+    files = ", ".join(map(str, build.files)) or "nothing written"
+    program = [] if build.program is None else [f"to verify and measure: {build.program}"]
+    commands = (Text(shlex.join(command), style="dim") for command in build.commands)
+    return apart(
+        [headed(files), *program, *commands],
+        [diagnostics_text(build.warnings)] if build.warnings else [],
+        [] if build.selection is None else selection_parts(build.selection),
+    )

@@ -9,6 +9,7 @@ from eatss.codec import BY_NAME
 from eatss.frozen import frozen
 from eatss.measurement.measurement import Status
 from eatss.point import Values
+from eatss.shown import Shown
 from eatss.store.conditions import best
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep
 
@@ -63,8 +64,10 @@ class Summary:
 
 
 @frozen
-class Summaries:
+class Summaries(Shown):
     """What ``eatss results ls --format json`` prints: a summary for each store."""
+
+    shown_by = "eatss.report.results:summaries_parts"
 
     stores: tuple[Summary, ...]
 

@@ -193,8 +193,10 @@ class Verification(Shown):
 
 
 @frozen
-class Verifications:
+class Verifications(Shown):
     """What ``eatss verify --format json`` prints: a verification for each folder."""
+
+    shown_by = "eatss.report.verification:verifications_parts"
 
     verifications: tuple[Verification, ...]
 

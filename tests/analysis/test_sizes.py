@@ -14,7 +14,7 @@ from eatss.analysis.sizes import bytes_of_arrays, sizes_of
 from eatss.expected_run import ProgramSize, sizes_text
 from eatss.frontend import parse_source
 from eatss.frontend.options import Reading
-from eatss.report.expectation import render_expectation
+from eatss.report.render import printed
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
 from eatss.targets import TargetName
@@ -61,7 +61,7 @@ def test_open_sizes_are_said_to_be_assumed_with_units_that_people_read(target: T
     found = eatss.predict(COPIES, gpu="h200", target=target)
     said = "at b=n=m=64 assumed, --param b=… --param n=… --param m=…"  # 16 GiB
     assert said in repr(found)
-    text = render_expectation(found, "table")
+    text = printed(found, "table")
     assert said in text
     assert re.search(r"expected [\d.]+ ms, [\d.]+ J", text)
     assert "e+" not in text
@@ -133,7 +133,7 @@ def test_arrays_that_the_card_has_no_room_for_are_warned_of() -> None:
     with pytest.warns(eatss.EatssWarning, match="arrays take 8 TiB at b=n=m=512") as said:
         found = eatss.predict(COPIES, gpu="h200", parameters=dict.fromkeys("bnm", 512))
     assert "EATSS-M026" in str(said[0].message)
-    text = render_expectation(found, "table")
+    text = printed(found, "table")
     assert re.search(r"expected [\d.]+ (s|h), [\d.]+ [kM]?J", text)
     assert "e+" not in text
 

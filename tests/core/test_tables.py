@@ -13,7 +13,7 @@ import pytest
 
 import eatss
 from eatss.exchange.formats import csv_bytes
-from eatss.report.measurement import comparison_csv
+from eatss.report.comparison import render_comparison
 from eatss.shown import Tabular
 from tests.core.test_shown import expected, metered, selected, selected_for_ppcg
 from tests.report.measurements import comparison
@@ -60,7 +60,7 @@ def test_a_selection_has_a_row_a_kernel() -> None:
 
 def test_the_columns_are_those_of_csv() -> None:
     table = comparison()
-    (head, *lines) = csv.reader(io.StringIO(comparison_csv(table)))
+    (head, *lines) = csv.reader(io.StringIO(render_comparison(table, "csv")))
     assert head == list(table.to_rows()[0])
     assert len(lines) == len(table.to_rows())
     kept = sweep(variants=10)

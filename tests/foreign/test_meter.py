@@ -15,7 +15,8 @@ import eatss
 from eatss.codec import decode, encode
 from eatss.foreign import Child, MeterOptions, NotStartedError, ProgramEnergy, meter_program
 from eatss.measurement.meters import METERS
-from eatss.report.energy_measurement import power_csv, render_program_energy
+from eatss.report.energy_measurement import power_csv
+from eatss.report.render import printed
 from tests.end_to_end.in_process import eatss as in_process
 from tests.measurement.meters.conftest import FakeNvml
 
@@ -64,7 +65,7 @@ def test_a_run_too_short_for_the_counter_has_no_energy_but_a_reason() -> None:
     (card,) = found.cards
     assert card.energy_j is None
     assert any("NVML energy counter" in one.reason for one in card.missing)
-    text = render_program_energy(found, "table")
+    text = printed(found, "table")
     assert "no energy" in text
     assert "--repeat" in text
 
@@ -190,7 +191,7 @@ def test_signals_that_are_ignored_stay_so() -> None:
 
 def test_json_reads_back() -> None:
     found = meter_program(["true"], MeterOptions(idle_s=0.0), module=FakeNvml())
-    assert decode(ProgramEnergy, json.loads(render_program_energy(found, "json"))) == found
+    assert decode(ProgramEnergy, json.loads(printed(found, "json"))) == found
     assert encode(found)["schema_version"] == 1
 
 

@@ -22,7 +22,8 @@ from eatss import schema
 from eatss.machine.driver_access import DriverFacts
 from eatss.machine.environment import Check, card_checks, examine
 from eatss.machine.requirements import requirements
-from eatss.report.environment import render_checks
+from eatss.report.environment import Examination
+from eatss.report.render import printed
 from tests.end_to_end.in_process import eatss as command
 
 NEEDED = {
@@ -94,9 +95,9 @@ def test_each_package_that_everybody_needs_is_looked_at() -> None:
 
 
 def test_what_doctor_prints_has_its_schema() -> None:
-    printed = json.loads(render_checks(examine(), "json"))
-    jsonschema.Draft202012Validator(schema("doctor")).validate(printed)
-    assert {"name", "ok", "found", "needed_for", "remedy", "command"} <= set(printed["checks"][0])
+    found = json.loads(printed(Examination(checks=examine()), "json"))
+    jsonschema.Draft202012Validator(schema("doctor")).validate(found)
+    assert {"name", "ok", "found", "needed_for", "remedy", "command"} <= set(found["checks"][0])
 
 
 def test_at_80_columns_a_command_to_copy_has_a_line_of_its_own(
@@ -104,7 +105,7 @@ def test_at_80_columns_a_command_to_copy_has_a_line_of_its_own(
 ) -> None:
     newer = DriverFacts(cuda=(12, 4), cuda_code=0, cuda_cards=1, devices=("/dev/nvidia0",))
     monkeypatch.setattr(environment, "installed_cupy", lambda: {"cupy-cuda13x": "14.0.1"})
-    lines = render_checks(card_checks(newer), "table").splitlines()
+    lines = printed(Examination(checks=card_checks(newer)), "table").splitlines()
     command = next(line for line in lines if "pip uninstall" in line)
     assert command.strip().startswith(
         "pip uninstall -y cupy-cuda13x && pip install 'eatss[cuda12]'"
@@ -168,7 +169,7 @@ def test_what_a_light_install_leaves_out_is_a_note(monkeypatch: pytest.MonkeyPat
         assert checks[name].found == "not installed; eatss-measure does without"
         assert checks[name].command == "pip install eatss"
     assert not any(check.ok is False for check in checks.values())
-    text = render_checks(tuple(checks.values()), "table")
+    text = printed(Examination(checks=tuple(checks.values())), "table")
     assert "eatss-measure has all that it needs here; it does not select." in text
     assert "z3-solver, islpy, libclang, for reading C, selecting, generating" in text
     assert text.count("pip install eatss\n") == 1

@@ -12,7 +12,7 @@ from eatss.diagnostics import InputError
 from eatss.measurement import MeasureOptions, Variant
 from eatss.measurement.compare_variants import check_comparable, check_measurable, compare
 from eatss.program import save_program
-from eatss.report.comparison import comparison_table
+from eatss.report.comparison import render_comparison
 from eatss.report.measurement import render_measurements
 from tests.measurement.scripted_card import matmul
 from tests.report.measurements import measured, method
@@ -89,7 +89,7 @@ def test_another_card_meter_or_data_is_noted_in_the_comparison() -> None:
         "'64' and '32' differ in their kind of data",
     ]
     assert "GPU-1 and GPU-0" in found.notes[0]
-    table = " ".join(comparison_table(found).split())
+    table = " ".join(render_comparison(found, "table").split())
     assert "not alike: '64' and '32' differ in their meter: nvidia-smi and" in table
     assert compare([base, measured("64")], "32").notes == ()
 

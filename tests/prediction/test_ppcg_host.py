@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import eatss
-from eatss.report.expectation import render_expectation
+from eatss.report.render import printed
 
 SUM = """\
 void sum(int n, double x[n], double y[n], double s[1]) {
@@ -27,7 +27,7 @@ def test_a_program_without_kernels_has_the_time_of_the_host() -> None:
     assert found.host_statements == ("sum: S0", "sum: S1")
     assert found.kernels == ()
     assert found.time_s == pytest.approx(1e-3)
-    told = render_expectation(found, "table")
+    told = printed(found, "table")
     assert "at least 1.000 ms there, 250.0 ps for each instance of a statement" in told
 
 
@@ -37,7 +37,7 @@ def test_the_time_of_a_program_has_that_of_the_host_in_it() -> None:
     assert kernel.predicted is not None
     assert found.host_time_s == pytest.approx(1e-3)
     assert found.time_s == pytest.approx(1e-3 + kernel.predicted.time_s)
-    assert "the program: at least " in render_expectation(found, "table")
+    assert "the program: at least " in printed(found, "table")
 
 
 def test_a_selection_tells_it_beside_the_kernels() -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
 from eatss.report.diagnostics import diagnostics_json, diagnostics_text
-from eatss.report.render import indented_table, render
+from eatss.report.render import listing, render
 
 SPAN = SourceSpan(file="a.c", line=7, column=12, end_line=7, end_column=18)
 FINDING = Diagnostic(
@@ -77,6 +77,5 @@ def test_control_characters_are_spelled_out() -> None:
 
 
 def test_control_characters_in_tables_are_spelled_out() -> None:
-    table = indented_table("card")
-    table.add_row("\x1b]0;title\x07\x9b31m×")
+    table = listing(["card"], [["\x1b]0;title\x07\x9b31m×"]])
     assert render(table, Text("\x1b[1m")) == "  card\n  \\x1b]0;title\\x9b31m×\n\\x1b[1m\n"

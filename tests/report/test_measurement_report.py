@@ -19,7 +19,7 @@ from eatss.measurement.measurement import (
     measurement_from_dict,
 )
 from eatss.report.measurement import render_measurements
-from eatss.report.render import bytes_amount, figure, ratio_text, scaled, seconds, with_prefix
+from eatss.report.render import bytes_amount, figure, milliseconds, ratio_text, seconds, with_prefix
 from tests.report.measurements import failed, measured, method, ratio, window
 
 
@@ -180,7 +180,7 @@ def test_figures_have_four_digits_and_no_exponents(value: float | None, text: st
 
 
 def test_amounts_read_well() -> None:
-    assert scaled(0.007, 1e3) == "7.000"
+    assert milliseconds(0.007) == "7.000"
     assert [bytes_amount(value) for value in (12, 2048, 3 * 2**40)] == [
         "12.0 B",
         "2.00 KiB",

@@ -9,18 +9,16 @@ import numpy as np
 from eatss.evaluation.frontier import convex_hull, pareto_front, weighted_winners
 from eatss.evaluation.population import Floats, Population, of_role
 from eatss.evaluation.tradeoff import fastest, thriftiest
-from eatss.report.plot_file import BLACK, BLUE, GREY, ORANGE, VERMILION
+from eatss.report.plot_file import BLACK, BLUE, GREY, ORANGE, VERMILION, finished
 from eatss.report.sweeps.style import (
     cloud,
-    grid,
     joules,
-    legend_below,
     letters,
-    letters_legend,
     own_axes,
     places_of,
     plain_logarithm,
     speeds,
+    titled,
 )
 
 if TYPE_CHECKING:
@@ -51,8 +49,7 @@ def sorted_distribution(
             label="default's performance",
         )  # fmt: skip
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(f"variants, sorted by {by}")
-    axes.set_ylabel(f"performance in {speed_unit}")
+    right = None
     if found.has_energy:
         right = axes.twinx()
         cloud(
@@ -66,12 +63,9 @@ def sorted_distribution(
             )  # fmt: skip
         right.set_ylim(0, float(np.nanquantile(found.energy_j, 0.995)) * energy * 1.15)
         right.set_ylabel(f"energy of a run in {energy_unit}")
-        _one_legend(axes, right)
-    else:
-        legend_below(axes)
-    axes.set_title(f"All variants, sorted by {by}")
-    grid(axes)
-    return axes
+    columns = 3 if right is None else 2
+    labels = f"variants, sorted by {by}", f"performance in {speed_unit}"
+    return finished(axes, f"All variants, sorted by {by}", *labels, legend=columns, right=right)
 
 
 def performance_energy_scatter(found: Population, axes: Axes | None = None) -> Axes:
@@ -83,14 +77,13 @@ def performance_energy_scatter(found: Population, axes: Axes | None = None) -> A
     cloud(axes, x, y)
     places = places_of(found, x, y)
     axes.set_xlim(left=0)
-    axes.set_xlabel(f"performance in {speed_unit} (right is better)")
-    axes.set_ylabel(f"energy of a run in {energy_unit} (low is better)")
     if np.nanmax(y) > 5 * np.nanmin(y):
         plain_logarithm(axes, "y")
-    axes.set_title(_titled("Energy over performance", letters_legend(places)))
-    grid(axes)
-    letters(axes, places)
-    return axes
+    labels = (
+        f"performance in {speed_unit} (right is better)",
+        f"energy of a run in {energy_unit} (low is better)",
+    )
+    return letters(finished(axes, titled("Energy over performance", places), *labels), places)
 
 
 def spectrum(found: Population, axes: Axes | None = None) -> Axes:
@@ -122,9 +115,8 @@ def spectrum(found: Population, axes: Axes | None = None) -> Axes:
     axes.set_yticks(list(heights), [name for name, _ in lines])
     axes.set_ylim(-0.55, len(lines) - 0.45)
     axes.set_xlim(0, 1.03)
-    axes.set_xlabel("share of the best variant's")
-    axes.set_title(_titled("Where the choices stand", letters_legend(places[0])))
-    grid(axes, "x")
+    title = titled("Where the choices stand", places[0])
+    finished(axes, title, "share of the best variant's", lines="x")
     for line in places:
         letters(axes, line)
     return axes
@@ -149,8 +141,8 @@ def hull_figure(found: Population, axes: Axes | None = None) -> Axes:
     )  # fmt: skip
     low = thriftiest(found)
     if low is not None:
-        high = fastest(found.with_energy())
         top = found.with_energy()
+        high = fastest(top)
         axes.axvline(
             x[low], color=ORANGE, linestyle="--", linewidth=1.2, label="speed of the thriftiest"
         )
@@ -159,13 +151,9 @@ def hull_figure(found: Population, axes: Axes | None = None) -> Axes:
             label="efficiency of the fastest",
         )  # fmt: skip
     places = places_of(found, x, y)
-    axes.set_xlabel(f"performance in {speed_unit}")
-    axes.set_ylabel(f"efficiency in {found.efficiency_unit}")
-    axes.set_title(_titled("Efficiency over performance", letters_legend(places)))
-    grid(axes)
-    legend_below(axes)
-    letters(axes, places)
-    return axes
+    labels = f"performance in {speed_unit}", f"efficiency in {found.efficiency_unit}"
+    title = titled("Efficiency over performance", places)
+    return letters(finished(axes, title, *labels, legend=3), places)
 
 
 def weighted_choice(found: Population, axes: Axes | None = None) -> Axes:
@@ -191,28 +179,10 @@ def weighted_choice(found: Population, axes: Axes | None = None) -> Axes:
     if len(ranges) == 1:
         axes.set_ylim(top=1.0)  # nothing is lost
     axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])
-    axes.set_xlabel("weight α of time (0: energy alone, 1: time alone)")
-    axes.set_ylabel("over the least, in %")
-    axes.set_title(f"The best variant for each weight: {len(ranges)} in turn")
-    grid(axes)
-    legend_below(axes)
-    return axes
-
-
-def _titled(title: str, legend: str) -> str:
-    return f"{title}\n{legend}" if legend else title
-
-
-def _one_legend(axes: Axes, right: Axes) -> None:
-    """Give the entries of both axes one legend, below."""
-    both = [one.get_legend_handles_labels() for one in (axes, right)]
-    axes.legend(
-        [handle for handles, _ in both for handle in handles],
-        [label for _, labels in both for label in labels],
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        borderaxespad=4.4,
-        ncols=2,
-        frameon=False,
-        fontsize="small",
+    return finished(
+        axes,
+        f"The best variant for each weight: {len(ranges)} in turn",
+        "weight α of time (0: energy alone, 1: time alone)",
+        "over the least, in %",
+        legend=3,
     )

@@ -6,17 +6,16 @@ Figures are images in the page; their data, and those of tables, are links that 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import quote
 
 from eatss.diagnostics import input_error
 from eatss.evaluation.population import size_words
 from eatss.evaluation.sweep_evaluation import Evaluated, SweepReport
-from eatss.frozen import frozen
 from eatss.report.render import seconds
 from eatss.report.sweeps.figure_list import SweepFigure, sweep_figures
 from eatss.report.sweeps.summary_text import heading, sentences
@@ -32,58 +31,11 @@ from eatss.report.sweeps.tables import (
 from eatss.shown import energy_text
 from eatss.version import __version__
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 PNG_DPI = 160
 _COLOURS = 128
 SCREEN_DPI = 96
 
 _PAGE = "eatss.report.sweeps.page"
-
-
-@frozen
-class _Cell:
-    text: str
-    number: float | int | None
-
-
-@frozen
-class _Row:
-    cells: tuple[_Cell, ...]
-    role: bool
-
-
-@frozen
-class _Table:
-    name: str
-    title: str
-    note: str
-    columns: tuple[str, ...]
-    rows: tuple[_Row, ...]
-    csv_link: str
-
-
-@frozen
-class _Image:
-    name: str
-    caption: str
-    source: str
-    width: int
-    height: int
-    csv_link: str
-    wide: bool
-
-
-@frozen
-class _Section:
-    prefix: str
-    heading: str
-    sentences: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    csv_link: str
-    figures: tuple[_Image, ...]
-    tables: tuple[_Table, ...]
 
 
 def check_page() -> None:
@@ -135,56 +87,55 @@ def _packaged(name: str) -> str:
     return files(_PAGE).joinpath(name).read_text(encoding="utf-8")
 
 
-def _section(one: Evaluated, number: int) -> _Section:
+def _section(one: Evaluated, number: int) -> dict[str, Any]:
+    """Return what the template shows of a sweep."""
     name = "".join(c if c.isalnum() else "-" for c in one.evaluation.identity.program)
-    return _Section(
-        prefix=f"{number}-{name}",
-        heading=heading(one.evaluation),
-        sentences=sentences(one.evaluation),
-        facts=_facts(one),
-        csv_link=_csv_link(variants_table(one, most=None).csv),
-        figures=tuple(_image(figure) for figure in sweep_figures(one)),
-        tables=tuple(_shown(table) for table in all_tables(one)),
-    )
+    return {
+        "prefix": f"{number}-{name}",
+        "heading": heading(one.evaluation),
+        "sentences": [*sentences(one.evaluation)],
+        "facts": [pair for pair in _facts(one) if pair[1]],
+        "csv_link": _csv_link(variants_table(one, most=None).csv),
+        "figures": [*map(_image, sweep_figures(one))],
+        "tables": [*map(_shown, all_tables(one))],
+    }
 
 
-def _facts(one: Evaluated) -> tuple[tuple[str, str], ...]:
+def _facts(one: Evaluated) -> Iterator[tuple[str, str]]:
     found = one.evaluation
     identity = found.identity
     seen = [card for card in one.sweep.cards if card.power_limit_w is not None]
-    limits = sorted({f"{card.power_limit_w:g} W" for card in seen})
+    limits = " and ".join(sorted({f"{card.power_limit_w:g} W" for card in seen}))
+    yield "card", identity.card + (f", power limit {limits}" if limits else "")
+    yield "driver", identity.driver
+    yield "compiler", identity.compiler
+    yield "generator", f"{identity.target}, {identity.generator}"
+    yield "sizes", size_words(found.sizes)
+    yield "macros", " ".join(identity.defines)
+    drawn = "" if found.card_j is None else f", {energy_text(found.card_j)}"
     spent = f"{seconds(found.card_s)} of cards, {seconds(found.processor_s)} of processors"
-    if found.card_j is not None:
-        spent += f", {energy_text(found.card_j)}"
-    facts = [
-        ("card", identity.card + (f", power limit {' and '.join(limits)}" if limits else "")),
-        ("driver", identity.driver),
-        ("compiler", identity.compiler),
-        ("generator", f"{identity.target}, {identity.generator}"),
-        ("sizes", size_words(found.sizes)),
-        ("macros", " ".join(identity.defines)),
-        ("spent", spent),
-        ("source (SHA-256)", identity.source_hash[:12]),
-    ]
-    return tuple((name, value) for name, value in facts if value)
+    yield "spent", spent + drawn
+    yield "source (SHA-256)", identity.source_hash[:12]
 
 
-def _shown(table: Table) -> _Table:
+def _shown(table: Table) -> dict[str, Any]:
+    """Return what the template shows of a table; rows of roles are told apart."""
     role = table.columns.index("role") if "role" in table.columns else None
-    return _Table(
-        name=table.name,
-        title=table.title,
-        note=table.note,
-        columns=tuple(column.strip() for column in table.columns),
-        rows=tuple(
-            _Row(
-                cells=tuple(_Cell(text=cell_text(cell), number=_number(cell)) for cell in row),
-                role=role is not None and bool(row[role]),
-            )
-            for row in table.rows
-        ),
-        csv_link=_csv_link(table.csv),
-    )
+    rows = [
+        {
+            "cells": [{"text": cell_text(cell), "number": _number(cell)} for cell in row],
+            "role": role is not None and bool(row[role]),
+        }
+        for row in table.rows
+    ]
+    return {
+        "name": table.name,
+        "title": table.title,
+        "note": table.note,
+        "columns": [column.strip() for column in table.columns],
+        "rows": rows,
+        "csv_link": _csv_link(table.csv),
+    }
 
 
 def _number(cell: Cell) -> float | int | None:
@@ -201,27 +152,23 @@ def _csv_link(text: str) -> str:
     return f"data:text/csv;charset=utf-8,{quote(text, safe=',:;=/()*!')}"
 
 
-def _image(figure: SweepFigure) -> _Image:
-    drawn = figure.draw()
-    width, height = drawn.get_size_inches() * SCREEN_DPI
-    return _Image(
-        name=figure.name,
-        caption=figure.caption,
-        source=f"data:image/png;base64,{base64.b64encode(_png(drawn)).decode()}",
-        width=round(width),
-        height=round(height),
-        csv_link=_csv_link(figure.csv()),
-        wide=figure.wide,
-    )
-
-
-def _png(figure: Figure) -> bytes:
-    """Return a figure as PNG of few colours, which takes a third of the bytes."""
+def _image(figure: SweepFigure) -> dict[str, Any]:
+    """Return what the template shows of a figure: as PNG of few colours, a third of the bytes."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
+    figure_drawn = figure.draw()
     drawn, small = BytesIO(), BytesIO()
-    figure.savefig(drawn, format="png", dpi=PNG_DPI)
+    figure_drawn.savefig(drawn, format="png", dpi=PNG_DPI)
     with Image.open(drawn) as picture:
         few = picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
         few.save(small, format="png", optimize=True)
-    return small.getvalue()
+    width, height = figure_drawn.get_size_inches() * SCREEN_DPI
+    return {
+        "name": figure.name,
+        "caption": figure.caption,
+        "source": f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}",
+        "width": round(width),
+        "height": round(height),
+        "csv_link": _csv_link(figure.csv()),
+        "wide": figure.wide,
+    }

@@ -18,18 +18,16 @@ from eatss.evaluation.population import Population, is_text
 from eatss.evaluation.standing import Objective, predicted
 from eatss.report.card_plots import predicted_against_measured
 from eatss.report.measurement import counter_words
-from eatss.report.plot_file import BLACK, BLUE, GREEN, VERMILION, new_figure
+from eatss.report.plot_file import BLACK, BLUE, GREEN, VERMILION, finished, new_figure
 from eatss.report.sweeps.style import (
     cloud,
-    grid,
     joules,
-    legend_below,
     letters,
-    letters_legend,
     own_axes,
     places_of,
     plain_logarithm,
     speeds,
+    titled,
 )
 
 if TYPE_CHECKING:
@@ -37,13 +35,6 @@ if TYPE_CHECKING:
 
 MOST_BARS = 40
 """Of more metrics, those with the strongest coefficients are drawn."""
-
-_TARGETS = {
-    "performance": "performance",
-    "efficiency": "efficiency",
-    "product": "performance × efficiency",
-    "power": "power",
-}
 
 
 def correlation_bars(
@@ -83,10 +74,9 @@ def correlation_bars(
     axes.set_xlim(-1.02, 1.02)
     samples = [one.samples for one in shown] or [0]
     fewest = f"{min(samples)} to " if min(samples) < max(samples) else ""
-    axes.set_xlabel(f"correlation coefficient, {fewest}{max(samples)} variants")
-    axes.set_title(f"Correlation with {_TARGETS[target]}")
-    grid(axes, "x")
-    return axes
+    samples_label = f"correlation coefficient, {fewest}{max(samples)} variants"
+    name = "performance × efficiency" if target == "product" else target
+    return finished(axes, f"Correlation with {name}", samples_label, lines="x")
 
 
 def metric_split(
@@ -100,34 +90,31 @@ def metric_split(
     x = found.column(metric)
     speed, unit = speeds(found)
     performance, efficiency = found.performance * speed, found.efficiency
-    mean, words = float(np.nanmean(x)), counter_words(metric)
-    names = f"{words} up to its mean", f"{words} above its mean"
-    if is_text(metric):
-        names = "others", words
-    sides = (
+    mean, words, text = float(np.nanmean(x)), counter_words(metric), is_text(metric)
+    names = ("others", words) if text else (f"{words} up to its mean", f"{words} above its mean")
+    first, second, third = panels
+    for name, side, colour, mark in (
         (names[0], x <= mean, GREEN, "o"),
         (names[1], x > mean, VERMILION, "s"),
-    )
-    first, second, third = panels
-    for name, side, colour, mark in sides:
+    ):
         label = f"{name} ({int(side.sum())})"
-        cloud(first, x[side], performance[side], label=label, colour=colour, mark=mark)
-        cloud(second, x[side], efficiency[side], label=label, colour=colour, mark=mark)
-        cloud(third, performance[side], efficiency[side], label=label, colour=colour, mark=mark)
-    for one in (first, second):
-        if not is_text(metric):
-            one.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
-        one.set_xlabel(words)
-    first.set_ylabel(f"performance in {unit}")
-    second.set_ylabel(f"efficiency in {found.efficiency_unit}")
-    third.set_xlabel(f"performance in {unit}")
-    third.set_ylabel(f"efficiency in {found.efficiency_unit}")
+        for axis, across, up in (
+            (first, x, performance),
+            (second, x, efficiency),
+            (third, performance, efficiency),
+        ):
+            cloud(axis, across[side], up[side], label=label, colour=colour, mark=mark)
+    speed_label, thrift_label = f"performance in {unit}", f"efficiency in {found.efficiency_unit}"
+    finished(first, "", words, speed_label)
+    finished(second, "", words, thrift_label)
+    finished(third, "", speed_label, thrift_label)
     for one in panels:
-        if is_text(metric) and one is not third:
+        if text and one is not third:
             one.set_xticks([0, 1], ["no", "yes"])
         else:
             one.locator_params(axis="x", nbins=5)
-        grid(one)
+        if not text and one is not third:
+            one.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
     handles, labels = third.get_legend_handles_labels()
     third.figure.legend(
         handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize="small",
@@ -148,15 +135,10 @@ def power_over_metric(found: Population, metric: str, axes: Axes | None = None) 
         ends = np.array([x[both].min(), x[both].max()])
         axes.plot(ends, slope * ends + offset, color=BLACK, linewidth=1)
     places = places_of(found, x, y)
-    axes.set_xlabel(counter_words(metric))
-    axes.set_ylabel("mean power in W")
     about = "" if one is None else f", r = {one.pearson:.2f} [{one.low:.2f}, {one.high:.2f}]"
-    title = f"Power over {counter_words(metric)}{about}"
-    legend = letters_legend(places)
-    axes.set_title(f"{title}\n{legend}" if legend else title)
-    grid(axes)
-    letters(axes, places)
-    return axes
+    words = counter_words(metric)
+    title = titled(f"Power over {words}{about}", places)
+    return letters(finished(axes, title, words, "mean power in W"), places)
 
 
 def prediction_figure(
@@ -175,7 +157,5 @@ def prediction_figure(
     plain_logarithm(axes, "x")
     plain_logarithm(axes, "y")
     places = places_of(found, x, y)
-    axes.set_title(f"Predicted and measured {objective}\n{letters_legend(places)}".strip())
-    legend_below(axes, 1)
-    letters(axes, places)
-    return axes
+    title = titled(f"Predicted and measured {objective}", places)
+    return letters(finished(axes, title, axes.get_xlabel(), axes.get_ylabel(), legend=1), places)

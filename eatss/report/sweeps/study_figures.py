@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eatss.evaluation.cards import references, relative_to_own_mean
-from eatss.evaluation.population import Floats, size_words
+from eatss.evaluation.population import Floats
 from eatss.evaluation.standing import BestSoFar, ChoiceName
 from eatss.evaluation.studies import HeatMap, SizePoint, SplitBar
-from eatss.report.plot_file import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from eatss.report.render import figure as shown
-from eatss.report.sweeps.style import (
-    CHOICE_COLOURS,
-    CHOICE_MARKS,
-    grid,
-    legend_below,
-    own_axes,
+from eatss.report.plot_file import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    finished,
 )
+from eatss.report.render import figure as shown
+from eatss.report.sweeps.style import CHOICE_COLOURS, CHOICE_MARKS, own_axes
 from eatss.store.nouns import Row
 
 if TYPE_CHECKING:
@@ -43,13 +46,15 @@ def split_bars(bars: Sequence[SplitBar], axes: Axes | None = None) -> Axes:
         axes.bar(x + 0.2, energies, 0.38, color=VERMILION, hatch="//", label="energy (low)")
     axes.axhline(1.0, color=BLACK, linewidth=0.8)
     axes.set_xticks(x, [_split_name(one) for one in bars], fontsize=8)
-    axes.set_ylabel("ratio to the default")
-    axes.set_xlabel("split of shared memory, warp fraction")
-    axes.set_title("Split and warp fraction: the fastest variant of each")
-    grid(axes, "y")
     axes.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
     axes.set_ylim(top=1.18 * axes.get_ylim()[1])
-    return axes
+    return finished(
+        axes,
+        "Split and warp fraction: the fastest variant of each",
+        "split of shared memory, warp fraction",
+        "ratio to the default",
+        lines="y",
+    )
 
 
 def size_figure(points: Sequence[SizePoint], axes: Axes | None = None) -> Axes:
@@ -79,29 +84,23 @@ def size_figure(points: Sequence[SizePoint], axes: Axes | None = None) -> Axes:
                     fillstyle="none", linestyle=":", label=f"{choice}: power",
                 )  # fmt: skip
             _ppw_labels(axes, own, above=choice == "ours")
-    unit = points[0].performance_unit if points else "GFLOP/s"
     axes.set_xscale("log")
-    marks = sorted({one.scale: size_words(one.sizes) for one in points}.items())
-    axes.set_xticks([scale for scale, _ in marks], [f"{scale:.4g}" for scale, _ in marks])
+    scales = sorted({one.scale for one in points})
+    axes.set_xticks(scales, [f"{scale:.4g}" for scale in scales])
     axes.minorticks_off()
     axes.margins(x=0.09, y=0.14)
     axes.set_ylim(bottom=0)
     right.set_ylim(bottom=0)
-    axes.set_xlabel("problem size (geometric mean of those that differ)")
-    axes.set_ylabel(f"performance in {unit}")
     right.set_ylabel("mean power in W (dotted)")
     right.set_visible(powered)
-    axes.set_title(
-        f"Over problem sizes; numbers are {points[0].efficiency_unit if points else 'PPW'}"
+    return finished(
+        axes,
+        f"Over problem sizes; numbers are {points[0].efficiency_unit if points else 'PPW'}",
+        "problem size (geometric mean of those that differ)",
+        f"performance in {points[0].performance_unit if points else 'GFLOP/s'}",
+        legend=2,
+        right=right,
     )
-    grid(axes)
-    handles, labels = axes.get_legend_handles_labels()
-    more, names = right.get_legend_handles_labels()
-    axes.legend(
-        handles + more, labels + names, loc="upper center", bbox_to_anchor=(0.5, 0.0),
-        borderaxespad=4.4, ncols=2, frameon=False, fontsize="small",
-    )  # fmt: skip
-    return axes
 
 
 def heat_map_figure(found: HeatMap, axes: Axes | None = None) -> Axes:
@@ -113,8 +112,6 @@ def heat_map_figure(found: HeatMap, axes: Axes | None = None) -> Axes:
     colours = axes.imshow(found.cells, cmap="cividis", aspect="auto", origin="lower")
     axes.set_xticks(range(columns), [f"{value}" for value in found.column_values])
     axes.set_yticks(range(rows), [f"{value}" for value in found.row_values])
-    axes.set_xlabel(found.columns)
-    axes.set_ylabel(found.rows)
     axes.figure.colorbar(colours, ax=axes, label=f"{found.quantity} in {found.unit}")
     known = found.cells[np.isfinite(found.cells)]
     if known.size and rows * columns <= 120:
@@ -126,7 +123,8 @@ def heat_map_figure(found: HeatMap, axes: Axes | None = None) -> Axes:
                     color="white" if value < middle else "black",
                 )  # fmt: skip
     over = "best" if found.statistic == "best" else "mean"
-    axes.set_title(f"{found.quantity.capitalize()}: {over} over all other values")
+    title = f"{found.quantity.capitalize()}: {over} over all other values"
+    axes.set(title=title, xlabel=found.columns, ylabel=found.rows)
     return axes
 
 
@@ -148,12 +146,8 @@ def best_over_time_figure(found: Sequence[BestSoFar], axes: Axes | None = None) 
     axes.set_yscale("symlog", linthresh=1.0)
     axes.set_yticks([0, 1, 3, 10, 30, 100, 300], ["0", "1", "3", "10", "30", "100", "300"])
     axes.set_ylim(-0.2, 1.3 * max(1.0, worst))
-    axes.set_xlabel(f"time of the sweep in {unit}")
-    axes.set_ylabel("best so far over the best of all, in %")
-    axes.set_title("The best found, as the sweep went on")
-    grid(axes)
-    legend_below(axes)
-    return axes
+    labels = f"time of the sweep in {unit}", "best so far over the best of all, in %"
+    return finished(axes, "The best found, as the sweep went on", *labels, legend=3)
 
 
 def drift_figure(rows: Sequence[Row], cards: Sequence[str], axes: Axes | None = None) -> Axes:
@@ -174,12 +168,8 @@ def drift_figure(rows: Sequence[Row], cards: Sequence[str], axes: Axes | None = 
                 fillstyle="full" if name == "time" else "none", label=f"{card[:12]}: {name}",
             )  # fmt: skip
     axes.axhline(0, color=BLACK, linewidth=0.8)
-    axes.set_xlabel("time of the sweep in minutes")
-    axes.set_ylabel("reference over its card's mean, in %")
-    axes.set_title("Drift: one variant measured again and again")
-    grid(axes)
-    legend_below(axes, 2)
-    return axes
+    labels = "time of the sweep in minutes", "reference over its card's mean, in %"
+    return finished(axes, "Drift: one variant measured again and again", *labels, legend=2)
 
 
 def _split_name(one: SplitBar) -> str:

@@ -6,13 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eatss.evaluation.population import Floats, Population, of_role
 from eatss.evaluation.standing import ChoiceName
-from eatss.report.plot_file import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, new_figure
+from eatss.report import plot_file
+from eatss.report.plot_file import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    plain_numbers,
+)
 from eatss.store.nouns import Role
 
 if TYPE_CHECKING:
@@ -20,6 +31,9 @@ if TYPE_CHECKING:
 
 WIDTH_IN, HEIGHT_IN = 6.0, 4.2
 """Of one panel: small enough that letters can still be read on a telephone."""
+
+own_axes = partial(plot_file.own_axes, width_in=WIDTH_IN, height_in=HEIGHT_IN)
+"""Return the axes of a new figure of a panel."""
 
 LETTERS: Mapping[Role, tuple[str, str]] = {
     "default": ("P", VERMILION),
@@ -53,15 +67,6 @@ _APART_PX = 20.0
 Place = tuple[Role, float, float]
 
 
-def own_axes(width_in: float = WIDTH_IN, height_in: float = HEIGHT_IN) -> Axes:
-    """Return the axes of a new figure; sizes in inches.
-
-    Raises:
-        InputError: ``EATSS-E052`` matplotlib is not installed.
-    """
-    return new_figure(width_in, height_in).subplots()
-
-
 def cloud(
     axes: Axes,
     x: Floats,
@@ -89,17 +94,16 @@ def cloud(
 def places_of(found: Population, x: Floats, y: Floats) -> list[Place]:
     """Return where the choices are drawn, those that were measured in both."""
     places = {row.variant: k for k, row in enumerate(found.rows)}
-    listed: list[Place] = []
-    for role in LETTERS:
-        row = of_role(found.rows, role)
-        if row is not None:
-            k = places[row.variant]
-            if np.isfinite(x[k]) and np.isfinite(y[k]):
-                listed.append((role, float(x[k]), float(y[k])))
-    return listed
+    rows = ((role, of_role(found.rows, role)) for role in LETTERS)
+    listed = [(role, places[row.variant]) for role, row in rows if row is not None]
+    return [
+        (role, float(x[k]), float(y[k]))
+        for role, k in listed
+        if np.isfinite(x[k]) and np.isfinite(y[k])
+    ]
 
 
-def letters(axes: Axes, places: Iterable[Place]) -> None:
+def letters(axes: Axes, places: Iterable[Place]) -> Axes:
     """Write the letters of choices where they stand; what would cover another stands beside it.
 
     To be called when scales and limits are set.
@@ -127,46 +131,20 @@ def letters(axes: Axes, places: Iterable[Place]) -> None:
             arrowprops={"arrowstyle": "-", "color": BLACK, "linewidth": 0.8} if shift else None,
             annotation_clip=False,
         )
+    return axes
 
 
-def letters_legend(places: Iterable[Place]) -> str:
-    """Return what the letters mean, ``P default, U ours``."""
-    return ", ".join(f"{LETTERS[role][0]} {role}" for role, _, _ in places)
-
-
-def grid(axes: Axes, which: str = "both") -> None:
-    """Draw thin lines below the data."""
-    axes.grid(axis=which, linewidth=0.4, alpha=0.6)  # type: ignore[arg-type]
-    axes.set_axisbelow(True)
-
-
-def legend_below(axes: Axes, columns: int = 3) -> None:
-    """Put the legend below the axes, outside of the data."""
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(
-            handles,
-            labels,
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0.0),
-            borderaxespad=4.4,
-            ncols=columns,
-            frameon=False,
-            fontsize="small",
-        )
+def titled(title: str, places: Iterable[Place]) -> str:
+    """Return a title and below it what the letters mean, ``P default, U ours``."""
+    legend = ", ".join(f"{LETTERS[role][0]} {role}" for role, _, _ in places)
+    return f"{title}\n{legend}" if legend else title
 
 
 def plain_logarithm(axes: Axes, which: str) -> None:
     """Make an axis logarithmic, with numbers as people write them."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
-
-    axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    low, high = axis.get_view_interval()
-    near = high < 20 * low
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0) if near else (1.0, 3.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    low, high = (axes.xaxis if which == "x" else axes.yaxis).get_view_interval()
+    plain_numbers(axes, which, (1.0, 2.0, 3.0, 5.0) if high < 20 * low else (1.0, 3.0))
 
 
 def joules(found: Population) -> tuple[float, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -11,11 +11,20 @@ from rich.text import Text
 
 from eatss.evaluation.correlations import of_target
 from eatss.evaluation.population import size_words
-from eatss.evaluation.standing import Choice, Standing
+from eatss.evaluation.standing import Choice, ChoiceName
 from eatss.evaluation.sweep_evaluation import SweepEvaluation, SweepReport
-from eatss.evaluation.tradeoff import Figures
 from eatss.report.measurement import counter_words
-from eatss.report.render import NONE, figure, indented_table, render, scaled
+from eatss.report.render import (
+    NONE,
+    apart,
+    counted,
+    figure,
+    headed,
+    listing,
+    milliseconds,
+    render,
+)
+from eatss.report.sweeps.tables import sentence
 from eatss.shown import energy_text, time_text
 
 
@@ -25,163 +34,123 @@ def heading(found: SweepEvaluation) -> str:
     return f"{one.program}, {one.dtype}, {one.target}, on {one.card}"
 
 
-def sentences(found: SweepEvaluation) -> tuple[str, ...]:
-    """Return the summary, what matters most first."""
+def sentences(found: SweepEvaluation) -> Iterator[str]:
+    """Yield the summary, what matters most first."""
+    yield _counts(found)
     if not found.variants:
-        return (_counts(found), "Nothing was measured, so there is nothing to compare.")
-    listed = (
-        _counts(found),
-        _other_sizes(found),
-        _fastest(found),
-        _thriftiest(found),
-        *_trade_off(found),
-        *(_stands(found, name) for name in ("ours", "paper", "default")),
-        *_model(found),
-        _over_limit(found),
-        _cards(found),
-        *_factors(found),
-        *_drift(found),
-    )
-    return tuple(sentence for sentence in listed if sentence)
+        yield "Nothing was measured, so there is nothing to compare."
+        return
+    if sizes := len({one.sizes for one in found.size_study}):
+        yield f"{sizes} problem sizes were measured; choices at each of them stand below."
+    yield _best(found, "fastest")
+    yield _best(found, "least energy")
+    yield from _trade_off(found)
+    for name, who in _WHO.items():
+        if (choice := found.choice(name)) is not None:
+            yield f"{who} {_stands(found, choice)}."
+    for check in found.predictions:
+        first = check.regrets[0].regret
+        order = "" if check.spearman is None else f" (rank correlation {check.spearman:.2f})"
+        missed = "is the best" if first == 0 else f"is {_percent(first)} over the least"
+        yield f"The model's first pick for {check.objective} {missed}{order}."
+    if (over := found.over_limit) is not None:
+        yield (
+            f"In their one short window, {over.variants} of the variants drew more than the card's "
+            f"limit of {figure(over.limit_w, 3)} W. Over a longer time a card slows down to keep "
+            "it, so they look faster than they are, and their energy is another."
+        )
+    if len(found.cards.cards) > 1:
+        yield sentence(found.cards.note)
+    yield from _of_cards(found)
 
 
 def _counts(found: SweepEvaluation) -> str:
     failed = found.tried - found.variants
     at = f" at {size_words(found.sizes)}" if found.sizes else ""
     text = f"{found.variants} of {found.tried} variants were measured{at}; "
-    text += "none failed" if not failed else f"{failed} failed or were rejected"
+    text += f"{failed} failed or were rejected" if failed else "none failed"
     if found.unstable:
         text += f"; of {found.unstable} the times vary more than they should"
     return f"{text}."
 
 
-def _other_sizes(found: SweepEvaluation) -> str:
-    count = len({one.sizes for one in found.size_study})
-    return (
-        f"{count} problem sizes were measured; choices at each of them stand below."
-        if count
-        else ""
-    )
+_WHO: dict[ChoiceName, str] = {
+    "ours": "The choice of eatss",
+    "paper": "The paper's choice",
+    "default": "The default",
+}
 
 
-def _figures(found: SweepEvaluation, name: str) -> Figures | None:
-    choice = next((one for one in found.choices if one.name == name), None)
-    return None if choice is None else choice.figures
-
-
-def _fastest(found: SweepEvaluation) -> str:
-    best, default = _figures(found, "fastest"), _figures(found, "default")
-    assert best is not None
-    text = f"The fastest variant takes {time_text(best.time_s)} "
-    text += f"({figure(best.performance)} {found.performance_unit})"
-    if default is None:
-        return f"{text}."
-    if default.variant == best.variant:
-        return f"{text}: it is the default."
-    ratio = default.time_s / best.time_s
-    return f"{text}, {figure(ratio, 3)} times as fast as the default ({time_text(default.time_s)})."
-
-
-def _thriftiest(found: SweepEvaluation) -> str:
-    best, default = _figures(found, "least energy"), _figures(found, "default")
-    if best is None or best.energy_j is None:
+def _best(found: SweepEvaluation, name: ChoiceName) -> str:
+    """Return what the fastest or the thriftiest variant takes, beside the default."""
+    choice, usual = found.choice(name), found.choice("default")
+    best = None if choice is None else choice.figures
+    default = None if usual is None else usual.figures
+    if best is None:
         return "Energy was not measured."
-    text = f"The variant of least energy takes {energy_text(best.energy_j)} a run "
-    text += f"({figure(best.efficiency)} {found.efficiency_unit})"
-    if default is None or default.energy_j is None:
+    if name == "fastest":
+        text = f"The fastest variant takes {time_text(best.time_s)} "
+        text += f"({figure(best.performance)} {found.performance_unit})"
+    else:
+        text = f"The variant of least energy takes {energy_text(best.energy_j)} a run "
+        text += f"({figure(best.efficiency)} {found.efficiency_unit})"
+    if default is None or (name != "fastest" and default.energy_j is None):
         return f"{text}."
     if default.variant == best.variant:
         return f"{text}: it is the default."
-    saved = 100 * (1 - best.energy_j / default.energy_j)
-    return f"{text}, {figure(saved, 3)} % less than the default ({energy_text(default.energy_j)})."
+    speed, energy = best.over(default)
+    if name == "fastest" or energy is None:
+        usually = time_text(default.time_s)
+        return f"{text}, {figure(speed, 3)} times as fast as the default ({usually})."
+    saved, usually = figure(100 * (1 - energy), 3), energy_text(default.energy_j)
+    return f"{text}, {saved} % less than the default ({usually})."
 
 
-def _trade_off(found: SweepEvaluation) -> list[str]:
+def _trade_off(found: SweepEvaluation) -> Iterator[str]:
     trade = found.trade_off
     if trade is None:
-        return []
+        return
     if trade.energy_wasted == 0:
-        listed = ["The fastest variant also takes the least energy: there is nothing to trade."]
+        yield "The fastest variant also takes the least energy: there is nothing to trade."
     else:
-        listed = [
+        are = "is" if trade.right_of_vertical == 1 else "are"
+        yield (
             f"Choosing for speed alone wastes {_percent(trade.energy_wasted)} of energy, choosing "
             f"for energy alone loses {_percent(trade.time_lost)} of time. "
-            f"{_variants(trade.right_of_vertical)} faster than the one of least energy, "
-            f"{trade.above_horizontal} thriftier than the fastest, {trade.upper_right} both."
-        ]
+            f"{counted(trade.right_of_vertical, 'variant')} {are} faster than the one of least "
+            f"energy, {trade.above_horizontal} thriftier than the fastest, {trade.upper_right} "
+            "both."
+        )
     if trade.equal_speed is not None and trade.equal_speed.ratio > 1:
-        listed.append(
-            f"Among equally fast variants (within 1 %), energy differs by a factor of up to "
+        yield (
+            "Among equally fast variants (within 1 %), energy differs by a factor of up to "
             f"{figure(trade.equal_speed.ratio, 3)}."
         )
-    return listed
 
 
-def _variants(count: int) -> str:
-    return f"{count} variant is" if count == 1 else f"{count} variants are"
-
-
-def _stands(found: SweepEvaluation, name: str) -> str:
-    choice = next((one for one in found.choices if one.name == name), None)
-    if choice is None:
-        return ""
-    who = {"ours": "The choice of eatss", "paper": "The paper's choice", "default": "The default"}
-    if choice.figures is None:
-        return f"{who[name]} has no figures ({choice.reason})."
-    text = f"{who[name]} is {_place(choice.by_performance)} by speed"
-    if choice.by_efficiency is not None:
-        text += f" and {_place(choice.by_efficiency)} by energy"
-    return f"{text}{_against(found, name, choice)}."
-
-
-def _place(found: Standing | None) -> str:
-    assert found is not None
-    return f"number {found.rank} of {found.count}"
-
-
-def _against(found: SweepEvaluation, name: str, choice: Choice) -> str:
-    default, mine = _figures(found, "default"), choice.figures
-    if name == "default" or default is None or mine is None:
-        return ""
-    text = f": {figure(default.time_s / mine.time_s, 3)} times as fast as the default"
-    if mine.energy_j is not None and default.energy_j is not None:
-        text += f", at {figure(mine.energy_j / default.energy_j, 3)} times its energy"
+def _stands(found: SweepEvaluation, choice: Choice) -> str:
+    """Return which place a choice has, and what it takes over the default."""
+    mine, speed, thrift = choice.figures, choice.by_performance, choice.by_efficiency
+    if mine is None:
+        return f"has no figures ({choice.reason})"
+    assert speed is not None
+    text = f"is number {speed.rank} of {speed.count} by speed"
+    if thrift is not None:
+        text += f" and number {thrift.rank} of {thrift.count} by energy"
+    default = found.choice("default")
+    if choice.name == "default" or default is None or default.figures is None:
+        return text
+    faster, energy = mine.over(default.figures)
+    text += f": {figure(faster, 3)} times as fast as the default"
+    if energy is not None:
+        text += f", at {figure(energy, 3)} times its energy"
     if choice.rows > 1:
         text += f" (of {choice.rows} rows of this role, the one of least energy)"
     return text
 
 
-def _model(found: SweepEvaluation) -> list[str]:
-    listed = []
-    for one in found.predictions:
-        first = one.regrets[0].regret
-        order = "" if one.spearman is None else f" (rank correlation {one.spearman:.2f})"
-        missed = "is the best" if first == 0 else f"is {_percent(first)} over the least"
-        listed.append(f"The model's first pick for {one.objective} {missed}{order}.")
-    return listed
-
-
-def _over_limit(found: SweepEvaluation) -> str:
-    over = found.over_limit
-    if over is None:
-        return ""
-    return (
-        f"In their one short window, {over.variants} of the variants drew more than the card's "
-        f"limit of {figure(over.limit_w, 3)} W. Over a longer time a card slows down to keep it, "
-        "so they look faster than they are, and their energy is another."
-    )
-
-
-def _cards(found: SweepEvaluation) -> str:
-    if len(found.cards.cards) < 2:
-        return ""
-    note = found.cards.note
-    return f"{note[:1].upper()}{note[1:]}."
-
-
-def _factors(found: SweepEvaluation) -> list[str]:
-    """Return what each other card takes over the base card, with 95 % intervals."""
-    listed = []
+def _of_cards(found: SweepEvaluation) -> Iterator[str]:
+    """Yield what each other card takes over the base card, and how references drifted."""
     for one in found.cards.cards:
         named = [
             f"{ratio:.4f} times the {name} (95 %: {bounds[0]:.4f} to {bounds[1]:.4f})"
@@ -192,21 +161,14 @@ def _factors(found: SweepEvaluation) -> list[str]:
             if ratio is not None and bounds is not None
         ]
         if named:
-            listed.append(f"Card {one.uuid[:12]} takes {' and '.join(named)}.")
-    return listed
-
-
-def _drift(found: SweepEvaluation) -> list[str]:
-    listed = []
+            yield f"Card {one.uuid[:12]} takes {' and '.join(named)}."
     for one in found.cards.cards:
         drift = one.time_drift
-        if drift is None or abs(drift.change) <= drift.error:
-            continue
-        listed.append(
-            f"The references of card {one.uuid[:12]} drifted by {100 * drift.change:+.2f} % in "
-            f"time over the sweep (±{100 * drift.error:.2f})."
-        )
-    return listed
+        if drift is not None and abs(drift.change) > drift.error:
+            yield (
+                f"The references of card {one.uuid[:12]} drifted by {100 * drift.change:+.2f} % in "
+                f"time over the sweep (±{100 * drift.error:.2f})."
+            )
 
 
 def _percent(share: float) -> str:
@@ -220,132 +182,107 @@ _STRONGEST = 3
 
 def report_text(report: SweepReport) -> str:
     """Return the summary of one sweep or several for people, 80 columns wide."""
-    parts: list[RenderableType] = []
-    for one in report.sweeps:
-        parts += [*evaluation_parts(one), ""]
-    if len(report.sweeps) > 1:
-        parts += [*_means(report), ""]
-    return render(*parts[:-1])
+    rows = (
+        (
+            f"{one.choice} over {one.over}",
+            str(one.sweeps),
+            *(figure(ratio, 3) for ratio in (one.speedup, one.energy, one.ppw)),
+        )
+        for one in report.means
+    )
+    means = listing(("geometric means", ">sweeps", ">speed-up", ">energy", ">PPW"), rows)
+    several = [headed(f"{len(report.sweeps)} sweeps"), means] if len(report.sweeps) > 1 else []
+    return render(*apart(*map(evaluation_parts, report.sweeps), several))
 
 
-def evaluation_parts(found: SweepEvaluation) -> Iterable[RenderableType]:
-    """Yield what is told of one sweep, part by part."""
-    yield Text(heading(found), style="bold")
-    for sentence in sentences(found):
-        yield Text(textwrap.fill(sentence, WIDTH, initial_indent="  ", subsequent_indent="    "))
-    if found.choices:
-        yield ""
-        yield _choices(found)
+def evaluation_parts(found: SweepEvaluation) -> list[RenderableType]:
+    """Return what is told of one sweep, part by part."""
+    told = (
+        Text(textwrap.fill(one, WIDTH, initial_indent="  ", subsequent_indent="    "))
+        for one in sentences(found)
+    )
     related = _strongest(found)
-    if related is not None:
-        yield ""
-        yield related
-    if found.size_study:
-        yield ""
-        yield _sizes(found)
-    if found.failures:
-        yield ""
-        yield _failures(found)
+    return apart(
+        [headed(heading(found)), *told],
+        [_choices(found)] if found.choices else [],
+        [related] if related.row_count else [],
+        [_sizes(found)] if found.size_study else [],
+        [_failures(found)] if found.failures else [],
+    )
 
 
 def _choices(found: SweepEvaluation) -> Table:
-    numbers = (
-        "ms",
-        "J",
-        "W",
-        found.performance_unit,
-        found.efficiency_unit,
-        "speed rank",
-        "PPW rank",
-    )
-    table = indented_table("choice", *numbers, numbers=numbers)
+    rows = []
     for choice in found.choices:
         one = choice.figures
         if one is None:
-            table.add_row(choice.name, *[NONE] * 7)
+            rows.append((choice.name, *[NONE] * 7))
             continue
-        speed, thrift = choice.by_performance, choice.by_efficiency
-        table.add_row(
-            choice.name,
-            scaled(one.time_s, 1e3),
-            figure(one.energy_j),
-            figure(one.power_w, 3),
-            figure(one.performance),
-            figure(one.efficiency, 3),
-            NONE if speed is None else f"{speed.rank}",
-            NONE if thrift is None else f"{thrift.rank}",
+        places = (choice.by_performance, choice.by_efficiency)
+        rows.append(
+            (
+                choice.name,
+                milliseconds(one.time_s),
+                figure(one.energy_j),
+                figure(one.power_w, 3),
+                figure(one.performance),
+                figure(one.efficiency, 3),
+                *(NONE if place is None else str(place.rank) for place in places),
+            )
         )
-    return table
+    units = (f">{found.performance_unit}", f">{found.efficiency_unit}")
+    return listing(("choice", ">ms", ">J", ">W", *units, ">speed rank", ">PPW rank"), rows)
 
 
-def _strongest(found: SweepEvaluation) -> Table | None:
+def _strongest(found: SweepEvaluation) -> Table:
     """Return the metrics that go most with performance and with efficiency, either way."""
-    lines = []
+    rows = []
     for target in ("performance", "efficiency"):
-        own = sorted(of_target(found.correlations, target), key=lambda one: -abs(one.pearson))[
-            :_STRONGEST
+        own = sorted(of_target(found.correlations, target), key=lambda one: -abs(one.pearson))
+        rows += [
+            (
+                "" if place else target,
+                counter_words(one.metric),
+                f"{one.pearson:+.2f}",
+                f"[{one.low:+.2f}, {one.high:+.2f}]",
+                str(one.samples),
+            )
+            for place, one in enumerate(own[:_STRONGEST])
         ]
-        lines += [(target, one) for one in own]
-    if not lines:
-        return None
-    table = indented_table("goes with", "metric", "r", "95 % interval", "variants", numbers=("r",))
-    last = ""
-    for target, one in lines:
-        table.add_row(
-            "" if target == last else target,
-            counter_words(one.metric),
-            f"{one.pearson:+.2f}",
-            f"[{one.low:+.2f}, {one.high:+.2f}]",
-            str(one.samples),
-        )
-        last = target
-    return table
+    return listing(("goes with", "metric", ">r", "95 % interval", "variants"), rows)
 
 
 def _sizes(found: SweepEvaluation) -> Table:
     """Return the choices at each problem size, named by its parameters that differ."""
     listed = [dict(one.sizes) for one in found.size_study]
     differ = [name for name in listed[0] if len({one.get(name) for one in listed}) > 1]
-    numbers = ("ms", "J", found.performance_unit, found.efficiency_unit)
-    table = indented_table("size", "choice", *numbers, numbers=numbers)
+    rows = []
     last = ""
     for one in found.size_study:
-        size = size_words(tuple((name, size) for name, size in one.sizes if name in differ))
-        table.add_row(
-            "" if size == last else size,
-            one.choice,
-            scaled(one.time_s, 1e3),
-            figure(one.energy_j),
-            figure(one.performance),
-            figure(one.efficiency, 3),
+        size = size_words(tuple(pair for pair in one.sizes if pair[0] in differ))
+        rows.append(
+            (
+                "" if size == last else size,
+                one.choice,
+                milliseconds(one.time_s),
+                figure(one.energy_j),
+                figure(one.performance),
+                figure(one.efficiency, 3),
+            )
         )
         last = size
-    return table
+    units = (f">{found.performance_unit}", f">{found.efficiency_unit}")
+    return listing(("size", "choice", ">ms", ">J", *units), rows)
 
 
 def _failures(found: SweepEvaluation) -> Table:
-    table = indented_table("failed", "variants", "for example", numbers=("variants",))
-    for one in found.failures[:_FAILURES]:
-        table.add_row(one.status, str(one.variants), _short(one.example))
-    rest = found.failures[_FAILURES:]
+    def short(text: str) -> str:
+        return textwrap.shorten(text, 40, placeholder=" …") if text else NONE
+
+    first, rest = found.failures[:_FAILURES], found.failures[_FAILURES:]
+    rows: list[tuple[str, str, str]] = [
+        (one.status, str(one.variants), short(one.example)) for one in first
+    ]
     if rest:
-        table.add_row(f"{len(rest)} others", str(sum(one.variants for one in rest)), "")
-    return table
-
-
-def _short(text: str) -> str:
-    return textwrap.shorten(text, 40, placeholder=" …") if text else NONE
-
-
-def _means(report: SweepReport) -> Sequence[RenderableType]:
-    numbers = ("sweeps", "speed-up", "energy", "PPW")
-    table = indented_table("geometric means", *numbers, numbers=numbers)
-    for one in report.means:
-        table.add_row(
-            f"{one.choice} over {one.over}",
-            str(one.sweeps),
-            figure(one.speedup, 3),
-            figure(one.energy, 3),
-            figure(one.ppw, 3),
-        )
-    return [Text(f"{len(report.sweeps)} sweeps", style="bold"), table]
+        rows.append((f"{len(rest)} others", str(sum(one.variants for one in rest)), ""))
+    return listing(("failed", ">variants", "for example"), rows)

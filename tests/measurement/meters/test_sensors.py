@@ -17,7 +17,8 @@ from eatss.diagnostics import input_error
 from eatss.machine.environment import Check
 from eatss.measurement.meters import MeterError, NvmlDevice
 from eatss.measurement.sensors import SensorTrial, examine_sensors, steady_load
-from eatss.report.environment import render_checks
+from eatss.report.environment import Examination
+from eatss.report.render import printed
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml
@@ -204,16 +205,18 @@ def check(name: str, ok: bool | None) -> Check:
     return Check(name=name, ok=ok, found="", needed_for="", remedy="" if ok else "do")
 
 
+def shown(*checks: Check) -> str:
+    return printed(Examination(checks=checks), "table")
+
+
 def test_the_verdict_tells_measuring_from_selecting() -> None:
-    selects = render_checks([check("z3-solver", True), check("CuPy", None)], "table")
+    selects = shown(check("z3-solver", True), check("CuPy", None))
     assert "eatss select works here." in selects
     assert "eatss measure cannot run here without: CuPy" in selects
-    measures = render_checks(
-        [check("z3-solver", False), check("CuPy", True), check("energy meter", True)], "table"
-    )
+    measures = shown(check("z3-solver", False), check("CuPy", True), check("energy meter", True))
     assert "eatss select cannot run here without: z3-solver" in measures
     assert "eatss measure works here." in measures
-    blind = render_checks([check("CuPy", True), check("energy meter", None)], "table")
+    blind = shown(check("CuPy", True), check("energy meter", None))
     assert "for time but not for energy" in blind
 
 
@@ -243,8 +246,9 @@ def test_the_checks_need_no_pydantic() -> None:
         """
 from eatss.machine.environment import examine
 from eatss.measurement.sensors import examine_sensors
-from eatss.report.environment import render_checks
-print(render_checks((*examine(), *examine_sensors()), "json"))
+from eatss.report.environment import Examination
+from eatss.report.render import printed
+print(printed(Examination(checks=(*examine(), *examine_sensors())), "json"))
 sys.exit(1)
 """,
     )
