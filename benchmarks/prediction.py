@@ -32,7 +32,7 @@ from eatss.gpu import load_profile
 from eatss.gpu.profile import GpuProfile
 from eatss.model.ppcg_candidates import Vector, candidates, default_vector
 from eatss.model.selection import PPCG_SHARED_BYTES
-from eatss.prediction.model import PpcgModel
+from eatss.prediction.ppcg_model import PpcgModel
 from eatss.shipped import data_directory
 
 FITTED = (

@@ -18,7 +18,7 @@ from eatss.model.ppcg_candidates import candidates, default_vector
 from eatss.model.predicted_kernel import TOO_LARGE, expected_of
 from eatss.model.selection import PPCG_SHARED_BYTES, KernelSelection, PpcgOptions, Selection
 from eatss.prediction.expected import Prediction
-from eatss.prediction.model import PpcgModel
+from eatss.prediction.ppcg_model import PpcgModel
 from eatss.shown import Tabular, energy_text, in_lines, pairs_text, time_text
 from eatss.targets import CUDA, TargetName
 

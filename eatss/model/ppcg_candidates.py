@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 
 from eatss.model.selection import PPCG_SHARED_BYTES
-from eatss.prediction.ppcg_groups import PpcgKernel
-from eatss.prediction.ppcg_launch import PpcgCandidates
+from eatss.plan.ppcg import PpcgCandidates
+from eatss.plan.ppcg_groups import PpcgKernel
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""

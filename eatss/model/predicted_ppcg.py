@@ -42,7 +42,8 @@ from eatss.model.selection import (
 from eatss.model.solver import solve_table
 from eatss.notices import Told, nobody
 from eatss.prediction.demand import Column, Demand
-from eatss.prediction.model import PpcgModel, prediction_at
+from eatss.prediction.model import prediction_at
+from eatss.prediction.ppcg_model import PpcgModel
 from eatss.prediction.terms import Predicted
 
 MARGIN = 1.25
@@ -315,7 +316,7 @@ def under_settings(
     codes: list[npt.NDArray[np.float64]] = []
     new: list[npt.NDArray[np.intp]] = []
     for sizes, own in zip(every, rows, strict=True):
-        code = np.array([*model.launch(sizes).staged, sizes.unroll])
+        code = np.array([*model.plan(sizes).staged, sizes.unroll])
         for before, earlier in zip(codes, rows, strict=False):
             same = (own < 0) & (code == before).all(axis=0)
             own[same] = earlier[same]
@@ -403,7 +404,7 @@ def _places(own: _Kernel, vector: Vector, setting: PpcgOptions) -> Places:
         shared_limit_bytes=setting.max_shared_memory,
         unroll=setting.unroll_gpu_tile,
     )
-    staged = own.model.launch(chosen).staged
+    staged = own.model.plan(chosen).staged
     shared = {
         use.access.reference
         for group, on in zip(kernel.groups, staged, strict=True)

@@ -143,13 +143,54 @@ def lanes_of(threads: Iterable[Number]) -> list[Number]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LaunchPlan:
+class Tiled:
+    """A launch in tiles.
+
+    By loop: ``tile`` are iterations of a tile, ``threads`` those of a block along a mapped loop,
+    the one along ``x`` last, ``steps`` tiles along a loop.
+    """
+
+    tile: dict[str, Number]
+    threads: dict[str, Number]
+    steps: dict[str, Number]
+
+    @cached_property
+    def points(self) -> dict[str, Number]:
+        """Points of a thread by mapped loop."""
+        return {name: np.ceil(self.tile[name] / count) for name, count in self.threads.items()}
+
+    @property
+    def all_points(self) -> Number:
+        """Points of a thread, those of a sum left out."""
+        return prod(self.points.values(), start=1.0)
+
+    def points_along(self, loops: Collection[str]) -> Number:
+        """Return the points of a thread along some loops."""
+        return prod((count for name, count in self.points.items() if name in loops), start=1.0)
+
+    @property
+    def axes(self) -> list[tuple[str, Number]]:
+        """Threads along ``x``, ``y`` and so on, with the loop each belongs to."""
+        return [*reversed(self.threads.items())]
+
+    @cached_property
+    def lanes(self) -> list[Number]:
+        """Lanes of a warp along each axis."""
+        return lanes_of(count for _, count in self.axes)
+
+    @cached_property
+    def block_threads(self) -> Number:
+        """Threads of a block."""
+        return prod((count for _, count in self.axes), start=1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaunchPlan(Tiled):
     """A launch of layouts of one structure.
 
     ``facts`` are of the kernel, ``cut`` of the launch in it. ``trips`` are those of the loops that
-    run on the card, ``launches`` how often the host launches it. By loop: ``tile`` are iterations
-    of a tile, ``threads`` those along a mapped loop, ``steps`` tiles along a loop, those of one
-    block where blocks share it. ``sum_lanes`` threads and ``chunks`` blocks share a sum, 1 where
+    run on the card, ``launches`` how often the host launches it. ``steps`` along a loop that blocks
+    share are those of one block. ``sum_lanes`` threads and ``chunks`` blocks share a sum, 1 where
     none is spread here.
     """
 
@@ -159,9 +200,6 @@ class LaunchPlan:
     card: Limits
     trips: dict[str, float]
     launches: float
-    tile: dict[str, Number]
-    threads: dict[str, Number]
-    steps: dict[str, Number]
     sum_lanes: Number
     chunks: Number
 
@@ -176,27 +214,11 @@ class LaunchPlan:
 
     # -- blocks and threads -----------------------------------------------------------------------
 
-    @cached_property
-    def points(self) -> dict[str, Number]:
-        """Points of a thread by mapped loop."""
-        return {name: np.ceil(self.tile[name] / self.threads[name]) for name in self.cut.mapped}
-
-    @property
-    def all_points(self) -> Number:
-        """Points of a thread, those of the sum left out."""
-        return prod(self.points.values(), start=1.0)
-
     @property
     def axes(self) -> list[tuple[str, Number]]:
         """Threads along ``x``, ``y`` and so on, with the loop each belongs to."""
-        axes = [(name, self.threads[name]) for name in reversed(self.cut.mapped)]
-        loop = self.cut.sum_loop
+        axes, loop = super().axes, self.cut.sum_loop
         return axes if loop is None else [(loop, self.sum_lanes), *axes]
-
-    @cached_property
-    def block_threads(self) -> Number:
-        """Threads of a block."""
-        return prod(self.threads.values(), start=1.0) * self.sum_lanes
 
     @cached_property
     def blocks(self) -> Number:
@@ -218,7 +240,7 @@ class LaunchPlan:
 
     @cached_property
     def lanes(self) -> list[Number]:
-        """Lanes of a warp along each axis."""
+        """Lanes of a warp along each axis, those that are interleaved as they are."""
         found = lanes_of(count for _, count in self.axes)
         for pair, on in self.interleaved.items():
             counts = dict(zip(pair, (banks.ALONG_X, banks.ALONG_Y), strict=True))
@@ -239,10 +261,6 @@ class LaunchPlan:
         """The loops of the band that each thread runs itself."""
         others = {*self.cut.mapped, self.structure.host_loop}
         return tuple(loop.name for loop in self.facts.loops if loop.name not in others)
-
-    def points_along(self, loops: Collection[str]) -> Number:
-        """Return the points of a thread along some loops."""
-        return prod((count for name, count in self.points.items() if name in loops), start=1.0)
 
     def block_trips(self, name: str) -> Number:
         """Return the trips of a serial loop, or those of a block where blocks share the loop."""

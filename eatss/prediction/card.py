@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from eatss.analysis.structure import TensorFormat
 from eatss.diagnostics import input_error
@@ -143,48 +144,41 @@ def card_of(profile: GpuProfile) -> Card:
             "whatever runs: nothing can run on it",
             hint="look at tdp_w and at constant_w of [calibration] in its profile",
         )
+    clock_hz = 1e6 * found["clock_mhz"]
+
+    def per_cycle(peak_gflops: float | None) -> float:
+        """Return the multiply-adds of an SM in a cycle that make a peak."""
+        return 1e9 * (peak_gflops or 0.0) / 2 / profile.sm_count / clock_hz
+
+    of_profile = (
+        "threads_per_block", "registers_per_sm", "registers_per_block", "registers_per_thread",
+        "shared_per_sm_bytes", "shared_per_block_bytes", "l1_shared_bytes", "l2_bytes",
+    )  # fmt: skip
+    own: dict[str, Any] = {name: getattr(profile, name) for name in of_profile}
+    measured = (
+        "fp64_per_cycle", "fp32_per_cycle", "l1_cycles", "shared_cycles", "fp32_cycles",
+        "fp64_cycles", "fp32_div_cycles", "fp64_div_cycles", "barrier_cycles", "atomic_cycles",
+        "launch_s",
+    )  # fmt: skip
     return Card(
         sms=profile.sm_count,
-        clock_hz=1e6 * found["clock_mhz"],
+        clock_hz=clock_hz,
         warp=profile.threads_per_warp,
         threads_per_sm=profile.max_threads_per_sm,
         blocks_per_sm=profile.max_blocks_per_sm,
-        threads_per_block=profile.threads_per_block,
-        registers_per_sm=profile.registers_per_sm,
-        registers_per_block=profile.registers_per_block,
-        registers_per_thread=profile.registers_per_thread,
-        shared_per_sm_bytes=profile.shared_per_sm_bytes,
-        shared_per_block_bytes=profile.shared_per_block_bytes,
         shared_optin_bytes=max(
             profile.shared_per_block_bytes, profile.shared_per_block_optin_bytes
         ),
-        l1_shared_bytes=profile.l1_shared_bytes,
-        l2_bytes=profile.l2_bytes,
-        fp64_per_cycle=found["fp64_per_cycle"],
-        fp32_per_cycle=found["fp32_per_cycle"],
-        fp64_tensor_per_cycle=_per_cycle(
-            profile, profile.peak_fp64_tensor_gflops, 1e6 * found["clock_mhz"]
-        ),
-        tf32_tensor_per_cycle=_per_cycle(
-            profile, profile.peak_tf32_tensor_gflops, 1e6 * found["clock_mhz"]
-        )
-        * _tf32_share(profile),
+        fp64_tensor_per_cycle=per_cycle(profile.peak_fp64_tensor_gflops),
+        tf32_tensor_per_cycle=per_cycle(profile.peak_tf32_tensor_gflops) * _tf32_share(profile),
         dram_bytes_s=1e9 * (found["dram_read_gb_s"] + found["dram_copy_gb_s"]) / 2,
         l2_bytes_s=1e9 * found["l2_gb_s"],
         l2_torn_bytes_s=1e9 * found["l2_torn_gb_s"],
         power_limit_w=limit_w,
-        l1_cycles=found["l1_cycles"],
-        shared_cycles=found["shared_cycles"],
         l2_cycles=found["l2_cycles"] - found["l1_cycles"],
         dram_cycles=found["dram_cycles"] - found["l2_cycles"],
-        fp32_cycles=found["fp32_cycles"],
-        fp64_cycles=found["fp64_cycles"],
-        fp32_div_cycles=found["fp32_div_cycles"],
-        fp64_div_cycles=found["fp64_div_cycles"],
-        barrier_cycles=found["barrier_cycles"],
-        atomic_cycles=found["atomic_cycles"],
-        launch_s=found["launch_s"],
         prices=_prices(found, _mma_size(profile)),
+        **own | {name: found[name] for name in measured},
     )
 
 
@@ -194,11 +188,6 @@ def _tf32_share(profile: GpuProfile) -> float:
     return TF32_SHARE if first <= profile.compute_capability < end else 1.0
 
 
-def _per_cycle(profile: GpuProfile, peak_gflops: float | None, clock_hz: float) -> float:
-    """Return the multiply-adds of an SM in a cycle that make a peak."""
-    return 1e9 * (peak_gflops or 0.0) / 2 / profile.sm_count / clock_hz
-
-
 def _mma_size(profile: GpuProfile) -> float:
     """Return the multiply-adds of the priced instruction of 64 bits, over the lanes of a warp."""
     own = profile.calibration is not None and profile.compute_capability < (9, 0)
@@ -206,19 +195,15 @@ def _mma_size(profile: GpuProfile) -> float:
 
 
 def _prices(found: Mapping[str, float], mma: float) -> Prices:
+    plain = ("instruction", "fp64", "fp32", "l1_wavefront", "shared_wavefront", "shared_byte",
+             "l2_byte")  # fmt: skip
     return Prices(
-        instruction_j=1e-12 * found["instruction_pj"],
-        fp64_j=1e-12 * found["fp64_pj"],
-        fp32_j=1e-12 * found["fp32_pj"],
         tensor64_j=1e-12 * found["tensor_fp64_pj"] / mma,
         tensor32_j=1e-12 * found["tensor_tf32_pj"] / TF32_MMA,
         tensor16_j=1e-12 * found["tensor_fp16_pj"] / FP16_MMA,
         tensor8_j=1e-12 * found["tensor_fp16_pj"] / INT8_MMA,
-        l1_wavefront_j=1e-12 * found["l1_wavefront_pj"],
-        shared_wavefront_j=1e-12 * found["shared_wavefront_pj"],
-        shared_byte_j=1e-12 * found["shared_byte_pj"],
-        l2_byte_j=1e-12 * found["l2_byte_pj"],
         dram_byte_j=1e-12 * (found["dram_read_byte_pj"] + found["dram_write_byte_pj"]) / 2,
         constant_w=found["constant_w"],
         voltage_floor=found["voltage_floor"],
+        **{f"{name}_j": 1e-12 * found[f"{name}_pj"] for name in plain},
     )

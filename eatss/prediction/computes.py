@@ -104,7 +104,7 @@ class _Counting:
         requests = one.share * body * often
         total = of.launched_warps * requests
         width = one.vector_width(use)
-        banks = of.bank_request(use)
+        banks = of.banks(use)
         near = np.where(width > 1, self.plan.vector_wavefronts(use.access), banks)
         wave, _ = of.request(use.access, 1.0 - use.rows / use.count)
         alone = requests * on * self.cut * (width > 1)  # what is tested is loaded one by one

@@ -18,11 +18,9 @@ from eatss.plan.uniform_references import UniformSet
 from eatss.prediction.access import (
     LINE_BYTES,
     SECTOR_BYTES,
-    box_wavefronts,
     line_wavefronts,
     lines,
     sectors,
-    torn_sectors,
 )
 from eatss.prediction.card import REGISTER_STEP, Card
 from eatss.prediction.code_constants import CodeConstants
@@ -40,9 +38,8 @@ class CudaCode(DemandBuilder):
         self, plan: LaunchPlan, card: Card, constants: CodeConstants, code: CudaConstants
     ) -> None:
         """Begin at nothing."""
-        self.plan, self.card, self.constants, self.code = plan, card, constants, code
-        self.warps = np.ceil(plan.block_threads / card.warp)
-        super().__init__(plan.active * self.warps)
+        super().__init__(plan, card, constants)
+        self.plan, self.code = plan, code
 
     @property
     def far_cycles(self) -> float:
@@ -165,14 +162,9 @@ class CudaCode(DemandBuilder):
 
     # -- requests of a warp -----------------------------------------------------------------------
 
-    def _strides(self, access: AccessFacts) -> list[float]:
-        """Return the bytes between neighbouring threads along each axis."""
-        moving = access.moving
-        return [float(moving.get(name, 0) * access.element_bytes) for name, _ in self.plan.axes]
-
     def different_bytes(self, access: AccessFacts) -> Number:
         """Return the bytes that differ between the lanes of a request."""
-        pairs = zip(self.plan.lanes, self._strides(access), strict=True)
+        pairs = zip(self.plan.lanes, self.strides(access), strict=True)
         return prod((lanes for lanes, step in pairs if step), start=1.0 * access.element_bytes)
 
     def request(
@@ -184,7 +176,7 @@ class CudaCode(DemandBuilder):
         ``unaligned`` is the share of requests whose rows of lanes begin inside a line. Neighbouring
         threads along x are ``apart`` by so many iterations.
         """
-        lanes, strides = self.plan.lanes, self._strides(access)
+        lanes, strides = self.plan.lanes, self.strides(access)
         strides = [strides[0] * apart, *strides[1:]] if strides else strides
         least = np.maximum(1.0, self.different_bytes(access) / LINE_BYTES)
         touched = lines(lanes, strides, access.element_bytes)
@@ -205,17 +197,13 @@ class CudaCode(DemandBuilder):
         own_cycles, own = self.request(access, apart=vector(access.element_bytes))
         return np.where(rows, own_cycles, cycles), np.where(rows, own, found)
 
-    def torn(self, access: AccessFacts) -> Number:
-        """Return the sectors that one store of a warp writes in part only."""
-        return torn_sectors(self.plan.lanes, self._strides(access), access.element_bytes)
-
-    def bank_request(self, uniform: UniformSet) -> Number:
+    def banks(self, uniform: UniformSet) -> Number:
         """Return the cycles of one request to the tile of a uniform set in shared memory."""
         plan, access = self.plan, uniform.access
         if uniform.group is None or nowhere(plan.staged(uniform.group)):
             return 1.0
-        sizes, axes = plan.stages[uniform.group].declared, [name for name, _ in plan.axes]
-        return box_wavefronts(plan.lanes, axes, access, sizes, access.element_bytes)
+        sizes = plan.stages[uniform.group].declared
+        return self.bank_request(access, sizes, access.element_bytes)
 
     # -- L1 ---------------------------------------------------------------------------------------
 

@@ -55,12 +55,9 @@ def demand_of(
     return of.demand(
         len(launch),
         launches=launch.launches,
-        blocks=launch.active,
-        threads=launch.block_threads,
         registers=of.registers,
         shared_bytes=of.shared_bytes,
         shared_limit_bytes=card.shared_optin_bytes,
-        lanes=launch.block_threads / (of.warps * card.warp),
         late=of.late / np.maximum(1.0, of.fp64 + of.fp32),
         dram_bytes=moved_bytes(of),
         scatter=scatter(of),

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
+from typing import Protocol
 
 import numpy as np
 
 from eatss.analysis.structure import TensorFormat
-from eatss.analysis.work import StatementFacts
+from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.plan.numbers import Number
-from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
+from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES, box_wavefronts, torn_sectors
 from eatss.prediction.arithmetic import is_wide
+from eatss.prediction.card import Card
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import TENSOR_COLUMNS, Demand
+
+
+class Planned(Protocol):
+    """What requests of a warp depend on."""
+
+    @property
+    def active(self) -> Number:
+        """Blocks that have work."""
+
+    @property
+    def block_threads(self) -> Number:
+        """Threads of a block."""
+
+    @property
+    def axes(self) -> Sequence[tuple[str, Number]]:
+        """Threads along ``x``, ``y`` and so on, with the loop each belongs to."""
+
+    @property
+    def lanes(self) -> Sequence[Number]:
+        """Lanes of a warp along each axis."""
 
 
 class DemandBuilder:
@@ -35,9 +59,34 @@ class DemandBuilder:
     chain_cycles: Number = 0.0
     edge_cycles: Number = 0.0
 
-    def __init__(self, launched_warps: Number) -> None:
-        """Begin at nothing, with the warps of a launch that have work."""
-        self.launched_warps = launched_warps
+    def __init__(self, plan: Planned, card: Card, constants: CodeConstants) -> None:
+        """Begin at nothing; of a launch those warps count that have work."""
+        self._plan, self.card, self.constants = plan, card, constants
+        self.warps = np.ceil(plan.block_threads / card.warp)
+        self.launched_warps = plan.active * self.warps
+
+    # -- requests of a warp -----------------------------------------------------------------------
+
+    def strides(self, access: AccessFacts) -> list[float]:
+        """Return the bytes between neighbouring threads along each axis."""
+        moving, width = access.moving, access.element_bytes
+        return [float(moving.get(name, 0) * width) for name, _ in self._plan.axes]
+
+    def begins(self, access: AccessFacts) -> int:
+        """Return the bytes from the beginning of a sector to that of a row of lanes."""
+        return 0
+
+    def torn(self, access: AccessFacts) -> Number:
+        """Return the sectors that one store of a warp writes in part only."""
+        strides, offset = self.strides(access), self.begins(access)
+        return torn_sectors(self._plan.lanes, strides, access.element_bytes, offset)
+
+    def bank_request(self, access: AccessFacts, sizes: Sequence[Number], width: int) -> Number:
+        """Return the cycles of one request to a tile of such sizes in shared memory."""
+        axes = [name for name, _ in self._plan.axes]
+        return box_wavefronts(self._plan.lanes, axes, access, sizes, width)
+
+    # -- sums -------------------------------------------------------------------------------------
 
     def add_instructions(self, each: Number) -> None:
         """Add instructions of each warp."""
@@ -87,5 +136,11 @@ class DemandBuilder:
 
     def demand(self, count: int, **own: Number) -> Demand:
         """Return the sums, and what else is said of so many candidates, else nothing."""
-        known = {field.name: getattr(self, field.name, 0.0) for field in fields(Demand)} | own
+        plan = self._plan
+        known = {field.name: getattr(self, field.name, 0.0) for field in fields(Demand)} | {
+            "blocks": plan.active,
+            "threads": plan.block_threads,
+            "lanes": plan.block_threads / (self.warps * self.card.warp),
+            **own,
+        }
         return Demand(**{name: np.zeros(count) + column for name, column in known.items()})

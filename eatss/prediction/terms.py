@@ -118,18 +118,20 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         turns = _turns(demand, card, resident, float(wanted))
         return work * (1.0 + demand.late) * turns * card.warp / per_cycle / cycles
 
+    turns = _turns(demand, card, resident, 1.0)
+    tensor = {
+        f"{form} tensor cores": getattr(demand, column)
+        * turns
+        * card.warp
+        / card.tensor_rate(form)
+        / cycles
+        for form, column in TENSOR_COLUMNS.items()
+    }
     on_chip = {
-        "issue": demand.instructions * _turns(demand, card, resident, 1.0) / SCHEDULERS / cycles,
+        "issue": demand.instructions * turns / SCHEDULERS / cycles,
         "fp64": units(demand.fp64, card.fp64_per_cycle),
         "fp32": units(demand.fp32, card.fp32_per_cycle),
-        **{
-            f"{form} tensor cores": getattr(demand, column)
-            * _turns(demand, card, resident, 1.0)
-            * card.warp
-            / card.tensor_rate(form)
-            / cycles
-            for form, column in TENSOR_COLUMNS.items()
-        },
+        **tensor,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
         + demand.torn_bytes / card.l2_torn_bytes_s,

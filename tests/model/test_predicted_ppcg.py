@@ -15,7 +15,7 @@ from eatss.model import ModelOptions, Selection
 from eatss.model.objectives import costs
 from eatss.model.options import ObjectiveName
 from eatss.model.ppcg_candidates import candidates, offered
-from eatss.prediction.model import PpcgModel
+from eatss.prediction.ppcg_model import PpcgModel
 from eatss.session.steps import select_for
 from eatss.shipped import data_directory
 from tests.examples import SLOW_KERNELS, with_long

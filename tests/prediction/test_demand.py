@@ -11,12 +11,12 @@ import pytest
 import eatss
 from eatss.gpu import load_profile
 from eatss.model.ppcg_candidates import Vector, candidates, default_vector
+from eatss.plan.ppcg_groups import PpcgKernel
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
-from eatss.prediction.model import PpcgModel
 from eatss.prediction.occupancy import resident_blocks
-from eatss.prediction.ppcg_groups import PpcgKernel
-from eatss.prediction.ppcg_launch import l1_left
+from eatss.prediction.ppcg_code import l1_left
+from eatss.prediction.ppcg_model import PpcgModel
 from eatss.shipped import data_directory
 from tests.examples import SLOW_KERNELS
 
@@ -31,7 +31,7 @@ def models(name: str, gpu: str = "ga100", dtype: str = "double") -> list[PpcgMod
 def staged(model: PpcgModel, vector: Vector, limit: int) -> tuple[list[str], int]:
     """Return the arrays that PPCG copies to shared memory, and the bytes of a block."""
     asked = candidates(model.kernel, (vector,), shared_limit_bytes=limit, unroll=False)
-    launch = model.launch(asked)
+    launch = model.plan(asked)
     pairs = zip(model.kernel.groups, launch.staged, strict=True)
     return [group.array for group, on in pairs if on[0]], int(launch.shared_bytes[0])
 

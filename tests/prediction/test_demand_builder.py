@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eatss.gpu import load_profile
 from eatss.plan.launch import lanes_of
 from eatss.prediction.access import SECTOR_BYTES, sectors, torn_sectors
+from eatss.prediction.card import card_of
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.targets import CUDA
 
@@ -75,7 +80,8 @@ def test_a_row_that_begins_inside_a_sector_tears_its_ends(offset: int) -> None:
 
 
 def test_stores_count_once_as_bytes_of_l2_and_once_as_torn_ones() -> None:
-    demand = DemandBuilder(ONES * 3)
+    plan = SimpleNamespace(active=ONES * 3, block_threads=ONES * WARP)
+    demand = DemandBuilder(plan, card_of(load_profile("h200")), CodeConstants())
     each = sectors(lanes_of([ONES * WARP]), [64.0], 8)
     demand.add_stores(ONES * 5, ONES, each, torn_sectors(lanes_of([ONES * WARP]), [64.0], 8))
     assert demand.l2_bytes[0] == demand.torn_bytes[0] == 3 * 5 * WARP * SECTOR_BYTES
