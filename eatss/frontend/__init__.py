@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
-    from eatss.frontend.codes import Code
     from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
     from eatss.frontend.parse import parse_file, parse_source
     from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 
 __all__ = [
-    "Code",
     "FrontendOptions",
     "FrontendResult",
     "Reading",
@@ -30,7 +28,6 @@ __all__ = [
 ]
 
 _HOME = {
-    "Code": "codes",
     "FrontendOptions": "options",
     "FrontendResult": "options",
     "Reading": "options",

@@ -15,7 +15,6 @@ import islpy as isl
 
 from eatss.frontend import division
 from eatss.frontend.calls import is_library_function, why_not_inlined
-from eatss.frontend.codes import Code
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.refusals import (
     NotAffineError,
@@ -102,7 +101,7 @@ class AffineReader:
         try:
             if self._depth > _MAX_DEPTH:
                 raise NotAffineError(
-                    node, "expression is nested too deeply", code=Code.NESTING,
+                    node, "expression is nested too deeply", code="EATSS-F009",
                     hint="split the expression",
                 )  # fmt: skip
             yield
@@ -110,7 +109,7 @@ class AffineReader:
             raise self.product_in(node) from None
         except TooManyPiecesError:
             raise NotAffineError(
-                node, "expression has too many cases", code=Code.TOO_COMPLEX,
+                node, "expression has too many cases", code="EATSS-F043",
                 hint="use fewer nested ?:, min and max in one expression",
             ) from None  # fmt: skip
         finally:
@@ -173,7 +172,7 @@ class AffineReader:
             raise NotAffineError(node, f"'{node.name}' is not a variable")
         if variable.shape.qualified_volatile:
             raise NotAffineError(
-                node, f"'{node.name}' is volatile", code=Code.VOLATILE,
+                node, f"'{node.name}' is volatile", code="EATSS-F041",
                 hint="drop 'volatile' or copy the value before the region",
             )  # fmt: skip
         if variable in self.scalars:
@@ -184,7 +183,7 @@ class AffineReader:
             raise NotAffineError(
                 node,
                 f"counter '{node.name}' is used outside its loop",
-                code=Code.COUNTER_AFTER_LOOP,
+                code="EATSS-F033",
                 hint="write the value it has there, for example the loop's upper bound",
             )
         if variable.role == "data" or not variable.shape.element.is_integer:
@@ -202,7 +201,7 @@ class AffineReader:
             return NotAffineError(
                 node,
                 f"'{node.name}' is set in the region, and what it is here is not known",
-                code=Code.BOUND_WRITTEN,
+                code="EATSS-F032",
                 hint="set it to an affine expression of counters and parameters before",
             )
         return NotAffineError(node, f"'{node.name}' is data", "data")
@@ -293,7 +292,7 @@ class AffineReader:
         callee, *arguments = node.children
         if not is_library_function(callee):
             message, hint = why_not_inlined(callee)
-            raise NotAffineError(node, message, code=Code.CALL, hint=hint)
+            raise NotAffineError(node, message, code="EATSS-F023", hint=hint)
         if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
             left, right = (self.value(a, domain) for a in arguments)
             return extremum(is_max=node.name in _MAXIMA, left=left, right=right)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from operator import add, mul, sub
-from typing import TypeAlias
+from typing import Any
 
 import islpy as isl
 
@@ -24,7 +25,22 @@ from eatss.scops import (
 )
 from eatss.scops.expression import label
 
-_Piece: TypeAlias = isl.Set | isl.Map
+_COMPARED: dict[type[object], tuple[str, ...]] = {
+    Scop: (
+        "function",
+        "index",
+        "span",
+        "file",
+        "whole_function",
+        "context",
+        "arrays",
+        "statements",
+    ),
+    Array: ("name", "element_type", "n_dims", "is_local", "origin", "source_name"),
+    Statement: ("name", "loops", "text", "span", "domain", "schedule", "accesses"),
+    Access: ("array", "kind", "text", "span", "relation"),
+}
+"""What of nouns is compared besides extents and values."""
 
 
 def agree(symbolic: Scop, numeric: Scop, values: Mapping[str, int]) -> bool:
@@ -34,70 +50,40 @@ def agree(symbolic: Scop, numeric: Scop, values: Mapping[str, int]) -> bool:
     relations as sets, statement by statement; so are the values the statements store.
     """
     here = {name: value for name, value in values.items() if name in symbolic.parameters}
-    free = tuple(name for name in symbolic.parameters if name not in here)
-    if (
-        sorted(free) != sorted(numeric.parameters)
-        or (symbolic.function, symbolic.index, symbolic.span, symbolic.file)
-        != (numeric.function, numeric.index, numeric.span, numeric.file)
-        or symbolic.whole_function != numeric.whole_function
-        or len(symbolic.statements) != len(numeric.statements)
-        or len(symbolic.arrays) != len(numeric.arrays)
-    ):
+    if {*symbolic.parameters} - here.keys() != {*numeric.parameters}:
         return False
-    check = _Check(symbolic, here)
-    return (
-        check.same(symbolic.context, numeric.context)
-        and all(map(check.same_array, symbolic.arrays, numeric.arrays))
-        and all(map(check.same_statement, symbolic.statements, numeric.statements))
+    condition = " and ".join(f"{name} = {value}" for name, value in here.items())
+    return _Check(parameters_set(symbolic.isl_context, tuple(here), condition or "true")).same(
+        symbolic, numeric
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Check:
-    def __init__(self, scop: Scop, values: Mapping[str, int]) -> None:
-        condition = " and ".join(f"{name} = {value}" for name, value in values.items())
-        self._at = parameters_set(scop.isl_context, tuple(values), condition or "true")
+    """Compares what is at some values of parameters with what is there without them."""
 
-    def same(self, one: _Piece, other: _Piece) -> bool:
-        fixed, expected = one.intersect_params(self._at), other.intersect_params(self._at)
-        if isinstance(fixed, isl.Set) and isinstance(expected, isl.Set):
-            return bool(fixed.is_equal(expected))
-        assert isinstance(fixed, isl.Map)
-        assert isinstance(expected, isl.Map)
-        return bool(fixed.is_equal(expected))
+    at: isl.Set
 
-    def same_array(self, one: Array, other: Array) -> bool:
-        """Compare two arrays; where less is known of the sizes, less may be of the extent."""
-        return (
-            (one.name, one.element_type, one.n_dims, one.is_local, one.origin, one.source_name)
-            == (
-                *(other.name, other.element_type, other.n_dims),
-                *(other.is_local, other.origin, other.source_name),
-            )
-        ) and bool(other.extent.intersect_params(self._at).is_subset(one.extent))
+    def same(self, one: Any, other: Any) -> bool:
+        if isinstance(one, isl.Set | isl.Map):
+            return bool(one.intersect_params(self.at).is_equal(other.intersect_params(self.at)))
+        if isinstance(one, tuple):
+            return len(one) == len(other) and all(map(self.same, one, other))
+        if type(one) not in _COMPARED:
+            return bool(one == other)
+        if not all(self.same(getattr(one, n), getattr(other, n)) for n in _COMPARED[type(one)]):
+            return False
+        if isinstance(one, Array):  # where less is known of the sizes, less may be of the extent
+            return bool(other.extent.intersect_params(self.at).is_subset(one.extent))
+        return not isinstance(one, Statement) or self._same_value(one, other.value)
 
-    def same_statement(self, one: Statement, other: Statement) -> bool:
-        return (
-            (one.name, one.loops, one.text, one.span, len(one.accesses))
-            == (other.name, other.loops, other.text, other.span, len(other.accesses))
-            and self.same(one.domain, other.domain)
-            and self.same(one.schedule, other.schedule)
-            and all(map(self._same_access, one.accesses, other.accesses))
-            and self._same_value(one.value, other.value, one.domain)
-        )
-
-    def _same_access(self, one: Access, other: Access) -> bool:
-        return (
-            (one.array, one.kind, one.text, one.span)
-            == (other.array, other.kind, other.text, other.span)
-        ) and self.same(one.relation, other.relation)
-
-    def _same_value(self, one: Expression, other: Expression, domain: isl.Set) -> bool:
+    def _same_value(self, statement: Statement, other: Expression) -> bool:
         """Compare two trees; what is one function of symbols may be several numbers."""
-        todo = [(one, other)]
+        todo = [(statement.value, other)]
         while todo:
             left, right = todo.pop()
             if isinstance(left, AffineValue):
-                if not self._same_integer(left, right, domain):
+                if not self._same_integer(left, right, statement.domain):
                     return False
                 continue
             if label(left) != label(right):
@@ -107,19 +93,14 @@ class _Check:
 
     def _same_integer(self, one: AffineValue, other: Expression, domain: isl.Set) -> bool:
         if isinstance(other, AffineValue):
-            if one.element_type is not other.element_type:
-                return False
-            expected = isl.Map.from_pw_aff(other.value)
-            return self.same(
-                isl.Map.from_pw_aff(one.value).intersect_domain(domain),
-                expected.intersect_domain(domain),
-            )
+            functions = (isl.Map.from_pw_aff(each.value) for each in (one, other))
+            found, expected = (function.intersect_domain(domain) for function in functions)
+            return one.element_type is other.element_type and self.same(found, expected)
         number = _number(other)
         if number is None:
             return False
-        here = domain.intersect_params(self._at)
-        found = constant_value(one.value.gist(here))
-        return found == number or bool(here.is_empty())
+        here = domain.intersect_params(self.at)
+        return constant_value(one.value.gist(here)) == number or bool(here.is_empty())
 
 
 def _number(node: Expression, depth: int = 0) -> int | None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
-from eatss.frontend.codes import Code
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import SymbolTable, is_variable
@@ -47,7 +46,7 @@ def check_aliases(
                 place = second.first_use or first.first_use
                 assert place is not None
                 reporter.error(
-                    Code.ALIAS,
+                    "EATSS-F027",
                     place,
                     f"'{first.name}' and '{second.name}' may be the same memory",
                     "use one name for one array within the region",
@@ -61,7 +60,7 @@ def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: R
             continue
         if any(variable.declaration == taken for taken, _ in surroundings.addressed):
             reporter.error(
-                Code.ALIAS,
+                "EATSS-F027",
                 variable.first_use,
                 f"the address of counter '{variable.name}' is taken in this function",
                 "use a counter of the loop's own: for (int i = 0; ...)",

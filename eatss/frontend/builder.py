@@ -13,7 +13,6 @@ from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import why_not_inlined
 from eatss.frontend.clang import CursorKind
-from eatss.frontend.codes import Code
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.loops import Exits, Header, LoopReader
@@ -113,7 +112,7 @@ class StatementReader:
         if frame.depth > _MAX_DEPTH:
             if not self._too_deep:
                 self._reporter.error(
-                    Code.NESTING, node, "statements are nested too deeply", "use fewer levels"
+                    "EATSS-F009", node, "statements are nested too deeply", "use fewer levels"
                 )
             self._too_deep = True
         elif node.kind == "compound":
@@ -169,7 +168,7 @@ class StatementReader:
         if self._is_endless(node, [test], name):
             return
         self._reporter.error(
-            Code.LOOP_FORM if node.op else Code.WHILE_LOOP,
+            "EATSS-F029" if node.op else "EATSS-F018",
             node,
             f"condition {self._reporter.quoted(test)} of a {name} loop {why}",
             "set a scalar in the region before, change it by a constant in each round, and compare "
@@ -181,7 +180,7 @@ class StatementReader:
         if not any(test.kind == "int" and test.value for test in tests):
             return False
         self._reporter.error(
-            Code.ENDLESS_LOOP, node, f"{name} loop has no condition that ends it",
+            "EATSS-F051", node, f"{name} loop has no condition that ends it",
             "give it one; 'if (…) break;' counts as one at the start of its body only",
         )  # fmt: skip
         return True
@@ -197,7 +196,7 @@ class StatementReader:
         variable = header.variable
         if variable in self._affine.active:
             self._reporter.error(
-                Code.COUNTER_WRITTEN,
+                "EATSS-F031",
                 node.children[0],
                 f"counter '{variable.name}' of the enclosing loop is the counter of this loop too",
                 "use another variable",
@@ -255,7 +254,7 @@ class StatementReader:
         if len(frame.guards) > exits.guards:
             test = frame.guards[-1].test
             self._reporter.error(
-                Code.DATA_DEPENDENT_CONDITION,
+                "EATSS-F017",
                 test,
                 f"condition {self._reporter.quoted(test)} of a {node.kind} depends on data",
                 "leave rounds of a loop under conditions of counters and parameters only",
@@ -397,7 +396,7 @@ class StatementReader:
         _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind != "variable" or variable is None:
             self._reporter.error(
-                Code.UNSUPPORTED, node, "declaration outside the subset",
+                "EATSS-F039", node, "declaration outside the subset",
                 "declare variables only",
             )  # fmt: skip
             return
@@ -406,7 +405,7 @@ class StatementReader:
             self.scalars.note(node, None)
         elif variable.role == "counter":
             self._reporter.error(
-                Code.COUNTER_AFTER_LOOP,
+                "EATSS-F033",
                 node,
                 f"counter '{variable.name}' gets a value outside its loop",
                 "start it in the for statement",
@@ -416,7 +415,7 @@ class StatementReader:
             or node.children[0].kind == "other"
         ):
             self._reporter.error(
-                Code.UNSUPPORTED, node, f"array '{variable.name}' with an initialiser",
+                "EATSS-F039", node, f"array '{variable.name}' with an initialiser",
                 "assign its elements in a loop",
             )  # fmt: skip
         else:
@@ -438,7 +437,7 @@ class StatementReader:
         if clang.is_automatic(node.cursor):
             return False
         self._reporter.error(
-            Code.UNSUPPORTED,
+            "EATSS-F039",
             node,
             f"'{variable.name}' is declared static or extern inside the region",
             "declare it before #pragma scop",
@@ -471,7 +470,7 @@ class StatementReader:
             return False
         inside = variable in self._affine.active
         self._reporter.error(
-            Code.COUNTER_WRITTEN if inside else Code.COUNTER_AFTER_LOOP,
+            "EATSS-F031" if inside else "EATSS-F033",
             node,
             f"counter '{variable.name}' is written "
             + ("in the body of its loop" if inside else "outside its loop"),
@@ -550,7 +549,7 @@ class StatementReader:
         ):
             return
         self._reporter.warn(
-            Code.ASSUMED_ELEMENT,
+            "EATSS-F096",
             write.node,
             f"{self._reporter.quoted(write.node)} is taken to lie in its array also where "
             f"{self._reporter.quoted(tests[0])} decides that it is not set",
@@ -562,7 +561,7 @@ class StatementReader:
         is_pointer = variable is not None and variable.shape.is_pointer
         if (place.kind == "variable" and is_pointer) or place.type.kind == "pointer":
             self._reporter.refuse(
-                Code.POINTER_ARITHMETIC if operator else Code.ALIAS,
+                "EATSS-F024" if operator else "EATSS-F027",
                 place,
                 "pointer arithmetic" if operator else "a pointer is set inside the region",
                 "set pointers before #pragma scop and use subscripts",
@@ -570,7 +569,7 @@ class StatementReader:
         owner = self._symbols.of(base_name(place))
         if owner is not None and owner.is_member and _is_copied(owner):
             self._reporter.refuse(
-                Code.MEMBER, place, f"member {self._reporter.quoted(place)} is written",
+                "EATSS-F026", place, f"member {self._reporter.quoted(place)} is written",
                 "write to a variable, and copy it to the member after the region",
             )  # fmt: skip
         return reader.add_access(place, AccessKind.WRITE)
@@ -586,7 +585,7 @@ class StatementReader:
         if node.is_binary(","):
             code, message, hint = COMMA
         if node.kind == "broken" and node.name:
-            code, message = Code.UNDECLARED, f"the declaration of '{node.name}' is not understood"
+            code, message = "EATSS-F008", f"the declaration of '{node.name}' is not understood"
         if node.kind == "call":
             message, hint = why_not_inlined(node.children[0])
         self._reporter.error(code, node, message, hint)

@@ -9,7 +9,6 @@ import islpy as isl
 
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
-from eatss.frontend.codes import Code
 from eatss.frontend.delinearise import Delinearised
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.regions import PlacedRegion
@@ -31,7 +30,7 @@ def without_idle(
     for raw in statements:
         if raw.domain.is_empty():
             reporter.warn(
-                Code.NEVER_RUN,
+                "EATSS-F093",
                 raw.node,
                 "this statement never runs and is left out",
                 "check the bounds and conditions around it",
@@ -84,7 +83,7 @@ def warn_of_assumptions(affine: AffineReader, reporter: Reporter) -> None:
     """Warn of values that were taken to fit their type without proof."""
     for assumption in affine.ranges.assumptions:
         reporter.warn(
-            Code.ASSUMED_RANGE,
+            "EATSS-F092",
             assumption.node,
             f"{reporter.quoted(assumption.node)} is taken to fit type '{assumption.type.spelling}'",
             "use one integer type throughout",
@@ -127,7 +126,7 @@ def _warn_of_access(
             _parameters_only(raw, outside)
         ):
             reporter.warn(
-                Code.OUT_OF_BOUNDS,
+                "EATSS-F090",
                 access.node,
                 f"{reporter.quoted(access.node)} goes outside the bounds of "
                 f"'{access.variable.name}'",
@@ -154,7 +153,7 @@ def check_live_counters(
             waiting.remove(variable)
             assert variable.first_use is not None
             reporter.error(
-                Code.COUNTER_AFTER_LOOP,
+                "EATSS-F033",
                 variable.first_use,
                 f"counter '{variable.name}' keeps its value after the function, where it is lost",
                 "use a counter of the loop's own: for (int i = 0; ...)",
@@ -170,7 +169,7 @@ def check_live_counters(
             waiting.remove(variable)
             if not use.implicit:
                 reporter.error(
-                    Code.COUNTER_AFTER_LOOP,
+                    "EATSS-F033",
                     use,
                     f"counter '{variable.name}' is used after the region, where its value is lost",
                     "set it again after #pragma endscop",

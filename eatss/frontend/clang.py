@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from clang import cindex
 from clang.cindex import conf
 
 from eatss.diagnostics import input_error
-from eatss.frontend.codes import Code
 from eatss.frozen import frozen
 
 CursorKind: Any = cindex.CursorKind
@@ -135,29 +135,14 @@ class Member(_Cursor):  # type: ignore[misc]
         return hash((self.base.hash, self.path))
 
     @property
-    def kind(self) -> Any:
-        """The kind of the variable."""
-        return self.base.kind
-
-    @property
     def spelling(self) -> str:
         """How C names it: ``p->in.n``."""
         return f"{self.base.spelling}{self.path}"
 
-    @property
-    def semantic_parent(self) -> Any:
-        """Where the variable is declared."""
-        return self.base.semantic_parent
-
-    @property
-    def storage_class(self) -> Any:
-        """That of the variable."""
-        return self.base.storage_class
-
-    @property
-    def location(self) -> Any:
-        """Where the variable is declared."""
-        return self.base.location
+    kind = property(attrgetter("base.kind"))
+    semantic_parent = property(attrgetter("base.semantic_parent"))
+    storage_class = property(attrgetter("base.storage_class"))
+    location = property(attrgetter("base.location"))
 
 
 def variable_of(declaration: Any) -> Any:
@@ -195,11 +180,9 @@ def member_of(reference: Any) -> Member | None:
 
 def goes_back(goto: Any) -> bool:
     """Return whether a ``goto`` goes to a label that stands before it."""
-    return any(
-        label.referenced.extent.start.offset < goto.extent.start.offset
-        for label in children(goto)
-        if label.kind is CursorKind.LABEL_REF and label.referenced is not None
-    )
+    labels = (one.referenced for one in children(goto) if one.kind is CursorKind.LABEL_REF)
+    start = goto.extent.start.offset
+    return any(label is not None and label.extent.start.offset < start for label in labels)
 
 
 def owner_of_member(reference: Any) -> str:
@@ -274,13 +257,9 @@ def evaluate(cursor: Any) -> int | float | None:
 
 
 @frozen
-class ClangMessage:
-    """A diagnostic of clang."""
+class Found:
+    """Something that clang found, and where."""
 
-    message: str
-    is_error: bool
-    category: str
-    option: str
     file: str | None
     offset: int
     line: int
@@ -288,14 +267,20 @@ class ClangMessage:
 
 
 @frozen
-class MacroDefinition:
+class ClangMessage(Found):
+    """A diagnostic of clang."""
+
+    message: str
+    is_error: bool
+    category: str
+    option: str
+
+
+@frozen
+class MacroDefinition(Found):
     """A ``#define`` of a file."""
 
     name: str
-    file: str
-    offset: int
-    line: int
-    column: int
 
 
 class Unit:
@@ -378,16 +363,9 @@ class Unit:
     def macro_definitions(self) -> tuple[MacroDefinition, ...]:
         """The macros that the main file and its headers define, in order; recorded, as above."""
         return tuple(
-            MacroDefinition(
-                name=str(cursor.spelling),
-                file=file,
-                offset=cursor.location.offset,
-                line=cursor.location.line,
-                column=cursor.location.column,
-            )
+            MacroDefinition(name=str(cursor.spelling), **_place(cursor.location))
             for cursor in self._unit.cursor.get_children()
-            if cursor.kind is CursorKind.MACRO_DEFINITION
-            and (file := _file_name(cursor.location)) is not None
+            if cursor.kind is CursorKind.MACRO_DEFINITION and cursor.location.file is not None
         )
 
     @property
@@ -399,10 +377,7 @@ class Unit:
                 is_error=d.severity >= cindex.Diagnostic.Error,
                 category=d.category_name,
                 option=d.option or "",
-                file=_file_name(d.location),
-                offset=d.location.offset,
-                line=d.location.line,
-                column=d.location.column,
+                **_place(d.location),
             )
             for d in self._unit.diagnostics
         )
@@ -410,6 +385,11 @@ class Unit:
 
 def _file_name(location: Any) -> str | None:
     return None if location.file is None else str(location.file.name)
+
+
+def _place(location: Any) -> dict[str, Any]:
+    place = {name: getattr(location, name) for name in ("offset", "line", "column")}
+    return {"file": _file_name(location), **place}
 
 
 def parse_unit(
@@ -456,7 +436,7 @@ def parse_unit(
         unit = index.create().parse(file, args=arguments, unsaved_files=files, options=options)
     except UnicodeEncodeError:
         raise input_error(
-            Code.UNREADABLE.value,
+            "EATSS-F001",
             f"'{file}', or a folder or macro given with it, is not UTF-8",
             hint="clang takes names in UTF-8 only: rename the file or its folder",
         ) from None

@@ -17,7 +17,6 @@ from itertools import product
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
-from eatss.frontend.codes import Code
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.report import Reporter
@@ -257,7 +256,7 @@ class _Delineariser:
                     self._algebra.function(value)
                 except TooManyPiecesError:
                     self._reporter.error(
-                        Code.TOO_COMPLEX,
+                        "EATSS-F043",
                         use.access.node,
                         f"subscript of {self._reporter.quoted(use.access.node)} has too many cases",
                         "use fewer min, max and ?: in one subscript",
@@ -269,14 +268,14 @@ class _Delineariser:
         quoted = self._reporter.quoted(use.access.node)
         if len(variable.shape.sizes) != 1:
             self._reporter.error(
-                Code.NON_AFFINE_SUBSCRIPT,
+                "EATSS-F012",
                 use.access.node,
                 f"subscript of {quoted} is not affine: product of variables",
                 "use sums of counters and parameters with constant factors",
             )
             return
         self._reporter.error(
-            Code.LINEARISED,
+            "EATSS-F044",
             use.access.node,
             f"cannot prove that {quoted} is a linearised array: an inner subscript may leave its "
             "row",

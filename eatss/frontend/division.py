@@ -11,7 +11,6 @@ from typing import Protocol
 import islpy as isl
 
 from eatss.frontend.calls import is_library_function
-from eatss.frontend.codes import Code
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.refusals import NotAffineError, not_affine
 from eatss.frontend.tree import ELEMENTS, Node
@@ -53,7 +52,7 @@ def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
         raise NotAffineError(
             node,
             f"shift by {amount} is undefined",
-            code=Code.DIVISOR,
+            code="EATSS-F042",
             hint="shift by less than the width of the type",
         )
     if node.op == "<<":
@@ -109,7 +108,7 @@ def _divide(
     """C truncates towards zero: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
     if divisor == 0:
         raise NotAffineError(
-            node, f"'{node.op}' by zero", code=Code.DIVISOR,
+            node, f"'{node.op}' by zero", code="EATSS-F042",
             hint="the divisor must be a non-zero constant",
         )  # fmt: skip
     size = abs(divisor)
@@ -190,7 +189,7 @@ def rounded_division(reader: OperandReader, node: Node, domain: isl.Set) -> Valu
     if not divisor:
         raise NotAffineError(
             node, f"second argument of {node.name} is not a non-zero constant",
-            code=Code.DIVISOR, hint="the divisor must be a non-zero constant",
+            code="EATSS-F042", hint="the divisor must be a non-zero constant",
         )  # fmt: skip
     if divisor < 0:
         value, divisor = reader.algebra.scale(value, -1), -divisor

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eatss.diagnostics import SourceSpan
-from eatss.frontend.clang import ClangMessage, MacroDefinition, Unit
-from eatss.frontend.codes import Code
+from eatss.frontend.clang import ClangMessage, Found, Unit
 from eatss.frontend.findings import Findings, SourceText
 from eatss.frontend.regions import UNKNOWN_PRAGMAS, Region
 
@@ -28,7 +27,7 @@ def check_cycles(unit: Unit, source: SourceText, findings: Findings) -> None:
         through = f" through {' and '.join(names)}" if names else ""
         text = f"'{Path(chain[-1]).name}' includes itself{through}"
     findings.add(
-        Code.NESTING,
+        "EATSS-F009",
         text,
         span=span_of(message, source),
         hint="write #pragma once into the header, or guard it with #ifndef",
@@ -80,13 +79,11 @@ def _record(
     elif message.file == source.file and source.data[message.offset : message.offset + 1] == b"#":
         text = "'#' within a line, where no directive begins"
         hint = 'give the directive a line of its own, or write _Pragma("scop")'
-    code = Code.UNDECLARED if undeclared else Code.SYNTAX
+    code = "EATSS-F008" if undeclared else "EATSS-F007"
     findings.add(code, text, span=span_of(message, source), hint=hint)
 
 
-def span_of(
-    found: ClangMessage | MacroDefinition, source: SourceText, length: int = 1
-) -> SourceSpan:
+def span_of(found: Found, source: SourceText, length: int = 1) -> SourceSpan:
     """Return where something stands that clang found, in the main file or in a header."""
     if found.file == source.file:
         return source.span(found.offset, found.offset + length)
@@ -99,4 +96,4 @@ def _warn_of_header(message: ClangMessage, source: SourceText, findings: Finding
         return
     name = message.message.split("'")[1]
     span = source.span(message.offset, message.offset + len(name) + 2)
-    findings.warn(Code.MISSING_HEADER, message.message, span=span, hint="pass its folder with -I")
+    findings.warn("EATSS-F091", message.message, span=span, hint="pass its folder with -I")

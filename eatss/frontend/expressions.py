@@ -22,7 +22,6 @@ import islpy as isl
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import is_library_function, why_not_inlined
-from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.reading import RawAccess
 from eatss.frontend.refusals import (
@@ -305,7 +304,7 @@ class ExpressionReader:
             self._try(node, 0)
 
     def _refuse_nesting(self, node: Node) -> NoReturn:
-        self._refuse(Code.NESTING, node, "expression is nested too deeply", "split the statement")
+        self._refuse("EATSS-F009", node, "expression is nested too deeply", "split the statement")
 
     def _as_affine(self, node: Node) -> Expression | None:
         if not node.pure_index or node.kind == "int":
@@ -313,7 +312,7 @@ class ExpressionReader:
         try:
             function = self._affine.function(node, self._domain)
         except NotAffineError as error:
-            if error.code in (Code.COUNTER_AFTER_LOOP, Code.VOLATILE, Code.DIVISOR):
+            if error.code in ("EATSS-F033", "EATSS-F041", "EATSS-F042"):
                 self._reporter.not_affine(error, node, "subscript")
                 raise RefusedError from None
             variable = self._symbols.of(node) if node.kind == "name" else None
@@ -339,7 +338,7 @@ class ExpressionReader:
         element = node.type.element
         if element is None:
             self._refuse(
-                Code.TYPE,
+                "EATSS-F040",
                 node,
                 f"type '{node.type.spelling or 'void'}' is outside the subset",
                 "use float, double, _Float16 or an integer type",
@@ -351,7 +350,7 @@ class ExpressionReader:
             child.type.kind in ("pointer", "array") for child in node.children
         ):
             self._refuse(
-                Code.POINTER_ARITHMETIC,
+                "EATSS-F024",
                 node,
                 f"pointer arithmetic {self._reporter.quoted(node)}",
                 "use subscripts: A[i] instead of *(A + i)",
@@ -390,7 +389,7 @@ class ExpressionReader:
     def _cast(self, node: Node, depth: int) -> Expression:
         if not node.type.is_arithmetic:
             self._refuse(
-                Code.POINTER_ARITHMETIC,
+                "EATSS-F024",
                 node,
                 f"conversion to '{node.type.spelling or 'void'}'",
                 "convert arithmetic values only",
@@ -402,7 +401,7 @@ class ExpressionReader:
         callee, *arguments = node.children
         known = callee.kind == "name" and is_library_function(callee)
         if node.name not in _PURE_FUNCTIONS or not known:
-            self._refuse(Code.CALL, node, *why_not_inlined(callee))
+            self._refuse("EATSS-F023", node, *why_not_inlined(callee))
         self._element(node)
         values = tuple(as_float(self._try(a, depth), a) for a in arguments)
         return rounded(Call(function=node.name, arguments=values), node)
@@ -413,7 +412,7 @@ class ExpressionReader:
         if node.kind == "member":
             owner = clang.owner_of_member(node.cursor)
             message = f"{owner}: {self._reporter.quoted(node)}"
-            self._refuse(Code.MEMBER, node, message, MEMBER_HINT)
+            self._refuse("EATSS-F026", node, message, MEMBER_HINT)
         code, message, hint = REFUSED_EXPRESSIONS.get(node.kind, UNSUPPORTED_EXPRESSION)
         self._refuse(code, node, f"{message}: {self._reporter.quoted(node)}", hint)
 
@@ -449,7 +448,7 @@ class ExpressionReader:
         self._check_variable(variable, node)
         if len(indices) != len(variable.shape.sizes):
             self._refuse(
-                Code.POINTER_ARITHMETIC,
+                "EATSS-F024",
                 whole,
                 f"{self._reporter.quoted(whole)} is an array, not an element: "
                 f"'{variable.name}' has {len(variable.shape.sizes)} dimensions",
@@ -486,19 +485,19 @@ class ExpressionReader:
         if variable is not None:
             return variable
         if node.kind == "name":
-            self._refuse(Code.UNSUPPORTED, node, f"'{node.name}' is not a variable", "use an array")
+            self._refuse("EATSS-F039", node, f"'{node.name}' is not a variable", "use an array")
         if node.kind == "binary":
             self._check_arithmetic(node)
         if node.kind == "cast":
             self._refuse(
-                Code.ALIAS,
+                "EATSS-F027",
                 node,
                 "array seen through another type",
                 "declare the array with the shape it is used with",
             )
         if node.kind == "step":
             self._refuse(
-                Code.POINTER_ARITHMETIC,
+                "EATSS-F024",
                 node,
                 f"pointer arithmetic {self._reporter.quoted(node)}",
                 "use subscripts: A[i] instead of *p++",
@@ -507,7 +506,7 @@ class ExpressionReader:
 
     def _refuse_declaration(self, node: Node) -> NoReturn:
         self._refuse(
-            Code.UNDECLARED,
+            "EATSS-F008",
             node,
             f"the declaration of '{node.name}' is not understood",
             "declare it with a known type; pass -I for missing headers",
@@ -518,10 +517,10 @@ class ExpressionReader:
         if shape.invalid:
             self._refuse_declaration(node)
         if shape.qualified_volatile:
-            self._refuse(Code.VOLATILE, node, f"'{variable.name}' is volatile", "drop 'volatile'")
+            self._refuse("EATSS-F041", node, f"'{variable.name}' is volatile", "drop 'volatile'")
         if shape.pointer_to_pointer:
             self._refuse(
-                Code.POINTER_TO_POINTER,
+                "EATSS-F028",
                 node,
                 f"'{variable.name}' is a pointer to pointers, whose rows may overlap",
                 f"use an array: double (*{variable.name})[N] or double {variable.name}[n][m]",
@@ -529,7 +528,7 @@ class ExpressionReader:
         if shape.element.element is None:
             is_record = shape.element.kind == "record"
             self._refuse(
-                Code.TYPE,
+                "EATSS-F040",
                 node,
                 f"'{variable.name}' has {'elements of ' if shape.sizes else ''}type "
                 f"'{shape.element.spelling or 'void'}'" + (", a struct or union" * is_record),

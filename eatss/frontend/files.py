@@ -10,7 +10,6 @@ from pathlib import Path
 
 from eatss.diagnostics import input_error
 from eatss.files import read_regular
-from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings, SourceText
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -30,12 +29,10 @@ def read_bytes(file: str) -> bytes:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise input_error(
-                Code.NOT_A_FILE.value, f"'{file}' is {kind}", hint="name a C source file"
-            )
+            raise input_error("EATSS-F002", f"'{file}' is {kind}", hint="name a C source file")
         if status.st_size > MAX_BYTES:
             raise input_error(
-                Code.TOO_LARGE.value,
+                "EATSS-F003",
                 f"'{file}' has {status.st_size / 2**20:.1f} MiB; the limit is "
                 f"{MAX_BYTES // 2**20} MiB",
                 hint="keep the region and what it needs in a file of its own",
@@ -44,7 +41,7 @@ def read_bytes(file: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise input_error(
-            Code.UNREADABLE.value,
+            "EATSS-F001",
             f"cannot read '{file}': {reason}",
             hint="check the path and its permissions",
         ) from None
@@ -60,19 +57,19 @@ def check_bytes(source: SourceText, findings: Findings) -> None:
     data = source.data
     if len(data) > MAX_BYTES:
         findings.add(
-            Code.TOO_LARGE,
+            "EATSS-F003",
             f"'{source.file}' has {len(data) / 2**20:.1f} MiB; the limit is "
             f"{MAX_BYTES // 2**20} MiB",
             hint="keep the region and what it needs in a file of its own",
         )
         return
     if not data.strip():
-        findings.add(Code.EMPTY, f"'{source.file}' is empty", hint="name a C source file")
+        findings.add("EATSS-F004", f"'{source.file}' is empty", hint="name a C source file")
         return
     nul = data.find(b"\0")
     if nul >= 0:
         findings.add(
-            Code.NUL_BYTE,
+            "EATSS-F005",
             f"NUL byte in the source ({data.count(bytes(1))} in all)",
             span=source.span(nul, nul + 1),
             hint="save the file as UTF-8 text",
@@ -101,7 +98,7 @@ def check_includes(source: SourceText, include_dirs: tuple[str, ...], findings: 
             except OSError as error:
                 is_large = error.errno == errno.EFBIG
                 findings.add(
-                    Code.TOO_LARGE if is_large else Code.NOT_A_FILE,
+                    "EATSS-F003" if is_large else "EATSS-F002",
                     f"header '{header}' cannot be read: {error.strerror}",
                     span=source.span(match.start(1), match.end(1)) if is_main else None,
                     hint="include C headers only",

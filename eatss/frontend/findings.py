@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from eatss.diagnostics import Diagnostic, InputError, Severity, SourceSpan
-from eatss.frontend.codes import Code
 from eatss.frozen import frozen
 
 
@@ -71,7 +70,7 @@ class Findings:
 
     def add(
         self,
-        code: Code,
+        code: str,
         message: str,
         *,
         span: SourceSpan | None = None,
@@ -83,7 +82,7 @@ class Findings:
         if span is not None and self._source is not None and span.file == self._source.file:
             line = self._source.line_text(span.line)
         diagnostic = Diagnostic(
-            code=code.value,
+            code=code,
             message=message,
             severity=severity,
             span=span,
@@ -93,7 +92,7 @@ class Findings:
         self._found.setdefault((diagnostic.code, message, span), diagnostic)
 
     def warn(
-        self, code: Code, message: str, *, span: SourceSpan | None = None, hint: str | None = None
+        self, code: str, message: str, *, span: SourceSpan | None = None, hint: str | None = None
     ) -> None:
         """Record a warning."""
         self.add(code, message, span=span, hint=hint, severity=Severity.WARNING)

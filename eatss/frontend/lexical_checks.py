@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings, SourceText
 
 MAX_BRACKETS = 250
@@ -93,7 +92,7 @@ class Guard:
                 continue
             if not self._count(token):
                 self._findings.add(
-                    Code.NESTING,
+                    "EATSS-F009",
                     f"brackets are nested more than {MAX_BRACKETS} deep, or one statement has more "
                     f"than {MAX_OPERATORS} operators, or macros expand to more than "
                     f"{MAX_EXPANDED} words",
@@ -165,7 +164,7 @@ class Guard:
         except UnicodeDecodeError as error:
             at = start + error.start
             self._findings.add(
-                Code.ENCODING,
+                "EATSS-F006",
                 f"byte 0x{self._source.data[at]:02x} is not UTF-8",
                 span=self._source.span(at, at + 1),
                 hint="save the file as UTF-8",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
-from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.refusals import NotAffineError, has_product
 from eatss.frontend.report import Reporter
@@ -76,7 +75,7 @@ class LoopReader:
         """
         if len(loop.children) != 4:
             self._refuse(
-                Code.LOOP_FORM, loop, "loop without start, condition or increment",
+                "EATSS-F029", loop, "loop without start, condition or increment",
                 "write for (i = start; i < end; i++)",
             )  # fmt: skip
         start, condition, increment, body = loop.children
@@ -89,29 +88,29 @@ class LoopReader:
         name = started_by(start)
         if name is None:
             self._refuse(
-                Code.LOOP_FORM, start, "start of the loop is not the assignment of one counter",
+                "EATSS-F029", start, "start of the loop is not the assignment of one counter",
                 form,
             )  # fmt: skip
         variable = self._symbols.of(name)
         if name.kind == "variable" and not name.children:
-            self._refuse(Code.LOOP_FORM, start, "counter has no start value", form)
+            self._refuse("EATSS-F029", start, "counter has no start value", form)
         if variable is None or not variable.is_scalar:
-            self._refuse(Code.LOOP_FORM, start, "counter is not a plain variable", form)
+            self._refuse("EATSS-F029", start, "counter is not a plain variable", form)
         element = variable.shape.element
         if not element.is_integer:
             self._refuse(
-                Code.FLOAT_COUNTER,
+                "EATSS-F030",
                 name,
                 f"counter '{variable.name}' has type '{element.spelling}'",
                 "use an integer counter",
             )
         if variable.shape.qualified_volatile:
             self._refuse(
-                Code.VOLATILE, name, f"counter '{variable.name}' is volatile", "drop 'volatile'"
+                "EATSS-F041", name, f"counter '{variable.name}' is volatile", "drop 'volatile'"
             )
         if element.element is None:
             self._refuse(
-                Code.TYPE, name, f"counter '{variable.name}' has type '{element.spelling}'",
+                "EATSS-F040", name, f"counter '{variable.name}' has type '{element.spelling}'",
                 "use int or long",
             )  # fmt: skip
         first = name.children[0] if name.kind == "variable" else start.children[1]
@@ -121,14 +120,14 @@ class LoopReader:
         amount = self._amount(increment, variable)
         if amount is None:
             self._refuse(
-                Code.STRIDE,
+                "EATSS-F034",
                 increment,
                 f"increment of '{variable.name}' is not a constant",
                 f"write {variable.name}++, {variable.name} += 2 or {variable.name} -= 2",
             )
         if amount == 0:
             self._refuse(
-                Code.STRIDE, increment, f"'{variable.name}' does not change", "use a stride"
+                "EATSS-F034", increment, f"'{variable.name}' does not change", "use a stride"
             )
         return amount
 
@@ -213,7 +212,7 @@ class LoopReader:
             raise RefusedError from None
         except TooManyPiecesError:
             self._refuse(
-                Code.TOO_COMPLEX, header.condition, "bounds have too many cases",
+                "EATSS-F043", header.condition, "bounds have too many cases",
                 "use fewer min, max and ?: in one loop",
             )  # fmt: skip
         if domain.n_basic_set() > 1:
@@ -343,7 +342,7 @@ class LoopReader:
         ordered = self._algebra.at_least(self._algebra.scale(gap, header.sign), 1)
         if not false_now.intersect(true_later).intersect(ordered).is_empty():
             self._refuse(
-                Code.LOOP_FORM,
+                "EATSS-F029",
                 header.condition,
                 f"condition {self._reporter.quoted(header.condition)} may turn true again after "
                 "it was false",
@@ -357,7 +356,7 @@ class LoopReader:
         bound = parameter_is_bounded(runs, name, above=header.step > 0)
         if not bound and not others.is_empty():
             self._refuse(
-                Code.ENDLESS_LOOP,
+                "EATSS-F051",
                 header.condition,
                 f"condition {self._reporter.quoted(header.condition)} does not end a loop that "
                 f"counts {'up' if header.step > 0 else 'down'}",
@@ -378,7 +377,7 @@ class LoopReader:
         unit = _coefficient(left, name)
         if unit not in (1, -1) or _coefficient(right, name) != 0:
             self._refuse(
-                Code.NOT_EQUAL,
+                "EATSS-F035",
                 header.condition,
                 "'!=' is not between the counter and a bound",
                 "use < or >",
@@ -394,7 +393,7 @@ class LoopReader:
         if not self._affine.ranges.proven_or_stated(outer, ends, _ENDLESS):
             sign = "<" if up else ">"
             self._refuse(
-                Code.NOT_EQUAL,
+                "EATSS-F035",
                 header.condition,
                 f"cannot prove that '{header.variable.name}' meets the end of the loop",
                 f"write {header.variable.name} {sign} {self._bound_text(header)}",
@@ -420,7 +419,7 @@ class LoopReader:
         )
         if header.step > 0 and self._affine.ranges.always_leaves(domain, stays):
             self._refuse(
-                Code.NARROW_OVERFLOW if ctype.signed else Code.UNSIGNED_WRAP,
+                "EATSS-F037" if ctype.signed else "EATSS-F036",
                 header.condition,
                 f"counter '{header.variable.name}' leaves the range of type '{ctype.spelling}' "
                 "before the loop ends",
@@ -430,7 +429,7 @@ class LoopReader:
             stays = self._algebra.at_least(after, 0)
             if not self._affine.ranges.proven(domain, stays):
                 self._refuse(
-                    Code.UNSIGNED_WRAP,
+                    "EATSS-F036",
                     header.condition,
                     f"unsigned counter '{header.variable.name}' may wrap around below zero, "
                     "where the loop does not end",
@@ -439,7 +438,7 @@ class LoopReader:
         least = self._algebra.at_least(counter, 0)
         if not ctype.signed and not self._affine.ranges.proven(domain, least):
             self._refuse(
-                Code.UNSIGNED_WRAP,
+                "EATSS-F036",
                 header.start,
                 f"unsigned counter '{header.variable.name}' may start below zero",
                 "use a signed counter",
@@ -448,7 +447,7 @@ class LoopReader:
             fits = self._algebra.within(ctype.minimum, after, ctype.maximum)
             if not self._affine.ranges.proven_or_stated(domain, fits):
                 self._refuse(
-                    Code.NARROW_OVERFLOW,
+                    "EATSS-F037",
                     header.condition,
                     f"counter '{header.variable.name}' may leave the range of type "
                     f"'{ctype.spelling}'",

@@ -22,7 +22,6 @@ from pathlib import Path
 from clang.cindex import TranslationUnitLoadError
 
 from eatss.frontend.clang import Unit
-from eatss.frontend.codes import Code
 from eatss.frontend.errors import span_of
 from eatss.frontend.findings import Findings, SourceText
 from eatss.frozen import frozen
@@ -154,7 +153,7 @@ def warn_of_unused(
             _warn_of_no_use(name, unit, source, findings)
         else:
             findings.warn(
-                Code.UNUSED_MACRO,
+                "EATSS-F095",
                 f"-D {name} changes nothing: '{name}' is defined here all the same",
                 span=span_of(again, source, len(again.name)),
                 hint=f"write #ifndef {name} before it and #endif after it",
@@ -172,7 +171,7 @@ def _warn_of_no_use(name: str, unit: Unit, source: SourceText, findings: Finding
     for match in _UNDEF.finditer(source.data):
         if match[1].decode() == name:
             findings.warn(
-                Code.UNUSED_MACRO,
+                "EATSS-F095",
                 f"-D {name} changes nothing: '{name}' is undefined here",
                 span=source.span(match.start(1), match.end(1)),
                 hint="remove the #undef",
@@ -193,7 +192,7 @@ def _warn_of_no_use(name: str, unit: Unit, source: SourceText, findings: Finding
     else:
         hint = "no macro of this file can be set with -D: #ifndef before its #define lets it be"
     findings.warn(
-        Code.UNUSED_MACRO,
+        "EATSS-F095",
         f"-D {name} changes nothing: nothing that is compiled in '{source.file}' uses it",
         hint=hint,
     )

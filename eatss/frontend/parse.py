@@ -15,7 +15,7 @@ from clang.cindex import TranslationUnitLoadError
 from eatss.diagnostics import input_error
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.aliases import check_aliases, check_counters
-from eatss.frontend.assemble import Assembler, RegionReading
+from eatss.frontend.assemble import Assembler
 from eatss.frontend.builder import Frame, StatementReader
 from eatss.frontend.calls import inlined
 from eatss.frontend.checks import (
@@ -28,7 +28,6 @@ from eatss.frontend.checks import (
     without_unread,
 )
 from eatss.frontend.clang import Unit, parse_unit
-from eatss.frontend.codes import Code
 from eatss.frontend.delinearise import delinearise
 from eatss.frontend.errors import check_cycles, check_messages
 from eatss.frontend.facts import fixed_values, known_facts
@@ -57,6 +56,7 @@ from eatss.frontend.tree import (
 )
 from eatss.frontend.values import ValueAlgebra
 from eatss.frozen import frozen
+from eatss.isl_names import parameter_space
 from eatss.scops import Scop
 
 _Result = TypeVar("_Result")
@@ -172,11 +172,11 @@ def parse_bytes(
         return _read(source, run, findings)
     except RecursionError:
         raise input_error(
-            Code.NESTING.value, f"'{file}' is nested too deeply", hint="split the expressions"
+            "EATSS-F009", f"'{file}' is nested too deeply", hint="split the expressions"
         ) from None
     except TranslationUnitLoadError:
         raise input_error(
-            Code.SYNTAX.value, f"clang cannot parse '{file}'", hint="see that a compiler takes it"
+            "EATSS-F007", f"clang cannot parse '{file}'", hint="see that a compiler takes it"
         ) from None
 
 
@@ -225,7 +225,7 @@ def _select(
     """Place the regions and keep those the options ask for."""
     if not regions:
         findings.add(
-            Code.NO_REGION,
+            "EATSS-F010",
             f"no #pragma scop … #pragma endscop in '{source.file}'",
             hint="put #pragma scop before the loops and #pragma endscop after them",
         )
@@ -233,7 +233,7 @@ def _select(
     wanted = [r for r in regions if options.scop in (None, r.index)]
     if not wanted:
         findings.add(
-            Code.NO_SUCH_SCOP,
+            "EATSS-F048",
             f"there is no region {options.scop}: the file has {len(regions)}, counted from 0",
         )
     placed = [place_region(region, unit, source, findings) for region in wanted]
@@ -244,7 +244,7 @@ def _select(
     if wanted and not kept and not findings.errors:
         names = sorted({p.function.spelling for p in placed if p is not None})
         findings.add(
-            Code.NO_SUCH_FUNCTION,
+            "EATSS-F047",
             f"no region in function '{options.function}'",
             hint=f"functions with regions: {', '.join(names)}",
         )
@@ -299,7 +299,7 @@ def _read_region(
     arrays = delinearise(affine, symbols, reporter, statements)
     if facts.intersect(fixed).is_empty():
         findings.add(
-            Code.OPTION,
+            "EATSS-F050",
             "the parameter values contradict what the source says of the parameters",
             hint="sizes of variable-length arrays are greater than zero, unsigned values not "
             "negative",
@@ -307,35 +307,41 @@ def _read_region(
     if findings.errors:
         return None
     warn_of_bounds(statements, arrays, affine, reporter)
-    parameters = tuple(
+    declared = tuple(
         declared_parameter(variable, frozenset(run.symbols))
         for variable in symbols.variables
         if variable.unique_name in affine.ranges.used_parameters
     )
+    parameters = tuple(one.name for one in declared)
+    space = parameter_space(run.context, parameters)
+    made = Assembler(
+        algebra=algebra,
+        reporter=reporter,
+        facts=facts,
+        space=space,
+        arrays={array.variable: array for array in arrays},
+    )
     killed = reader.ppcg.killed | killed_after(placed, symbols)
-    accessed = [array.variable for array in arrays]
-    reading = RegionReading(
+    accessed = frozenset(one.variable for one in arrays if not one.variable.is_local)
+    depth = max((len(raw.loops) for raw in statements), default=0)
+    return Scop(
         file=source.file,
         function=placed.function.spelling,
         index=placed.region.index,
-        span=source.span(placed.region.opening.start, placed.region.closing.end),
-        statements=statements,
-        arrays=arrays,
         parameters=parameters,
-        facts=facts,
-        context=facts.intersect(fixed),
+        context=facts.intersect(fixed).align_params(space),
+        arrays=tuple(made.array(one, ppcg_kills=one.variable in killed) for one in arrays),
+        statements=tuple(made.statement(k, raw, depth) for k, raw in enumerate(statements)),
+        span=source.span(placed.region.opening.start, placed.region.closing.end),
         size_macros=_size_macros(nodes, reporter),
         function_parameters=function_parameters(placed.function),
-        whole_function=is_whole_function(
-            placed, symbols, frozenset(v for v in accessed if not v.is_local)
-        ),
-        ppcg_killed=killed,
+        whole_function=is_whole_function(placed, symbols, accessed),
+        parameter_declarations=declared,
         ppcg_counters=tuple(sorted(v.name for v in reader.ppcg.counters - killed)),
         ppcg_steps=tuple(reader.ppcg.steps),
         ppcg_wholes=tuple(reader.ppcg.wholes),
         conditions=conditions,
     )
-    return Assembler(reading, affine, reporter).scop()
 
 
 def _size_macros(nodes: Sequence[Node], reporter: Reporter) -> tuple[tuple[str, int], ...]:
@@ -371,12 +377,12 @@ def _check_options(options: FrontendOptions, findings: Findings) -> None:
     for define in options.defines:
         if not _DEFINE.fullmatch(define):
             findings.add(
-                Code.OPTION, f"macro '{define}' is not NAME or NAME=VALUE", hint="write -D N=4000"
+                "EATSS-F050", f"macro '{define}' is not NAME or NAME=VALUE", hint="write -D N=4000"
             )
     names = [name for name, _ in options.parameter_values]
     for name in sorted({name for name in names if names.count(name) > 1}):
         findings.add(
-            Code.OPTION, f"parameter '{name}' has more than one value", hint="give it once"
+            "EATSS-F050", f"parameter '{name}' has more than one value", hint="give it once"
         )
 
 
@@ -387,7 +393,7 @@ def _check_parameters(
     for name, _ in options.parameter_values:
         if scops and name not in known:
             findings.add(
-                Code.NO_SUCH_PARAMETER,
+                "EATSS-F049",
                 f"no region has a parameter '{name}'",
                 hint=f"parameters: {', '.join(known) or 'none'}",
             )

@@ -9,7 +9,6 @@ from functools import reduce
 
 import islpy as isl
 
-from eatss.frontend.codes import Code
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node
@@ -78,7 +77,7 @@ class RangeProver:
             raise NotAffineError(
                 node,
                 f"value of type '{ctype.spelling}' may be negative here, where C wraps it around",
-                code=Code.UNSIGNED_WRAP,
+                code="EATSS-F036",
                 hint="use a signed type, or write it without subtraction (i + 1 < n)",
             )
         below = self._algebra.at_least(ctype.maximum, value)
@@ -92,7 +91,7 @@ class RangeProver:
             raise NotAffineError(
                 node,
                 f"value does not fit type '{ctype.spelling}'",
-                code=Code.NARROW_OVERFLOW if ctype.signed else Code.UNSIGNED_WRAP,
+                code="EATSS-F037" if ctype.signed else "EATSS-F036",
                 hint="use a type that holds the value",
             )
         if ctype.bits >= 32:
@@ -101,7 +100,7 @@ class RangeProver:
             raise NotAffineError(
                 node,
                 f"value may not fit type '{ctype.spelling}'",
-                code=Code.NARROW_OVERFLOW,
+                code="EATSS-F037",
                 hint="use int or long",
             )
 

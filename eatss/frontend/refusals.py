@@ -5,59 +5,58 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from eatss.frontend import clang
-from eatss.frontend.codes import Code
 from eatss.frontend.tree import ELEMENTS, Kind, Node
 from eatss.frozen import frozen
 
-Refusal: TypeAlias = tuple[Code, str, str]
+Refusal: TypeAlias = tuple[str, str, str]
 
 _AROUND = "put #pragma scop before the loop"
 _CORRECT = "correct the errors clang reports"
-_ADDRESS = (Code.ADDRESS_OF, "address taken", "use the array itself")
-_BROKEN = (Code.SYNTAX, "expression clang could not make sense of", _CORRECT)
-COMMA = (Code.SEVERAL_EFFECTS, "comma operator", "write each part as its own statement")
+_ADDRESS = ("EATSS-F025", "address taken", "use the array itself")
+_BROKEN = ("EATSS-F007", "expression clang could not make sense of", _CORRECT)
+COMMA = ("EATSS-F038", "comma operator", "write each part as its own statement")
 _EFFECT = (
-    Code.SEVERAL_EFFECTS,
+    "EATSS-F038",
     "side effect inside an expression",
     "make it a statement of its own",
 )
 
 REFUSED_STATEMENTS: dict[Kind, Refusal] = {
-    "goto": (Code.GOTO, "goto", "use for and if"),
-    "label": (Code.GOTO, "label", "use for and if"),
-    "break": (Code.BREAK, "break of no loop of the region", _AROUND),
-    "continue": (Code.BREAK, "continue of no loop of the region", _AROUND),
-    "return": (Code.RETURN, "return inside the region", "return after #pragma endscop"),
-    "switch": (Code.SWITCH, "switch", "use if with affine conditions"),
-    "call": (Code.CALL, "call", "move the call out of the region"),
-    "broken": (Code.SYNTAX, "statement clang could not make sense of", _CORRECT),
+    "goto": ("EATSS-F019", "goto", "use for and if"),
+    "label": ("EATSS-F019", "label", "use for and if"),
+    "break": ("EATSS-F020", "break of no loop of the region", _AROUND),
+    "continue": ("EATSS-F020", "continue of no loop of the region", _AROUND),
+    "return": ("EATSS-F021", "return inside the region", "return after #pragma endscop"),
+    "switch": ("EATSS-F022", "switch", "use if with affine conditions"),
+    "call": ("EATSS-F023", "call", "move the call out of the region"),
+    "broken": ("EATSS-F007", "statement clang could not make sense of", _CORRECT),
 }
-IDLE_STATEMENT = (Code.UNSUPPORTED, "statement without effect", "remove it")
+IDLE_STATEMENT = ("EATSS-F039", "statement without effect", "remove it")
 
 REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
     "address": _ADDRESS,
     "assign": (
-        Code.SEVERAL_EFFECTS,
+        "EATSS-F038",
         "assignment inside an expression",
         "write each assignment as its own statement",
     ),
     "step": (
-        Code.SEVERAL_EFFECTS,
+        "EATSS-F038",
         "++ or -- inside an expression",
         "write it as its own statement",
     ),
     "binary": COMMA,
     "broken": _BROKEN,
-    "string": (Code.TYPE, "string", "use numbers"),
-    "call": (Code.CALL, "call of a function", "use an array"),
+    "string": ("EATSS-F040", "string", "use numbers"),
+    "call": ("EATSS-F023", "call of a function", "use an array"),
     "conditional": (
-        Code.ALIAS,
+        "EATSS-F027",
         "choice between arrays",
         "choose between elements: c ? A[i] : B[i]",
     ),
 }
 UNSUPPORTED_EXPRESSION = (
-    Code.UNSUPPORTED,
+    "EATSS-F039",
     "construct outside the subset",
     "use assignments to arrays",
 )
@@ -87,7 +86,7 @@ class NotAffineError(Exception):
         message: str,
         reason: Reason = "non_affine",
         *,
-        code: Code | None = None,
+        code: str | None = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(message)
@@ -104,7 +103,7 @@ class Unknown:
 
     reason: Reason
     message: str
-    code: Code | None = None
+    code: str | None = None
     hint: str | None = None
 
     def at(self, node: Node) -> NotAffineError:
@@ -136,7 +135,7 @@ def not_affine(node: Node) -> NotAffineError:
         return NotAffineError(node, "value read from memory", "data")
     if node.kind == "member":
         owner = clang.owner_of_member(node.cursor)
-        return NotAffineError(node, owner, code=Code.MEMBER, hint=MEMBER_HINT)
+        return NotAffineError(node, owner, code="EATSS-F026", hint=MEMBER_HINT)
     if node.kind in REFUSED_INDICES:
         code, message, hint = REFUSED_INDICES[node.kind]
         return NotAffineError(node, message, code=code, hint=hint)

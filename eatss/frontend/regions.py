@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from eatss.frontend.clang import CursorKind, Unit
-from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings, SourceText
 from eatss.frozen import frozen
 
@@ -66,7 +65,7 @@ def find_pragmas(unit: Unit, source: SourceText, findings: Findings) -> tuple[Pr
         word, length = _pragma_word(source.data, message.offset)
         if word is None:
             findings.warn(
-                Code.UNMATCHED_PRAGMA,
+                "EATSS-F011",
                 "the pragma of a macro that a header defines is not looked into",
                 span=source.span(message.offset, message.offset + length),
                 hint="define macros for #pragma scop in the file itself",
@@ -83,7 +82,7 @@ def find_pragmas(unit: Unit, source: SourceText, findings: Findings) -> tuple[Pr
     for pragma in found:
         if starts.count(pragma.start) > 1:
             findings.add(
-                Code.REGION_PLACE,
+                "EATSS-F045",
                 "a macro holds more than one pragma of a region",
                 span=source.span(pragma.start, pragma.end),
                 hint="write #pragma scop and #pragma endscop outside the macro",
@@ -140,7 +139,7 @@ def pair_pragmas(
             if opening is not None:
                 where = source.line_and_column(opening.start)[0]
                 findings.add(
-                    Code.UNMATCHED_PRAGMA,
+                    "EATSS-F011",
                     f"#pragma scop inside the region that begins on line {where}",
                     span=span,
                     hint="end the region before with #pragma endscop",
@@ -149,7 +148,7 @@ def pair_pragmas(
             opening = pragma
         elif opening is None:
             findings.add(
-                Code.UNMATCHED_PRAGMA,
+                "EATSS-F011",
                 "#pragma endscop without #pragma scop",
                 span=span,
                 hint="write #pragma scop before the first statement of the region",
@@ -159,7 +158,7 @@ def pair_pragmas(
             opening = None
     if opening is not None:
         findings.add(
-            Code.UNMATCHED_PRAGMA,
+            "EATSS-F011",
             "#pragma scop without #pragma endscop",
             span=source.span(opening.start, opening.end),
             hint="write #pragma endscop after the last statement of the region",
@@ -176,7 +175,7 @@ def place_region(
     function = next((f for f in unit.functions if _covers(f, start)), None)
     if function is None or not _covers(function, end):
         findings.add(
-            Code.REGION_PLACE,
+            "EATSS-F045",
             "region does not lie within one function body",
             span=span,
             hint="put both pragmas around statements of one block",
@@ -194,7 +193,7 @@ def place_region(
         first, last = child.extent.start.offset, child.extent.end.offset
         if first in (start, end):
             findings.add(
-                Code.REGION_PLACE,
+                "EATSS-F045",
                 "a macro holds the pragma together with statements",
                 span=span,
                 hint="give the pragma a line or a macro of its own",
@@ -206,7 +205,7 @@ def place_region(
             inside.append(child)
         elif first < end and last > start:
             findings.add(
-                Code.REGION_PLACE,
+                "EATSS-F045",
                 "region begins or ends in the middle of a statement",
                 span=span,
                 hint="put both pragmas around whole statements of one block",
@@ -214,7 +213,7 @@ def place_region(
             return None
     if not inside:
         findings.add(
-            Code.EMPTY_REGION, "region has no statements", span=span,
+            "EATSS-F046", "region has no statements", span=span,
             hint="put the loops between the pragmas, on lines of their own",
         )  # fmt: skip
         return None
@@ -233,7 +232,7 @@ def _is_cut_by_include(region: Region, unit: Unit, source: SourceText, findings:
     inside = [o for o in unit.includes if region.opening.start < o < region.closing.start]
     for offset in inside:
         findings.add(
-            Code.REGION_PLACE,
+            "EATSS-F045",
             "#include inside the region",
             span=source.span(offset, offset + 1),
             hint="write the statements out between the pragmas",

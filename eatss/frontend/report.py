@@ -6,7 +6,6 @@ import re
 from typing import Literal, NoReturn, TypeAlias
 
 from eatss.diagnostics import SourceSpan
-from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings, RefusedError, SourceText
 from eatss.frontend.refusals import NotAffineError, Reason
 from eatss.frontend.tree import Node
@@ -18,24 +17,24 @@ _MAX_QUOTED = 60
 Place: TypeAlias = Literal["subscript", "bound", "condition"]
 """Where an affine expression is needed."""
 
-_CODES: dict[tuple[Place, Reason], Code] = {
-    ("subscript", "non_affine"): Code.NON_AFFINE_SUBSCRIPT,
-    ("bound", "non_affine"): Code.NON_AFFINE_BOUND,
-    ("condition", "non_affine"): Code.NON_AFFINE_CONDITION,
-    ("subscript", "data"): Code.INDIRECTION,
-    ("bound", "data"): Code.DATA_DEPENDENT_BOUND,
-    ("condition", "data"): Code.DATA_DEPENDENT_CONDITION,
+_CODES: dict[tuple[Place, Reason], str] = {
+    ("subscript", "non_affine"): "EATSS-F012",
+    ("bound", "non_affine"): "EATSS-F013",
+    ("condition", "non_affine"): "EATSS-F014",
+    ("subscript", "data"): "EATSS-F015",
+    ("bound", "data"): "EATSS-F016",
+    ("condition", "data"): "EATSS-F017",
 }
 
 _HINTS = {
-    Code.NON_AFFINE_SUBSCRIPT: "use sums of counters and parameters with constant factors; "
+    "EATSS-F012": "use sums of counters and parameters with constant factors; "
     "/ and % by constants, min, max and ?: are fine",
-    Code.NON_AFFINE_BOUND: "use sums of counters and parameters with constant factors; "
+    "EATSS-F013": "use sums of counters and parameters with constant factors; "
     "/ and % by constants, min, max and ?: are fine",
-    Code.NON_AFFINE_CONDITION: "compare sums of counters and parameters with constant factors",
-    Code.INDIRECTION: "subscripts may use counters, parameters and constants only",
-    Code.DATA_DEPENDENT_BOUND: "copy the value to an integer variable before #pragma scop",
-    Code.DATA_DEPENDENT_CONDITION: "write the choice as an expression: x = condition ? a : b;",
+    "EATSS-F014": "compare sums of counters and parameters with constant factors",
+    "EATSS-F015": "subscripts may use counters, parameters and constants only",
+    "EATSS-F016": "copy the value to an integer variable before #pragma scop",
+    "EATSS-F017": "write the choice as an expression: x = condition ? a : b;",
 }
 
 
@@ -43,8 +42,8 @@ _HINTS = {
 # only repeat that it was.
 _NEED_DOMAIN = frozenset(
     {
-        Code.UNSIGNED_WRAP, Code.NARROW_OVERFLOW, Code.NOT_EQUAL, Code.ENDLESS_LOOP,
-        Code.LOOP_FORM, Code.LINEARISED, Code.COUNTER_AFTER_LOOP, Code.ASSUMED_RANGE,
+        "EATSS-F036", "EATSS-F037", "EATSS-F035", "EATSS-F051",
+        "EATSS-F029", "EATSS-F044", "EATSS-F033", "EATSS-F092",
     }
 )  # fmt: skip
 
@@ -107,18 +106,18 @@ class Reporter:
             text = text[: _MAX_QUOTED - 1] + "…"
         return f"'{text}'"
 
-    def error(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
+    def error(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
         """Add an error at a node."""
         if self.doubtful and code in _NEED_DOMAIN:
             return
         self.findings.add(code, message, span=self.span(node), hint=hint)
 
-    def refuse(self, code: Code, node: Node, message: str, hint: str | None = None) -> NoReturn:
+    def refuse(self, code: str, node: Node, message: str, hint: str | None = None) -> NoReturn:
         """Add an error at a node, and give up what it is part of."""
         self.error(code, node, message, hint)
         raise RefusedError
 
-    def warn(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
+    def warn(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
         """Add a warning at a node."""
         self.findings.warn(code, message, span=self.span(node), hint=hint)
 

@@ -24,7 +24,6 @@ from typing import Final
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
-from eatss.frontend.codes import Code
 from eatss.frontend.loops import Header, LoopReader
 from eatss.frontend.refusals import NotAffineError, Unknown
 from eatss.frontend.report import Reporter
@@ -624,7 +623,7 @@ def _beyond_type(variable: Variable) -> Unknown:
     return Unknown(
         reason="own",
         message=f"'{variable.name}' may leave the range of its type '{kind.spelling}'",
-        code=Code.NARROW_OVERFLOW if kind.signed else Code.UNSIGNED_WRAP,
+        code="EATSS-F037" if kind.signed else "EATSS-F036",
         hint="use int or long",
     )
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind, StorageClass
-from eatss.frontend.codes import Code
 from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
 from eatss.frontend.shapes import shape_of
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import WRITES, Kind, Node, read_tree, unconverted
-from eatss.frozen import frozen
 from eatss.scops import FunctionParameter, Origin, ParameterDeclaration
 
 _EFFECTS: frozenset[Kind] = WRITES | {"call", "broken", "other"}
@@ -79,44 +78,40 @@ def is_whole_function(
         placed.function.get_children()
     ):
         return False
-    region = placed.region
+    inside = range(placed.region.opening.start, placed.region.closing.start)
     around = (
-        child
+        read_tree(child)
         for child in clang.children(placed.block)
-        if not region.opening.start <= child.extent.start.offset < region.closing.start
+        if child.extent.start.offset not in inside
     )
-    surroundings = _Surroundings(symbols=symbols, accessed=accessed)
-    return all(_is_idle(read_tree(child), surroundings) for child in around)
+    return all(_is_idle(node, symbols, accessed) for node in around)
 
 
-@frozen
-class _Surroundings:
-    symbols: SymbolTable
-    accessed: frozenset[Variable]
-
-
-def _is_idle(node: Node, known: _Surroundings) -> bool:
-    if node.kind == "empty":
-        return True
-    if node.kind == "return":
+def _is_idle(node: Node, symbols: SymbolTable, accessed: frozenset[Variable]) -> bool:
+    if node.kind in ("empty", "return"):
         return not node.children
     if node.kind == "declarations":
-        return all(_is_idle_declaration(child, known) for child in node.children)
+        return all(_is_idle_declaration(child, symbols, accessed) for child in node.children)
     return node.kind in _VALUES and not node.has(*_EFFECTS)
 
 
-def _is_idle_declaration(node: Node, known: _Surroundings) -> bool:
+def _is_idle_declaration(node: Node, symbols: SymbolTable, accessed: frozenset[Variable]) -> bool:
     if node.kind != "variable":
         return node.kind != "broken"
-    cursors = [child for child in clang.children(node.cursor) if child.kind.is_expression()]
-    parts = [read_tree(cursor) for cursor in cursors]
-    if any(part.has(*_EFFECTS) for part in parts):
+    if any(part.has(*_EFFECTS) for part in _expressions_of(node)):
         return False
-    variable = known.symbols.variable_of(node.declaration)
+    variable = symbols.variable_of(node.declaration)
     if not node.children or variable is None or variable.role == "counter":
         return True
     is_known = variable.constant is not None or variable.role == "data"
-    return is_known and variable not in known.accessed
+    return is_known and variable not in accessed
+
+
+def _expressions_of(variable: Node) -> Iterator[Node]:
+    """Yield what a declaration computes: sizes, and the first value."""
+    for child in clang.children(variable.cursor):
+        if child.kind.is_expression():
+            yield read_tree(child)
 
 
 class Surroundings:
@@ -153,7 +148,8 @@ class Surroundings:
             is_write = node.kind in WRITES
             at = node.offsets[0] if is_write or node.kind == "variable" else 0
             if node.kind == "variable":
-                self._collect_sizes(node)
+                for size in _expressions_of(node):
+                    self._collect(size)
             if node.kind == "variable" and node.children:
                 self.assigned.append((node.declaration, node.children[0], at))
             elif node.kind == "call":
@@ -169,11 +165,6 @@ class Surroundings:
                     value = node.children[1] if node.kind == "assign" else None
                     self.assigned.append((target.declaration, value, at))
 
-    def _collect_sizes(self, variable: Node) -> None:
-        for child in clang.children(variable.cursor):
-            if child.kind.is_expression():
-                self._collect(read_tree(child))
-
 
 def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
     """Refuse arrays whose size was fixed before one of its variables got another value."""
@@ -181,7 +172,13 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
         for size in array.shape.sizes:
             declared = array.declaration.location.offset
             if isinstance(size, Node):
-                _refuse_effects(array, size, reporter)
+                if size.has(*WRITES, "call"):
+                    reporter.error(
+                        "EATSS-F038",
+                        size,
+                        f"size of '{array.name}' has a side effect or calls a function",
+                        "use a variable that keeps its value as the size",
+                    )
                 declared = min(declared, size.offsets[0])  # a typedef fixes it where it stands
             for variable in _named(size, symbols):
                 changed = any(
@@ -190,22 +187,12 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
                 )
                 if changed and array.first_use is not None:
                     reporter.error(
-                        Code.STALE_SIZE,
+                        "EATSS-F052",
                         array.first_use,
                         f"'{variable.name}' in the size of '{array.name}' is changed after "
                         f"'{array.name}' is declared",
                         "use a variable that keeps its value",
                     )
-
-
-def _refuse_effects(array: Variable, size: Node, reporter: Reporter) -> None:
-    if size.has(*WRITES, "call"):
-        reporter.error(
-            Code.SEVERAL_EFFECTS,
-            size,
-            f"size of '{array.name}' has a side effect or calls a function",
-            "use a variable that keeps its value as the size",
-        )
 
 
 def _named(size: int | Node | None, symbols: SymbolTable) -> list[Variable]:

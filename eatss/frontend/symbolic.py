@@ -20,7 +20,6 @@ from eatss.diagnostics import Diagnostic, InputError, Severity
 from eatss.files import is_c_text
 from eatss.frontend.agreement import agree
 from eatss.frontend.clang import Unit, parse_unit
-from eatss.frontend.codes import Code
 from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
 from eatss.frontend.findings import Findings, SourceText
 from eatss.frontend.lexical_checks import Guard
@@ -283,7 +282,7 @@ def _numbers_left(
                 "array, a product of sizes)"
             )
             yield Diagnostic(
-                code=Code.MACRO_NUMBER.value,
+                code="EATSS-F094",
                 severity=Severity.WARNING,
                 message=f"macro '{name}' stays {value} in generated code: it {reason}",
                 hint=f"give -D {name}=… for other sizes",

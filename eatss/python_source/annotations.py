@@ -9,19 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from eatss.scops import ElementType
-
-
-class Weak(Enum):
-    """Types of Python's own numbers, by their C spelling."""
-
-    INT = "int"
-    FLOAT = "double"
-
-
-NumberType = Weak | ElementType
 
 ELEMENTS = {
     "f16": ElementType.HALF,
@@ -46,6 +35,35 @@ _RANKS = (ElementType.INT32, ElementType.UINT32, ElementType.INT64, ElementType.
 
 
 @dataclass(frozen=True, slots=True)
+class NumberType:
+    """A type of numbers: what it is in C, and whether it is one of Python's own."""
+
+    element: ElementType
+    is_weak: bool = False
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether its numbers are floating-point numbers."""
+        return self.element.is_floating
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether it is one of NumPy's integers without a sign."""
+        return self.element.is_unsigned
+
+    def __str__(self) -> str:
+        if self.is_weak:
+            return "float" if self.is_floating else "int"
+        return SHORT_NAMES[self.element]
+
+
+INT, FLOAT = NumberType(ElementType.INT32, True), NumberType(ElementType.DOUBLE, True)
+"""Types of Python's own numbers."""
+
+DOUBLE = NumberType(ElementType.DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A type that a value may have; one that is ``free`` is a literal, which takes any.
 
@@ -54,50 +72,27 @@ class Candidate:
 
     type: NumberType
     free: bool
-    weak: Weak | None = None
-
-
-def is_floating(number: NumberType) -> bool:
-    """Tell whether numbers of a type are floating-point numbers."""
-    return number is Weak.FLOAT or (isinstance(number, ElementType) and number.is_floating)
-
-
-def type_name(number: NumberType) -> str:
-    """Return what a type is called in messages."""
-    return SHORT_NAMES[number] if isinstance(number, ElementType) else number.name.lower()
+    weak: NumberType | None = None
 
 
 def to_one_type(*types: NumberType) -> str:
     """Return the hint to convert numbers of some types to one that has room for all."""
-    wide = "float64" if any(map(is_floating, types)) else "int64"
+    wide = "float64" if any(one.is_floating for one in types) else "int64"
     return f"convert one of them, for example with numpy.{wide}(…)"
-
-
-def is_unsigned(number: NumberType) -> bool:
-    """Tell whether a type is one of NumPy's integers without a sign."""
-    return isinstance(number, ElementType) and number.is_unsigned
-
-
-def c_type(number: NumberType) -> ElementType:
-    """Return what values of a type have in C."""
-    return ElementType(number.value)
 
 
 def common_type(left: NumberType, right: NumberType) -> NumberType:
     """Return the type in which NumPy does arithmetic with both."""
-    if isinstance(left, Weak) and isinstance(right, Weak):
-        return Weak.FLOAT if Weak.FLOAT in (left, right) else Weak.INT
-    if isinstance(left, Weak):
+    if left.is_weak and right.is_weak:
+        return FLOAT if FLOAT in (left, right) else INT
+    if left.is_weak:
         left, right = right, left
-    assert isinstance(left, ElementType)
-    if isinstance(right, Weak):
-        if right is Weak.FLOAT and not left.is_floating:
-            return ElementType.DOUBLE
-        return left
+    if right.is_weak:
+        return DOUBLE if right == FLOAT and not left.is_floating else left
     import numpy as np  # noqa: PLC0415 - only where types are mixed
 
-    kind = np.promote_types(_NUMPY[left], _NUMPY[right])
-    return _ELEMENTS[f"{kind.kind}{kind.itemsize}"]
+    kind = np.promote_types(_NUMPY[left.element], _NUMPY[right.element])
+    return NumberType(_ELEMENTS[f"{kind.kind}{kind.itemsize}"])
 
 
 def usual_type(left: ElementType, right: ElementType) -> ElementType:
@@ -123,14 +118,14 @@ def one_type(candidates: Sequence[Candidate], *, mixes: bool) -> NumberType | No
     """
     firm = {one.type for one in candidates if not one.free}
     free = {one.type for one in candidates if one.free}
-    if not firm or firm <= {Weak.INT, Weak.FLOAT}:
-        return Weak.FLOAT if Weak.FLOAT in firm | free else Weak.INT
-    if firm == {Weak.FLOAT, ElementType.DOUBLE} and not mixes:
-        return ElementType.DOUBLE
+    if not firm or firm <= {INT, FLOAT}:
+        return FLOAT if FLOAT in firm | free else INT
+    if firm == {FLOAT, DOUBLE} and not mixes:
+        return DOUBLE
     if len(firm) > 1:
         return None
     (found,) = firm
-    return None if Weak.FLOAT in free and not is_floating(found) else found
+    return None if FLOAT in free and not found.is_floating else found
 
 
 class TypeClashError(Exception):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NoReturn
 
 from eatss.frozen import frozen
-from eatss.python_source.annotations import NumberType, Weak
+from eatss.python_source.annotations import NumberType
 from eatss.python_source.names import Resolve
+from eatss.python_source.text import Findings, Node
 from eatss.scops import ElementType
 
 
@@ -36,14 +37,14 @@ class Local:
 
     type: NumberType
     n_dims: int = 0
-    weak: Weak | None = None
+    weak: NumberType | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Scope:
-    """What names mean at some place of a function.
+    """What names mean at some place of a function, and the findings about it.
 
-    ``types`` are those of the locals as far as they are known; ``counters`` are those of the loops
+    ``locals`` are known as far as their types are; ``counters`` are those of the loops
     around; ``past`` are counters of loops that have ended; ``refused`` are names of which a finding
     tells already. ``mixes`` says that there are floating-point numbers of 32 bits.
     """
@@ -52,10 +53,11 @@ class Scope:
     resolve: Resolve
     assigned: frozenset[str]
     mixes: bool
-    locals: dict[str, Local] = field(default_factory=dict)
+    findings: Findings
+    locals: dict[str, Local]
+    refused: set[str]
     counters: list[str] = field(default_factory=list)
     past: set[str] = field(default_factory=set)
-    refused: set[str] = field(default_factory=set)
     macros: set[str] = field(default_factory=set)
 
     def meaning(self, node: ast.expr) -> str | None:
@@ -68,6 +70,19 @@ class Scope:
         ):
             return None
         return self.resolve(node)
+
+    def refuse(self, code: str, node: Node, message: str, hint: str | None = None) -> NoReturn:
+        """Record a finding, and leave what cannot be read any further.
+
+        Raises:
+            RefusedError: always.
+        """
+        self.findings.refuse(code, node, message, hint)
+
+    @property
+    def sizes(self) -> list[str]:
+        """The parameters that sizes of arrays may name."""
+        return [one.name for one in self.arguments.values() if one.kind == "param"]
 
 
 Block = Sequence[ast.stmt]

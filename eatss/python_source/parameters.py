@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from eatss.frozen import frozen
 from eatss.python_source.annotations import ELEMENTS, PARAM
 from eatss.python_source.c_text import Piece, joined
 from eatss.python_source.local_variables import Argument
 from eatss.python_source.names import Resolve, c_name_is_free
-from eatss.python_source.text import Code, Findings, RefusedError
+from eatss.python_source.text import Findings, RefusedError
 from eatss.scops import ElementType
 
 _TYPES = ", ".join(ELEMENTS)
@@ -24,140 +27,125 @@ class Parameter:
     declaration: Piece
 
 
-class ParameterReader:
-    """Reads the parameters of one function."""
-
-    def __init__(self, resolve: Resolve, findings: Findings) -> None:
-        self._resolve = resolve
-        self._findings = findings
-
-    def read(self, arguments: ast.arguments) -> tuple[Parameter, ...]:
-        """Return the parameters that are right, in order; what is wrong is recorded."""
-        others = [*arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        for one in others:
-            if one is not None:
-                self._findings.add(
-                    Code.FUNCTION, one, f"'{one.arg}' is no plain parameter",
-                    "list all parameters by position",
-                )  # fmt: skip
-        for default in [*arguments.defaults, *(d for d in arguments.kw_defaults if d)]:
-            self._findings.add(
-                Code.FUNCTION, default, "a default value",
-                "leave it out: every argument is given",
+def read_parameters(
+    arguments: ast.arguments, resolve: Resolve, findings: Findings
+) -> tuple[Parameter, ...]:
+    """Return the parameters that are right, in order; what is wrong is recorded."""
+    for one in (*arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
+        if one is not None:
+            findings.add(
+                "EATSS-Y005", one, f"'{one.arg}' is no plain parameter",
+                "list all parameters by position",
             )  # fmt: skip
-        names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-        found: list[Parameter] = []
-        known: list[str] = []
-        for one in (*arguments.posonlyargs, *arguments.args):
-            try:
-                parameter = self._parameter(one, known, names)
-            except RefusedError:
-                continue
-            found.append(parameter)
-            if parameter.argument.kind == "param":
-                known.append(one.arg)
-        return tuple(found)
-
-    def _parameter(self, node: ast.arg, known: list[str], names: list[str]) -> Parameter:
-        check_name(node.arg, node, self._findings)
-        if node.annotation is None:
-            raise self._findings.refusal(
-                Code.ANNOTATION, node, f"parameter '{node.arg}' has no annotation", _ANNOTATE
-            )
-        annotation = _unquoted(node.annotation)
-        base = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-        spelled = self._resolve(base) or f"eatss.{ast.unparse(base).rpartition('.')[2]}"
-        kind = spelled.removeprefix("eatss.")
-        if kind == PARAM and base is annotation:
-            argument = Argument(name=node.arg, kind="param", element_type=ElementType.INT32)
-            return self._declared(node, argument, "")
-        if kind not in ELEMENTS:
-            raise self._findings.refusal(
-                Code.ANNOTATION, node.annotation,
-                f"'{ast.unparse(node.annotation)}' is no type of a parameter",
-                f"{_ANNOTATE}; the types are {_TYPES}",
-            )  # fmt: skip
-        if not isinstance(annotation, ast.Subscript):
-            argument = Argument(name=node.arg, kind="scalar", element_type=ELEMENTS[kind])
-            return self._declared(node, argument, "")
-        elements = annotation.slice
-        extents = elements.elts if isinstance(elements, ast.Tuple) else [elements]
-        reader = ExtentReader(known, names, self._findings)
-        read = [reader.extent(extent) for extent in extents]
-        argument = Argument(
-            name=node.arg,
-            kind="array",
-            element_type=ELEMENTS[kind],
-            extents=tuple(text for text, _ in read),
+    for default in [*arguments.defaults, *(d for d in arguments.kw_defaults if d)]:
+        findings.add(
+            "EATSS-Y005", default, "a default value", "leave it out: every argument is given"
         )
-        return self._declared(node, argument, "".join(f"[{c_text}]" for _, c_text in read))
+    plain = (*arguments.posonlyargs, *arguments.args)
+    names = [one.arg for one in plain]
+    found: list[Parameter] = []
+    known: list[str] = []
+    for one in plain:
+        with suppress(RefusedError):
+            argument, sizes = _argument(one, known, names, resolve, findings)
+            piece = joined(f"{argument.element_type.value} ", argument.name, sizes)
+            span = findings.text.span(one)
+            found.append(Parameter(argument=argument, declaration=piece.at(span)))
+            known += [one.arg] if argument.kind == "param" else []
+    return tuple(found)
 
-    def _declared(self, node: ast.arg, argument: Argument, sizes: str) -> Parameter:
-        piece = joined(f"{argument.element_type.value} ", argument.name, sizes)
-        span = self._findings.text.span(node)
-        return Parameter(argument=argument, declaration=piece.at(span))
 
-
-class ExtentReader:
-    """Reads sizes of arrays: affine texts over parameters, or numbers."""
-
-    def __init__(self, known: list[str], names: list[str], findings: Findings) -> None:
-        self._known = known
-        self._names = names
-        self._findings = findings
-
-    def extent(self, node: ast.expr) -> tuple[str, str]:
-        """Return a size as Python and as C has it.
-
-        Raises:
-            RefusedError: it is none.
-        """
-        inner = _unquoted(node)
-        if inner is node and isinstance(node, ast.Constant) and isinstance(node.value, str):
-            raise self._no_size(node)
-        if isinstance(inner, ast.UnaryOp) or (
-            isinstance(inner, ast.Constant) and isinstance(inner.value, int) and inner.value < 1
-        ):
-            raise self._no_size(inner)
-        return ast.unparse(inner), self._text(inner)
-
-    def _text(self, node: ast.expr, least: int = 0) -> str:
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            return str(node.value)
-        if isinstance(node, ast.Name):
-            return self._name(node)
-        if isinstance(node, ast.BinOp):
-            signs: dict[type[ast.operator], tuple[str, int]] = {
-                ast.Add: ("+", 1), ast.Sub: ("-", 1), ast.Mult: ("*", 2), ast.FloorDiv: ("/", 2),
-            }  # fmt: skip
-            sign, level = signs.get(type(node.op), ("", 0))
-            divisor = node.right.value if isinstance(node.right, ast.Constant) else None
-            if sign == "*" and _names(node.left) and _names(node.right):
-                raise self._no_size(node)
-            if sign and (sign != "/" or (isinstance(divisor, int) and divisor > 0)):
-                left, right = self._text(node.left, level), self._text(node.right, level + 1)
-                text = f"{left} {sign} {right}"
-                return f"({text})" if level < least else text
-        raise self._no_size(node)
-
-    def _name(self, node: ast.Name) -> str:
-        if node.id in self._known:
-            return node.id
-        if node.id in self._names:
-            raise self._findings.refusal(
-                Code.EXTENT, node, f"'{node.id}' is no eatss.Param that stands before this array",
-                f"put {node.id}: eatss.Param before it",
-            )  # fmt: skip
-        raise self._findings.refusal(
-            Code.EXTENT, node, f"'{node.id}' is no parameter of the function",
-            f"add a parameter: {node.id}: eatss.Param",
+def _argument(
+    node: ast.arg, known: list[str], names: list[str], resolve: Resolve, findings: Findings
+) -> tuple[Argument, str]:
+    """Return a parameter, and the sizes behind its name in C."""
+    check_name(node.arg, node, findings)
+    if node.annotation is None:
+        findings.refuse("EATSS-Y004", node, f"parameter '{node.arg}' has no annotation", _ANNOTATE)
+    annotation = _unquoted(node.annotation)
+    base = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    spelled = resolve(base) or f"eatss.{ast.unparse(base).rpartition('.')[2]}"
+    kind = spelled.removeprefix("eatss.")
+    if kind == PARAM and base is annotation:
+        return Argument(name=node.arg, kind="param", element_type=ElementType.INT32), ""
+    if kind not in ELEMENTS:
+        findings.refuse(
+            "EATSS-Y004", node.annotation,
+            f"'{ast.unparse(node.annotation)}' is no type of a parameter",
+            f"{_ANNOTATE}; the types are {_TYPES}",
         )  # fmt: skip
+    element = ELEMENTS[kind]
+    if not isinstance(annotation, ast.Subscript):
+        return Argument(name=node.arg, kind="scalar", element_type=element), ""
+    inside = annotation.slice
+    read = [
+        extent(one, known, names, findings)
+        for one in (inside.elts if isinstance(inside, ast.Tuple) else [inside])
+    ]
+    extents = tuple(text for text, _ in read)
+    argument = Argument(name=node.arg, kind="array", element_type=element, extents=extents)
+    return argument, "".join(f"[{c_text}]" for _, c_text in read)
 
-    def _no_size(self, node: ast.expr) -> RefusedError:
-        return self._findings.refusal(
-            Code.EXTENT, node, f"'{ast.unparse(node)}' is no size of an array",
-            "sizes are positive numbers, and sums and multiples of parameters: \"2 * n + 1\"",
-        )  # fmt: skip
+
+_SIGNS: dict[type[ast.operator], tuple[str, int]] = {
+    ast.Add: ("+", 1), ast.Sub: ("-", 1), ast.Mult: ("*", 2), ast.FloorDiv: ("/", 2),
+}  # fmt: skip
+"""Operators of sizes: in C, and how tightly they bind."""
+
+
+def extent(
+    node: ast.expr, known: Sequence[str], names: Sequence[str], findings: Findings
+) -> tuple[str, str]:
+    """Return a size of an array, an affine text over parameters, as Python and as C has it.
+
+    Args:
+        node: the size.
+        known: the parameters that it may name.
+        names: all parameters.
+        findings: gets what is wrong.
+
+    Raises:
+        RefusedError: it is none.
+    """
+    inner = _unquoted(node)
+    is_text = isinstance(inner, ast.Constant) and isinstance(inner.value, str)
+    is_small = isinstance(inner, ast.Constant) and type(inner.value) is int and inner.value < 1
+    if (inner is node and is_text) or is_small or isinstance(inner, ast.UnaryOp):
+        _refuse_size(inner, findings)
+
+    def c_text(one: ast.expr, least: int = 0) -> str:
+        match one:
+            case ast.Constant(int(number)) if not isinstance(number, bool):
+                return str(number)
+            case ast.Name(name) if name in known:
+                return name
+            case ast.Name(name) if name in names:
+                findings.refuse(
+                    "EATSS-Y007", one, f"'{name}' is no eatss.Param that stands before this array",
+                    f"put {name}: eatss.Param before it",
+                )  # fmt: skip
+            case ast.Name(name):
+                findings.refuse(
+                    "EATSS-Y007", one, f"'{name}' is no parameter of the function",
+                    f"add a parameter: {name}: eatss.Param",
+                )  # fmt: skip
+            case ast.BinOp(left, operator, right) if type(operator) in _SIGNS:
+                sign, level = _SIGNS[type(operator)]
+                divisor = right.value if isinstance(right, ast.Constant) else None
+                is_fine = isinstance(divisor, int) and divisor > 0 if sign == "/" else True
+                if is_fine and not (sign == "*" and _names(left) and _names(right)):
+                    text = f"{c_text(left, level)} {sign} {c_text(right, level + 1)}"
+                    return f"({text})" if level < least else text
+        return _refuse_size(one, findings)
+
+    return ast.unparse(inner), c_text(inner)
+
+
+def _refuse_size(node: ast.expr, findings: Findings) -> NoReturn:
+    findings.refuse(
+        "EATSS-Y007", node, f"'{ast.unparse(node)}' is no size of an array",
+        "sizes are positive numbers, and sums and multiples of parameters: \"2 * n + 1\"",
+    )  # fmt: skip
 
 
 def check_name(name: str, node: ast.arg | ast.expr | ast.stmt, findings: Findings) -> None:
@@ -167,8 +155,8 @@ def check_name(name: str, node: ast.arg | ast.expr | ast.stmt, findings: Finding
         RefusedError: it cannot.
     """
     if not c_name_is_free(name):
-        raise findings.refusal(
-            Code.NAME, node, f"C has no variable of the name '{name}'", "choose another name"
+        findings.refuse(
+            "EATSS-Y006", node, f"C has no variable of the name '{name}'", "choose another name"
         )
 
 

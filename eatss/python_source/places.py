@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from eatss.diagnostics import Diagnostic, InputError
-from eatss.frontend.codes import Code
 from eatss.frontend.options import FrontendResult
 from eatss.frontend.symbolic import SymbolicResult
 from eatss.python_source.python_scop import PythonScop
@@ -19,14 +18,12 @@ _AFFINE = (
     "and a if c else b are fine"
 )
 _HINTS = {
-    Code.NON_AFFINE_SUBSCRIPT.value: _AFFINE,
-    Code.NON_AFFINE_BOUND.value: _AFFINE,
-    Code.NON_AFFINE_CONDITION.value: _AFFINE,
-    Code.DATA_DEPENDENT_BOUND.value: "pass it as a parameter: m: eatss.Param",
-    Code.DATA_DEPENDENT_CONDITION.value: "write the choice as an expression: "
-    "x = a if condition else b",
-    Code.BOUND_WRITTEN.value: "write its expression here, or set it to one before, in each "
-    "round of the loop",
+    "EATSS-F012": _AFFINE,
+    "EATSS-F013": _AFFINE,
+    "EATSS-F014": _AFFINE,
+    "EATSS-F016": "pass it as a parameter: m: eatss.Param",
+    "EATSS-F017": "write the choice as an expression: x = a if condition else b",
+    "EATSS-F032": "write its expression here, or set it to one before, in each round of the loop",
 }
 """Hints that are otherwise for Python than for C."""
 

@@ -17,7 +17,7 @@ from eatss.python_source.c_text import CLine, python_span
 from eatss.python_source.function import c_function
 from eatss.python_source.local_variables import Argument
 from eatss.python_source.names import Resolve, by_values, functions_of
-from eatss.python_source.text import Code, PythonText
+from eatss.python_source.text import PythonText
 
 
 class CalledError(InputError, TypeError):
@@ -53,7 +53,7 @@ class PythonScop:
         """
         raise CalledError(
             Diagnostic(
-                code=Code.CALLED.value,
+                code="EATSS-Y030",
                 message=f"'{self.name}' is parsed and does not run by itself",
                 hint=f"eatss.jit({self.name})(…) runs it on a GPU, {self.name}.function(…) "
                 "as plain Python",
@@ -92,9 +92,7 @@ def scop(function: Callable[..., Any]) -> PythonScop:
             it has no C of the same meaning.
     """
     if not isinstance(function, FunctionType):
-        raise input_error(
-            Code.NO_SOURCE.value, f"{function!r} is no function", hint="decorate a def"
-        )
+        raise input_error("EATSS-Y001", f"{function!r} is no function", hint="decorate a def")
     text = _text_of(function)
     tree = _parsed(text)
     first = function.__code__.co_firstlineno
@@ -104,7 +102,7 @@ def scop(function: Callable[..., Any]) -> PythonScop:
             if first in (start, node.lineno):
                 return _scop_of(node, text, by_values(function), function)
     raise input_error(
-        Code.NO_SOURCE.value,
+        "EATSS-Y001",
         f"the source of '{function.__name__}' is no def",
         hint="write it as def, not as a lambda or async def",
     )
@@ -130,9 +128,7 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
         if isinstance(error, OSError):
             reason = error.strerror or str(error)
         hint = "check the path" if isinstance(error, OSError) else "save it as UTF-8"
-        raise input_error(
-            Code.NO_SOURCE.value, f"'{file}' cannot be read: {reason}", hint=hint
-        ) from None
+        raise input_error("EATSS-Y001", f"'{file}' cannot be read: {reason}", hint=hint) from None
     text = PythonText(file=file, lines=lines)
     tree = _parsed(text)
     functions = {
@@ -145,7 +141,7 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
     if name not in functions:
         names = ", ".join(functions)
         raise input_error(
-            Code.NO_FUNCTION.value,
+            "EATSS-Y003",
             f"'{file}' has {len(functions) or 'no'} functions with the decorator eatss.scop"
             if name is None
             else f"'{file}' has no function '{name}' with the decorator eatss.scop",
@@ -160,13 +156,13 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
 def _scop_of(
     node: ast.FunctionDef, text: PythonText, resolve: Resolve, function: FunctionType | None
 ) -> PythonScop:
-    made = c_function(node, text, resolve)
+    lines, arguments = c_function(node, text, resolve)
     return PythonScop(
         name=node.name,
-        arguments=made.arguments,
-        c_source=made.text,
+        arguments=arguments,
+        c_source="".join(f"{line.piece.text}\n" for line in lines),
         text=text,
-        lines=made.lines,
+        lines=lines,
         function=function,
     )
 
@@ -176,7 +172,7 @@ def _text_of(function: FunctionType) -> PythonText:
         lines, _ = inspect.findsource(function)
     except (OSError, TypeError):
         raise input_error(
-            Code.NO_SOURCE.value,
+            "EATSS-Y001",
             f"the source of '{function.__name__}' is not to be had",
             hint="put it into a file or a notebook: what exec or a console runs leaves no source",
         ) from None
@@ -192,7 +188,7 @@ def _parsed(text: PythonText) -> ast.Module:
         span = SourceSpan.in_line(text.file, line, column)
         raise InputError(
             Diagnostic(
-                code=Code.SYNTAX.value,
+                code="EATSS-Y002",
                 message=f"no valid Python: {getattr(error, 'msg', None) or error}",
                 span=span,
                 source_line=text.line(line),

@@ -3,45 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
-from typing import TypeVar
+from typing import NoReturn
 
 from eatss.diagnostics import Diagnostic, InputError, SourceSpan
 from eatss.frozen import frozen
 from eatss.python_source.annotations import TypeClashError
-
-_Made = TypeVar("_Made")
-
-
-class Code(Enum):
-    """Codes of findings; none ever changes its meaning."""
-
-    NO_SOURCE = "EATSS-Y001"
-    SYNTAX = "EATSS-Y002"
-    NO_FUNCTION = "EATSS-Y003"
-    ANNOTATION = "EATSS-Y004"
-    FUNCTION = "EATSS-Y005"
-    NAME = "EATSS-Y006"
-    EXTENT = "EATSS-Y007"
-    UNKNOWN_NAME = "EATSS-Y010"
-    STATEMENT = "EATSS-Y011"
-    EXPRESSION = "EATSS-Y012"
-    LOOP = "EATSS-Y013"
-    STEP = "EATSS-Y014"
-    COUNTER = "EATSS-Y015"
-    CALL = "EATSS-Y016"
-    SUBSCRIPT = "EATSS-Y017"
-    TARGET = "EATSS-Y018"
-    TYPES = "EATSS-Y019"
-    NO_VALUE = "EATSS-Y020"
-    ARITHMETIC = "EATSS-Y021"
-    NUMBER = "EATSS-Y022"
-    CONDITION = "EATSS-Y023"
-    CALLED = "EATSS-Y030"
-    MACROS = "EATSS-Y031"
-
 
 Node = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias
 
@@ -85,14 +53,14 @@ class Findings:
         self.text = text
         self._found: dict[Diagnostic, None] = {}
 
-    def add(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
+    def add(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
         """Record a finding about a node."""
         self.add_at(code, self.text.span(node), message, hint)
 
-    def add_at(self, code: Code, span: SourceSpan, message: str, hint: str | None = None) -> None:
+    def add_at(self, code: str, span: SourceSpan, message: str, hint: str | None = None) -> None:
         """Record a finding about a stretch of text."""
         finding = Diagnostic(
-            code=code.value,
+            code=code,
             message=message,
             span=span,
             source_line=self.text.line(span.line),
@@ -100,26 +68,23 @@ class Findings:
         )
         self._found.setdefault(finding)
 
-    def refusal(
-        self, code: Code, node: Node, message: str, hint: str | None = None
-    ) -> RefusedError:
-        """Record a finding; return what to raise to leave what cannot be read any further."""
+    def refuse(self, code: str, node: Node, message: str, hint: str | None = None) -> NoReturn:
+        """Record a finding, and leave what cannot be read any further.
+
+        Raises:
+            RefusedError: always.
+        """
         self.add(code, node, message, hint)
-        return RefusedError()
+        raise RefusedError
 
     @contextmanager
-    def clashes(self, code: Code, node: Node, hint: str | None = None) -> Iterator[None]:
+    def clashes(self, code: str, node: Node, hint: str | None = None) -> Iterator[None]:
         """Refuse a node where types of its numbers do not go together."""
         try:
             yield
         except TypeClashError as error:
-            own = error.hint if code is Code.TYPES else hint
-            raise self.refusal(code, node, str(error), own) from None
-
-    def checked(self, node: Node, made: Callable[[], _Made]) -> _Made:
-        """Return what is made for a node, which is refused where a number does not fit."""
-        with self.clashes(Code.NUMBER, node):
-            return made()
+            own = error.hint if code == "EATSS-Y019" else hint
+            self.refuse(code, node, str(error), own)
 
     def raise_errors(self) -> None:
         """Raise all findings as an :class:`InputError`, in the order of the text."""

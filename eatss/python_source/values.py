@@ -10,16 +10,14 @@ from dataclasses import replace
 from eatss.diagnostics import SourceSpan
 from eatss.frozen import frozen
 from eatss.python_source.annotations import (
+    DOUBLE,
+    FLOAT,
+    INT,
     Candidate,
     NumberType,
     TypeClashError,
-    Weak,
-    c_type,
     common_type,
-    is_floating,
-    is_unsigned,
     promoted,
-    type_name,
     usual_type,
 )
 from eatss.python_source.c_text import Piece, joined
@@ -49,7 +47,7 @@ class Value:
     type: NumberType
     precedence: int = PRIMARY
     number: int | float | None = None
-    weak: Weak | None = None
+    weak: NumberType | None = None
     is_zero: bool = False
 
     @property
@@ -88,21 +86,20 @@ def literal(number: float) -> Value:
         text = str(number) if least < number <= most else f"{number}L"
         if number == least:
             text = f"({least + 1} - 1)"  # C has no int of the number without its sign
-        kind = Weak.INT
+        kind = INT
     else:
         if number - number != 0:
             raise TypeClashError(f"{number} is no finite number")
-        text, kind = repr(number), Weak.FLOAT
+        text, kind = repr(number), FLOAT
     precedence = UNARY if text.startswith("-") else PRIMARY
     return Value(piece=Piece(text), type=kind, precedence=precedence, number=number)
 
 
 def converted(value: Value, wanted: NumberType) -> Value:
     """Return a value as one of another type, as NumPy converts it."""
-    element = c_type(wanted)
     if value.number is not None:
         return _literal_as(value, value.number, wanted)
-    if c_type(value.type) is element:
+    if value.type.element is wanted.element:
         return replace(value, type=wanted)
     return cast(value, wanted)
 
@@ -110,20 +107,20 @@ def converted(value: Value, wanted: NumberType) -> Value:
 def fixed(value: Value, wanted: NumberType) -> Value:
     """Return a value as one of another type; a literal no longer takes that of its neighbours."""
     made = converted(value, wanted)
-    if value.number is not None and c_type(wanted) is ElementType.INT64:
+    if value.number is not None and wanted.element is ElementType.INT64:
         made = cast(made, wanted)
     return replace(made, number=None)
 
 
 def is_wide(value: Value) -> bool:
     """Tell whether a value is an integer of Python that C's ``int`` does not hold."""
-    low, high = c_type(Weak.INT).bounds
-    return value.type is Weak.INT and value.number is not None and not low <= value.number <= high
+    low, high = INT.element.bounds
+    return value.type == INT and value.number is not None and not low <= value.number <= high
 
 
 def cast(value: Value, wanted: NumberType) -> Value:
     """Return a value with a cast before it."""
-    text = joined(f"({c_type(wanted).value}) ", inside(value, UNARY))
+    text = joined(f"({wanted.element.value}) ", inside(value, UNARY))
     return Value(piece=text, type=wanted, precedence=UNARY)
 
 
@@ -137,10 +134,10 @@ def inside(value: Value, precedence: int, *, right: bool = False) -> Piece:
     return value.piece
 
 
-def chosen(values: Sequence[Value], kind: NumberType) -> tuple[Weak | None, bool]:
+def chosen(values: Sequence[Value], kind: NumberType) -> tuple[NumberType | None, bool]:
     """Return what a choice between values of a type is where a literal is chosen; see `Value`."""
     found = [
-        (Weak.FLOAT if isinstance(one.number, float) else Weak.INT, one.number == 0)
+        (FLOAT if isinstance(one.number, float) else INT, one.number == 0)
         if one.number is not None
         else (one.weak, one.is_zero)
         for one in values
@@ -148,8 +145,8 @@ def chosen(values: Sequence[Value], kind: NumberType) -> tuple[Weak | None, bool
     literals = [one for one in found if one[0] not in (None, kind)]
     if not literals:
         return None, False
-    is_int = any(one is Weak.INT for one, _ in literals)
-    return Weak.INT if is_int else Weak.FLOAT, all(zero for _, zero in literals)
+    is_int = any(one == INT for one, _ in literals)
+    return INT if is_int else FLOAT, all(zero for _, zero in literals)
 
 
 def settle(value: Value, beside: NumberType | None = None) -> None:
@@ -164,14 +161,14 @@ def settle(value: Value, beside: NumberType | None = None) -> None:
     """
     if value.weak is None:
         return
-    if beside is None or isinstance(beside, Weak):
-        same = isinstance(value.type, Weak) or value.type in _LIKE_PYTHON
+    if beside is None or beside.is_weak:
+        same = value.type.element in _LIKE_PYTHON
     else:
-        same = common_type(value.type, beside) is common_type(value.weak, beside)
+        same = common_type(value.type, beside) == common_type(value.weak, beside)
     if not same:
         raise TypeClashError(
-            f"a literal that may be chosen here stays {type_name(value.weak)} in Python, and is no "
-            f"{type_name(value.type)}",
+            f"a literal that may be chosen here stays {value.weak} in Python, and is no "
+            f"{value.type}",
             value.type,
         )
 
@@ -191,7 +188,7 @@ def arithmetic(left: Value, operator: str, right: Value) -> Operation:
             settle(right)
     operation = _arithmetic(left, operator, right)
     weak = left.weak or right.weak
-    if weak is None or not all(isinstance(one.type, Weak) or one.weak for one in (left, right)):
+    if weak is None or not all(one.type.is_weak or one.weak for one in (left, right)):
         return operation
     result = replace(operation.result, weak=weak, is_zero=is_zero)
     return replace(operation, result=result)
@@ -199,17 +196,17 @@ def arithmetic(left: Value, operator: str, right: Value) -> Operation:
 
 def _arithmetic(left: Value, operator: str, right: Value) -> Operation:
     common = common_type(left.type, right.type)
-    if operator == "/" and not is_floating(common):
-        common = Weak.FLOAT if common is Weak.INT else ElementType.DOUBLE
-    if operator in ("&", "|", "^") and is_floating(common):
+    if operator == "/" and not common.is_floating:
+        common = FLOAT if common == INT else DOUBLE
+    if operator in ("&", "|", "^") and common.is_floating:
         raise TypeClashError(f"'{operator}' is for integers")
-    element = c_type(common)
+    element = common.element
     first, second = (_operand(value, common) for value in (left, right))
-    usual = usual_type(c_type(first.type), c_type(second.type))
+    usual = usual_type(first.type.element, second.type.element)
     same_left = first.piece == left.piece
     if usual is not element and promoted(element) is not usual:
         first, same_left = cast(first, common), False
-        usual = usual_type(element, c_type(second.type))
+        usual = usual_type(element, second.type.element)
     level = PRECEDENCE[operator]
     text = joined(inside(first, level), f" {operator} ", inside(second, level, right=True))
     result = Value(piece=text, type=common, precedence=level)
@@ -225,21 +222,21 @@ def compared(left: Value, operator: str, right: Value) -> Piece:
         TypeClashError: no type of C holds the numbers of both.
     """
     for one, other in ((left, right), (right, left)):
-        if is_floating(left.type) or is_floating(right.type):
+        if left.type.is_floating or right.type.is_floating:
             settle(one, other.type)
     common = common_type(left.type, right.type)
-    if common is ElementType.DOUBLE and not is_floating(left.type) and not is_floating(right.type):
+    if common == DOUBLE and not left.type.is_floating and not right.type.is_floating:
         raise TypeClashError("numbers with and without a sign cannot be compared in 64 bits")
     values = []
     for value in (left, right):
-        if value.type is Weak.INT and value.number is None and is_unsigned(common):
+        if value.type == INT and value.number is None and common.is_unsigned:
             raise TypeClashError(
                 "a Python integer, which may be negative, is compared with one without a sign"
             )
         values.append(_operand(value, common))
     first, second = values
-    usual = usual_type(c_type(first.type), c_type(second.type))
-    if usual is not c_type(common) and promoted(c_type(common)) is not usual:
+    usual = usual_type(first.type.element, second.type.element)
+    if usual is not common.element and promoted(common.element) is not usual:
         first = cast(first, common)
     level = PRECEDENCE[operator]
     return joined(inside(first, level + 1), f" {operator} ", inside(second, level, right=True))
@@ -255,48 +252,40 @@ def negated(value: Value) -> Value:
 
 def narrowed(value: Value) -> Value:
     """Cast what C has promoted back to the small integer that NumPy has."""
-    element = c_type(value.type)
+    element = value.type.element
     made = value if promoted(element) is element else cast(value, value.type)
     return replace(made, weak=value.weak, is_zero=value.is_zero)
 
 
 def _operand(value: Value, common: NumberType) -> Value:
     """Return an operand for arithmetic in a type; what C converts itself is left to C."""
-    if value.number is not None and (value.type is not common or common is not Weak.INT):
+    if value.number is not None and (value.type, common) != (INT, INT):
         return _literal_as(value, value.number, common)
-    if value.type is Weak.FLOAT and common in (ElementType.FLOAT, ElementType.HALF):
+    if value.type == FLOAT and common.element in (ElementType.FLOAT, ElementType.HALF):
         return cast(value, common)
     return value
 
 
 def _literal_as(value: Value, number: float, wanted: NumberType) -> Value:
     """Spell a number of Python in the type of the NumPy number beside it."""
-    element = c_type(wanted)
-    if not element.is_floating:
-        if isinstance(number, float):
-            return cast(value, wanted)
+    element = wanted.element
+    if element.is_floating:
+        as_float = float(number)
+        text = f"{_single(as_float)}f" if element is ElementType.FLOAT else repr(as_float)
+        if element is ElementType.HALF:
+            text = f"({element.value}) {_single(_half(as_float))}f"
+    elif isinstance(number, float):
+        return cast(value, wanted)
+    else:
         low, high = element.bounds
         if not low <= number <= high:
             raise TypeClashError(f"{number} does not fit into {element.value}")
-        if element.size_bytes <= 4 and element is not ElementType.UINT32:
-            return replace(value, type=wanted)
-        return _with_suffix(value, int(number), wanted)
-    as_float = float(number)
-    text = f"{_single(as_float)}f" if element is ElementType.FLOAT else repr(as_float)
-    if element is ElementType.HALF:
-        text = f"({element.value}) {_single(_half(as_float))}f"
+        suffix = {"UINT32": "u", "INT64": "L", "UINT64": "UL"}.get(element.name, "")
+        if not suffix or (abs(number) <= ElementType.INT32.bounds[1] and suffix == "L"):
+            return replace(value, type=wanted)  # C converts it
+        text = f"{number}{suffix}"
     precedence = UNARY if text.startswith(("-", "(")) else PRIMARY
-    marks = tuple(replace(mark, end=min(mark.end, len(text))) for mark in value.piece.marks)
-    return Value(piece=Piece(text, marks), type=wanted, precedence=precedence, number=number)
-
-
-def _with_suffix(value: Value, number: int, wanted: NumberType) -> Value:
-    suffix = {"UINT32": "u", "INT64": "L", "UINT64": "UL"}[c_type(wanted).name]
-    if abs(number) <= ElementType.INT32.bounds[1] and suffix == "L":
-        return replace(value, type=wanted)  # C converts it
-    text = f"{number}{suffix}"
     marks = tuple(replace(mark, end=len(text)) for mark in value.piece.marks)
-    precedence = UNARY if number < 0 else PRIMARY
     return replace(value, piece=Piece(text, marks), type=wanted, precedence=precedence)
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from eatss.diagnostics import Diagnostic, InputError, Severity
 from eatss.frontend import FrontendOptions, parse_file, parse_source
-from eatss.frontend.codes import Code
 from eatss.scops import Scop
 
 KERNEL = (
@@ -348,11 +347,6 @@ def test_distinct_parameters_and_fresh_memory_are_taken_not_to_overlap() -> None
 
 
 # -- codes and threads ---------------------------------------------------------------------------
-
-
-def test_every_code_has_a_title_and_is_unique() -> None:
-    assert len({code.value for code in Code}) == len(Code)
-    assert all(code.title for code in Code)
 
 
 def test_threads_share_nothing() -> None:
