@@ -14,8 +14,6 @@ from eatss.isl_names import (
     parameter_at_most,
     parameter_bound,
     parameters_set,
-    scaled_at_least,
-    scaled_at_most,
     without_parameters,
 )
 from eatss.lower.isl_text import condition_of, value_of
@@ -67,13 +65,13 @@ def tile_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set) -
         firsts.append(first)
         if isinstance(first, Constant):
             least = _constant(function, first.value // loop.tile * loop.tile)
-            within = within.intersect(scaled_at_least(loop.origin, 1, least))
+            within = within.intersect(parameter_at_least(loop.origin, least))
             continue
         # origin + tile > value, for the origin is the value rounded down
         least = function.sub(_constant(function, divisor * (loop.tile - 1)))
-        within = within.intersect(scaled_at_least(loop.origin, divisor, least))
+        within = within.intersect(parameter_at_least(loop.origin, least, divisor))
     for function, divisor in upper:
-        within = within.intersect(scaled_at_most(loop.origin, divisor, function))
+        within = within.intersect(parameter_at_most(loop.origin, function, divisor))
         lasts.append(_divided(value_of(function, known), divisor, up=False))
     start = _aligned(_joined(Operator.MAX, firsts), loop.tile)
     last = _joined(Operator.MIN, lasts)

@@ -20,7 +20,7 @@ from eatss.isl_names import (
     name_inputs,
     output_affs,
     parameters_as_inputs,
-    renamed_parameter_of,
+    renamed_parameter,
     without_parameters,
 )
 from eatss.plan.registers import are_held, held_words, registers_of_a_thread
@@ -365,7 +365,7 @@ class _Planner:
         """Return the elements of a reference of the kernel, by the piece's names of host loops."""
         relation = reference.relation
         for loop in self._piece.host:
-            relation = renamed_parameter_of(relation, loop.source_name, loop.name)
+            relation = renamed_parameter(relation, loop.source_name, loop.name)
         return relation, _form_of(relation)
 
     def _points(self, domain: isl.Set) -> isl.Set:

@@ -46,9 +46,8 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
         "the new schedule runs several statement instances at once",
     )
     time = isl.MultiUnionPwAff.from_union_map(relation)
-    validity = dependences.flow.union(dependences.forced)
     _require(
-        validity.lex_ge_at_multi_union_pw_aff(time).is_empty(),
+        dependences.validity.lex_ge_at_multi_union_pw_aff(time).is_empty(),
         scop,
         "EATSS-P902",
         "the new schedule violates a dependence",

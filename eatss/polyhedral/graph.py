@@ -24,8 +24,7 @@ def statement_graph(general: General) -> StatementGraph:
     """
     scop, dependences = general.scop, general.dependences
     relations: dict[_Edge, list[isl.Map]] = {}
-    union = dependences.flow.union(dependences.anti).union(dependences.output)
-    for relation in maps_of(union):
+    for relation in maps_of(dependences.memory_based):
         names = relation.get_tuple_name(IN), relation.get_tuple_name(OUT)
         relations.setdefault(names, []).append(relation)
     position = {statement.name: k for k, statement in enumerate(scop.statements)}

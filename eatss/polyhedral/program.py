@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields
+
 import islpy as isl
 
 from eatss.frozen import frozen
@@ -28,16 +31,23 @@ class Dependences:
     tagged_flow: isl.UnionMap
     order: isl.UnionMap
 
+    @property
+    def memory_based(self) -> isl.UnionMap:
+        """All between instances that use one element, whatever becomes of values."""
+        return self.flow.union(self.anti).union(self.output)
+
+    @property
+    def validity(self) -> isl.UnionMap:
+        """What holds always."""
+        return self.flow.union(self.forced)
+
     def within(self, context: isl.Set) -> Dependences:
         """Return the dependences there are for some sizes: a set of parameters."""
-        return Dependences(
-            flow=self.flow.intersect_params(context),
-            anti=self.anti.intersect_params(context),
-            output=self.output.intersect_params(context),
-            forced=self.forced.intersect_params(context),
-            tagged_flow=self.tagged_flow.intersect_params(context),
-            order=self.order.intersect_params(context),
-        )
+        return self.each(lambda relation: relation.intersect_params(context))
+
+    def each(self, change: Callable[[isl.UnionMap], isl.UnionMap]) -> Dependences:
+        """Return them with a change made of each relation."""
+        return Dependences(**{one.name: change(getattr(self, one.name)) for one in fields(self)})
 
 
 @frozen

@@ -375,7 +375,7 @@ def _is_permutable(dependences: Dependences, band: isl.ScheduleNode) -> bool:
 
     Order dependences count only next to a live range that spans several points of the band.
     """
-    validity = local_dependences(dependences.flow.union(dependences.forced), band)
+    validity = local_dependences(dependences.validity, band)
     return runs_forward(validity.union(_binding_order(dependences, band)), band)
 
 

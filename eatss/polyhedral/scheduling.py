@@ -129,7 +129,7 @@ def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleCo
         isl.ScheduleConstraints.on_domain(scop.domain)
         .set_context(scop.context)
         .set_conditional_validity(dependences.tagged_flow, dependences.order)
-        .set_validity(dependences.flow.union(dependences.forced))
+        .set_validity(dependences.validity)
         .set_coincidence(coincidence_dependences(scop, dependences))
         .set_proximity(_proximity(scop, dependences))
     )
@@ -174,22 +174,21 @@ def fixed_ranges(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraint
 
     They are stricter than those of ``schedule_constraints``, and far easier for isl.
     """
-    everything = dependences.flow.union(dependences.forced)
-    everything = everything.union(dependences.anti).union(dependences.output)
+    everything = dependences.validity.union(dependences.anti).union(dependences.output)
     everything = coalesced(everything)
     return (
         isl.ScheduleConstraints.on_domain(scop.domain)
         .set_context(scop.context)
         .set_validity(everything)
         .set_coincidence(everything)
-        .set_proximity(coalesced(dependences.flow.union(dependences.forced)))
+        .set_proximity(coalesced(dependences.validity))
     )
 
 
 def coincidence_dependences(scop: Scop, dependences: Dependences) -> isl.UnionMap:
     """Return the dependences that no parallel loop may carry."""
     array_order = dependences.order.subtract_domain(_scalar_accesses(scop))
-    return dependences.flow.union(dependences.forced).union(array_order.factor_domain())
+    return dependences.validity.union(array_order.factor_domain())
 
 
 def local_dependences(coincidence: isl.UnionMap, node: isl.ScheduleNode) -> isl.UnionMap:

@@ -13,7 +13,7 @@ bounded by one another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -246,11 +246,7 @@ def instantiate_dependences(dependences: Dependences, values: _Values) -> Depend
     """Give the parameters of ``dependences`` their values."""
     if not values:
         return dependences
-    relations = {
-        field.name: coalesced(fix_parameters(getattr(dependences, field.name), values))
-        for field in fields(dependences)
-    }
-    return Dependences(**relations)
+    return dependences.each(lambda relation: coalesced(fix_parameters(relation, values)))
 
 
 def instantiate_schedule(schedule: isl.Schedule, scop: Scop, values: _Values) -> isl.Schedule:

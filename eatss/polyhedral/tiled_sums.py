@@ -101,8 +101,7 @@ class _Joining:
 
 def _ordered(dependences: Dependences, kernel: Kernel, node: isl.ScheduleNode) -> isl.UnionMap:
     """Return what a band has to respect where sums are taken in any order."""
-    every = dependences.flow.union(dependences.anti).union(dependences.output)
-    return local_dependences(in_any_order(every, kernel), node)
+    return local_dependences(in_any_order(dependences.memory_based, kernel), node)
 
 
 def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.isl_names import function_on, named_map, without_parameters
+from eatss.isl_names import function_on, named_map, universes, without_parameters
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.checks import live_ranges_overlap
 from eatss.polyhedral.nodes import alone
@@ -46,8 +46,12 @@ def may_follow(
     piece: Piece, first: Sequence[str], then: Sequence[str], dependences: Dependences
 ) -> bool:
     """Tell whether all instances of some statements of a launch may run after all of others."""
+    here = instances(piece)
     sources, sinks = (
-        instances(piece).intersect(_universe(piece, names)) for names in (then, first)
+        here.intersect(
+            universes(here.empty(here.get_space()), (piece.statement(n).domain for n in names))
+        )
+        for names in (then, first)
     )
     backwards = within_launch(piece, dependences).intersect_domain(sources)
     return bool(backwards.intersect_range(sinks).is_empty())
@@ -105,8 +109,7 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
     """
     time = isl.MultiUnionPwAff.from_union_map(_launch_times(piece, launches))
     here = instances(piece)
-    needed = dependences.flow.union(dependences.forced)
-    needed = needed.intersect_domain(here).intersect_range(here)
+    needed = dependences.validity.intersect_domain(here).intersect_range(here)
     if not needed.lex_gt_at_multi_union_pw_aff(time).is_empty():
         return False
     order, flow = (
@@ -132,16 +135,7 @@ def tied_between(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
 
 def every_dependence(dependences: Dependences) -> isl.UnionMap:
     """Return every dependence between instances of a region."""
-    every = dependences.flow.union(dependences.anti)
-    return every.union(dependences.output).union(dependences.forced)
-
-
-def _universe(piece: Piece, names: Sequence[str]) -> isl.UnionSet:
-    found = isl.UnionSet.empty(piece.placed[0].get_space().params())
-    for name in names:
-        space = piece.statement(name).domain.get_space()
-        found = found.union(isl.Set.universe(space))
-    return found
+    return dependences.memory_based.union(dependences.forced)
 
 
 def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:

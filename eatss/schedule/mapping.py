@@ -11,6 +11,7 @@ from eatss.kernel.instruction import Coordinate, Distribution
 from eatss.plan.split import widening
 from eatss.program.linear import Linear
 from eatss.schedule.names import NameTable
+from eatss.schedule.pieces import LoopMember
 from eatss.targets import AXES, Axis
 
 
@@ -170,6 +171,30 @@ class Mapping:
         """Tile sizes by the loops' names in the source."""
         mapped = tuple((loop.source_name, loop.tile) for loop in self.spread)
         return mapped + tuple((loop.source_name, loop.tile) for loop in self.serial)
+
+
+def laid_out(
+    item: LoopMember,
+    tile: int,
+    threads: int,
+    axis: Axis,
+    grid: Axis | None,
+    names: NameTable,
+    order: int,
+) -> MappedLoop:
+    """Return a loop that goes to blocks and threads, with names of its own in C."""
+    return MappedLoop(
+        name=item.name,
+        source_name=item.source_name,
+        tile=tile,
+        threads=threads,
+        axis=axis,
+        grid=grid,
+        order=order,
+        origin=names.fresh(f"{item.name}0"),
+        thread=names.fresh(f"t{item.name}"),
+        point=names.fresh(f"r{item.name}"),
+    )
 
 
 def in_warps(mapping: Mapping, lanes: Sequence[int], names: NameTable) -> Mapping:

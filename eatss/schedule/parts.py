@@ -38,8 +38,8 @@ def parts_of(
         return (Part(statements=tuple(names), serial=()),)
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(names)
-    tied = _tied(piece, mapped)
-    graph.add_edges_from(_edges(tied, dependences))
+    tied = tied_instances(piece, mapped)
+    graph.add_edges_from(edges(tied, dependences))
     for users in _users_of_one_place(piece, moving, tied, _backwards(piece, serial, dependences)):
         nx.add_cycle(graph, users)
     condensed = nx.condensation(graph)
@@ -142,20 +142,17 @@ def _is_determined(params: isl.Set, name: str) -> bool:
     return bool(isl.Map.from_range(line).is_single_valued())
 
 
-def _tied(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:
+def tied_instances(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:
     """Return the instances of each statement at one point of a launch."""
     others = [loop.name for loop in piece.band if loop.name not in mapped]
-    return {
-        statement.name: without_parameters(domain, others).to_union_set()
-        for statement, domain in zip(piece.statements, piece.placed, strict=True)
-    }
+    pairs = zip(piece.statements, piece.placed, strict=True)
+    return {one.name: without_parameters(at, others).to_union_set() for one, at in pairs}
 
 
-def _edges(tied: Mapping[str, isl.UnionSet], dependences: Dependences) -> Iterator[tuple[str, str]]:
+def edges(tied: Mapping[str, isl.UnionSet], dependences: Dependences) -> Iterator[tuple[str, str]]:
     """Yield the dependences between different statements at one point of a launch."""
-    every = dependences.flow.union(dependences.anti).union(dependences.output)
     for source, at_source in tied.items():
-        leaving = every.intersect_domain(at_source)
+        leaving = dependences.memory_based.intersect_domain(at_source)
         for sink, at_sink in tied.items():
             if source != sink and not leaving.intersect_range(at_sink).is_empty():
                 yield source, sink

@@ -15,10 +15,10 @@ from eatss.analysis.layout import RowBlock
 from eatss.isl_names import function_on, named_map
 from eatss.polyhedral import Dependences
 from eatss.schedule.launch_order import every_dependence, instances
-from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
+from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile, laid_out
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import LoopMember, Piece
-from eatss.schedule.split_k import laid_out
+from eatss.scops import Statement
 
 
 def row_groups(
@@ -79,18 +79,20 @@ def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) 
     for piece in pieces:
         here = here.union(instances(piece))
         for statement in piece.statements:
-            functions = [
-                function_on(loop.member.function, statement.domain)
-                for loop in outer_parallel(piece)[:depth]
-            ]
-            named = named_map(statement.domain, functions, "row", ())
-            rows = rows.union(named)
+            rows = rows.union(_row_of(piece, statement, depth))
     row = isl.MultiUnionPwAff.from_union_map(rows)
     needed = every_dependence(dependences).intersect_domain(here).intersect_range(here)
     return bool(
         needed.lex_lt_at_multi_union_pw_aff(row).is_empty()
         and needed.lex_gt_at_multi_union_pw_aff(row).is_empty()
     )
+
+
+def _row_of(piece: Piece, statement: Statement, depth: int) -> isl.Map:
+    """Return which row each instance of a statement is in."""
+    loops = outer_parallel(piece)[:depth]
+    functions = [function_on(loop.member.function, statement.domain) for loop in loops]
+    return named_map(statement.domain, functions, "row", ())
 
 
 def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
@@ -107,11 +109,7 @@ def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
 def _rows_of(piece: Piece, depth: int) -> isl.Set:
     found: isl.Set | None = None
     for statement, placed in zip(piece.statements, piece.placed, strict=True):
-        functions = [
-            function_on(loop.member.function, statement.domain)
-            for loop in outer_parallel(piece)[:depth]
-        ]
-        rows = named_map(statement.domain, functions, "row", ())
+        rows = _row_of(piece, statement, depth)
         here = rows.intersect_domain(piece.unbound(placed)).range()
         found = here if found is None else found.union(here)
     assert found is not None

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import SplitK
 from eatss.gpu import GpuProfile
-from eatss.isl_names import without_parameters
 from eatss.plan.split import chunks_of, threads_beside_lanes
 from eatss.polyhedral import Dependences
 from eatss.recipe.options import CodegenOptions
-from eatss.schedule.mapping import MappedLoop, Mapping
+from eatss.schedule.mapping import MappedLoop, Mapping, laid_out
 from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import LoopMember, Piece
-from eatss.targets import AXES, CUDA, Axis
+from eatss.schedule.parts import edges, tied_instances
+from eatss.schedule.pieces import Piece
+from eatss.targets import AXES, CUDA
 
 LEAST_TRIPS = 64
 """Trips of a serial loop below which it is left as it is."""
@@ -76,17 +76,8 @@ def adds_only(
 
 
 def _depend(piece: Piece, statements: Sequence[str], dependences: Dependences) -> bool:
-    every = dependences.flow.union(dependences.anti).union(dependences.output)
-    names = [loop.name for loop in piece.band]
-    tied = {
-        name: without_parameters(piece.domain_of(name), names).to_union_set() for name in statements
-    }
-    return any(
-        not every.intersect_domain(tied[one]).intersect_range(tied[other]).is_empty()
-        for one in statements
-        for other in statements
-        if one != other
-    )
+    tied = tied_instances(piece, ())
+    return any(edges({name: tied[name] for name in statements}, dependences))
 
 
 def _contiguous(piece: Piece, source_name: str) -> int:
@@ -128,7 +119,12 @@ def split_mapping(
         names: where C names come from.
     """
     by_name = {item.name: item for item in (*piece.band, *piece.inner)}
-    asked = _asked(facts, options)
+    asked = {
+        name: size
+        for kernel, sizes in options.tile_sizes
+        if kernel in ("", facts.name)
+        for name, size in sizes
+    }
     lanes: int = spread.lanes
     kept: list[MappedLoop] = []
     in_order = sorted(whole.mapped, key=lambda mapped: mapped.order)[::-1]  # along x first
@@ -141,12 +137,14 @@ def split_mapping(
     for position, (mapped, threads) in enumerate(zip(in_order, counts, strict=True)):
         item = by_name[mapped.name]
         axis = AXES[min(position + (lanes > 1), len(AXES) - 1)]
-        grid = _grid_axis(position, len(in_order))
+        grid = AXES[min(position, len(AXES) - 1)]
+        if len(in_order) > len(AXES):  # all but the outermost share x, so that z is for the sum
+            grid = "x" if position < len(in_order) - 1 else "y"
         kept.append(
             laid_out(item, mapped.tile, threads, axis, grid, names, len(in_order) - position)
         )
     item = by_name[loop]
-    tile = asked[item.source_name] if item.source_name in asked else int(spread.tile)
+    tile = asked.get(item.source_name, int(spread.tile))
     free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
     split = laid_out(
         item, tile, lanes, "x" if lanes > 1 else "z", free[0] if free else "z", names, 0
@@ -157,45 +155,3 @@ def split_mapping(
     serial = tuple(tile for tile in whole.serial if tile.name != loop)
     ordered = sorted(kept, key=lambda k: [m.name for m in whole.mapped].index(k.name))
     return Mapping(mapped=tuple(ordered), serial=serial, split=split, chunks=chunks)
-
-
-def _grid_axis(position: int, count: int) -> Axis:
-    """Return the axis of the blocks of a loop, the innermost at position 0.
-
-    More than three share x but for the outermost, so that z is left for the sum.
-    """
-    if count <= len(AXES):
-        return AXES[position]
-    return "x" if position < count - 1 else "y"
-
-
-def _asked(facts: KernelFacts, options: CodegenOptions) -> dict[str, int]:
-    asked: dict[str, int] = {}
-    for kernel, sizes in options.tile_sizes:
-        if kernel in ("", facts.name):
-            asked.update(dict(sizes))
-    return asked
-
-
-def laid_out(
-    item: LoopMember,
-    tile: int,
-    threads: int,
-    axis: Axis,
-    grid: Axis | None,
-    names: NameTable,
-    order: int,
-) -> MappedLoop:
-    """Return a loop that goes to blocks and threads, with names of its own in C."""
-    return MappedLoop(
-        name=item.name,
-        source_name=item.source_name,
-        tile=tile,
-        threads=threads,
-        axis=axis,
-        grid=grid,
-        order=order,
-        origin=names.fresh(f"{item.name}0"),
-        thread=names.fresh(f"t{item.name}"),
-        point=names.fresh(f"r{item.name}"),
-    )

@@ -1,0 +1,1086 @@
+"""Sets, relations, functions and schedule nodes of isl, by the names of their dimensions.
+
+The one place where isl dimensions are counted: everything else names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+
+import islpy as isl
+
+PARAM, DIV = isl.dim_type.param, isl.dim_type.div
+SET, IN, OUT = isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
+"""Kinds of dimensions."""
+
+_ANY: TypeAlias = Any
+"""A set, relation or function of isl, or a space: what has dimensions."""
+
+_Piece = TypeVar("_Piece", isl.Set, isl.Map)
+_Parametric = TypeVar("_Parametric", isl.Set, isl.Map, isl.PwAff)
+_Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
+
+# -- what is said ------------------------------------------------------------------------------
+
+
+def integer(value: isl.Val) -> int:
+    """Return an integer of any size.
+
+    Raises:
+        isl.Error: the bound on isl's operations is reached; isl then prints numbers no more.
+    """
+    text = value.to_str()
+    if text is None:
+        raise isl.Error("isl printed no number: maximal number of operations exceeded")
+    return int(text)
+
+
+_UNNAMED = {PARAM: "p"}
+
+
+def name_at(piece: _ANY, kind: isl.dim_type, position: int) -> str:
+    """Return the name of a dimension; unnamed ones are ``d0``, ``d1``, …, parameters ``p0``, …."""
+    return piece.get_dim_name(kind, position) or f"{_UNNAMED.get(kind, 'd')}{position}"
+
+
+def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> tuple[str, ...]:
+    """Return the names of dimensions of one kind, in order; those that a function depends on."""
+    return tuple(
+        name_at(piece, kind, position)
+        for position in range(piece.dim(kind))
+        if not involved or piece.involves_dims(kind, position, 1)
+    )
+
+
+def dim_names(isl_set: isl.Set) -> tuple[str, ...]:
+    """Return the names of the set dimensions, in order; unnamed ones are ``d0``, ``d1``, …."""
+    return _names(isl_set, SET)
+
+
+def parameter_names(isl_set: isl.Set) -> tuple[str, ...]:
+    """Return the names of the parameters, in order."""
+    return _names(isl_set, PARAM)
+
+
+def involved_dims(function: isl.PwAff) -> tuple[str, ...]:
+    """Return the names of the input dimensions a function depends on, in order."""
+    return _names(function, IN, involved=True)
+
+
+def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
+    """Return the names of the parameters a function depends on, in order."""
+    return _names(function, PARAM, involved=True)
+
+
+def alone(piece: _Piece, kind: isl.dim_type, position: int, count: int = 1) -> _Piece:
+    """Project out the dimensions of one kind but for some that follow each other."""
+    behind = position + count
+    piece = piece.project_out(kind, behind, piece.dim(kind) - behind)
+    return piece.project_out(kind, 0, position)
+
+
+def coefficients(
+    linear: isl.Aff | isl.Constraint, named: _ANY, kind: isl.dim_type
+) -> tuple[tuple[str, int], ...]:
+    """Return the non-zero coefficients of one kind of dimension, in order of the dimensions.
+
+    Args:
+        linear: what has them.
+        named: what has their names.
+        kind: of the dimensions.
+    """
+    pairs = (
+        (name_at(named, kind, position), integer(linear.get_coefficient_val(kind, position)))
+        for position in range(named.dim(kind))
+    )
+    return tuple(pair for pair in pairs if pair[1])
+
+
+def output_affs(isl_map: isl.Map) -> tuple[isl.PwAff, ...]:
+    """Return the output dimensions of a single-valued map, in order, as functions of its input.
+
+    Constraints of the domain are dropped from the functions.
+    """
+    function = isl.PwMultiAff.from_map(isl_map).gist(isl_map.domain())
+    return tuple(function.get_pw_aff(k) for k in range(function.dim(OUT)))
+
+
+def constant_value(function: isl.PwAff) -> int | None:
+    """Return the value of a function that is one integer constant, else ``None``."""
+    if function.n_piece() != 1 or not function.is_cst():
+        return None
+    (_, aff), *_ = function.get_pieces()
+    involves_parameters = aff.involves_dims(PARAM, 0, aff.dim(PARAM))
+    if involves_parameters or aff.involves_locals():
+        return None
+    value = aff.get_constant_val()
+    return integer(value) if value.is_int() else None
+
+
+def with_names(piece: _ANY, kind: isl.dim_type, names: Iterable[str]) -> _ANY:
+    """Name the dimensions of one kind, in order."""
+    for position, name in enumerate(names):
+        piece = piece.set_dim_name(kind, position, name)
+    return piece
+
+
+def parameter_space(context: isl.Context, names: Sequence[str]) -> isl.Space:
+    """Return the space of parameters of these names, in this order."""
+    space: isl.Space = with_names(isl.Space.params_alloc(context, len(names)), PARAM, names)
+    return space
+
+
+def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
+    """Return the maps of a union, sorted by the names of their tuples."""
+    found: list[isl.Map] = []
+    union.foreach_map(found.append)
+    return tuple(sorted(found, key=lambda m: str(m.get_space())))
+
+
+def involves_parameter(function: isl.PwAff, name: str) -> bool:
+    """Return whether a function depends on a parameter."""
+    at = function.find_dim_by_name(PARAM, name)
+    return at >= 0 and function.involves_dims(PARAM, at, 1)
+
+
+def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
+    """Return whether a parameter is bounded above (or below) for fixed other parameters."""
+    at = params.find_dim_by_name(PARAM, name)
+    if at < 0:
+        return False
+    line = isl.Set.from_params(params).move_dims(SET, 0, PARAM, at, 1)
+    if above:
+        return bool(line.dim_has_upper_bound(SET, 0))
+    return bool(line.dim_has_lower_bound(SET, 0))
+
+
+def only_dim(isl_set: isl.Set, name: str) -> isl.Set:
+    """Return the one-dimensional set of values the dimension ``name`` takes."""
+    return alone(isl_set, SET, dim_names(isl_set).index(name))
+
+
+class AffineForm(NamedTuple):
+    """An affine function: ``Σ coefficients · dim + Σ parameters · parameter + constant``."""
+
+    coefficients: tuple[tuple[str, int], ...]
+    parameters: tuple[tuple[str, int], ...]
+    constant: int
+
+
+def affine_form(function: isl.PwAff) -> AffineForm | None:
+    """Return a function as an affine form, ``None`` if it is piecewise or divides.
+
+    The result holds wherever ``function`` is defined.
+    """
+    if function.n_piece() != 1:
+        return None
+    (_, aff), *_ = function.get_pieces()
+    if aff.involves_locals() or not aff.get_denominator_val().is_one():
+        return None
+    return AffineForm(
+        coefficients(aff, aff, IN),
+        coefficients(aff, aff, PARAM),
+        integer(aff.get_constant_val()),
+    )
+
+
+def sets_of(union: isl.UnionSet) -> list[isl.Set]:
+    """Return the sets of a union, in isl's order."""
+    found: list[isl.Set] = []
+    union.foreach_set(found.append)
+    return found
+
+
+def set_names(union: isl.UnionSet) -> tuple[str, ...]:
+    """Return the tuple names of a union, sorted."""
+    return tuple(sorted(item.get_tuple_name() or "" for item in sets_of(union)))
+
+
+def coupled_dims(points: isl.Set) -> tuple[int, ...]:
+    """Return the positions of the dimensions whose values depend on those of others.
+
+    A set is a product along a dimension where that dimension may take each of its values whatever
+    the others are.
+    """
+    count = points.n_dim()
+    found = []
+    for at in range(count):
+        others = points.eliminate(SET, at, 1)
+        alone = points.eliminate(SET, 0, at)
+        alone = alone.eliminate(SET, at + 1, count - at - 1)
+        if not points.is_equal(others.intersect(alone)):
+            found.append(at)
+    return tuple(found)
+
+
+def has_bounds(isl_set: isl.Set, name: str) -> bool:
+    """Tell whether a dimension has a lower and an upper bound, possibly in parameters."""
+    position = dim_names(isl_set).index(name)
+    return bool(
+        isl_set.dim_has_lower_bound(SET, position) and isl_set.dim_has_upper_bound(SET, position)
+    )
+
+
+def stride_of(isl_set: isl.Set, name: str) -> int:
+    """Return the largest step all values of a dimension are known to keep."""
+    return integer(isl_set.get_stride(dim_names(isl_set).index(name)))
+
+
+def moving_dims(steps: isl.Map, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of ``names`` in which output and input of a map of one space ever differ."""
+    moving = []
+    for position in range(steps.dim(IN)):
+        name = name_at(steps, IN, position)
+        equal = steps.equate(IN, position, OUT, position)
+        if name in names and not steps.is_subset(equal):
+            moving.append(name)
+    return tuple(moving)
+
+
+def same_except(schedule: isl.Map, names: Sequence[str]) -> isl.Map:
+    """Return the pairs of inputs that ``schedule`` sends to points differing in ``names`` only."""
+    target = schedule.range().get_space()
+    pairs = isl.Map.universe(target.map_from_set())
+    for position in range(target.dim(SET)):
+        if schedule.get_dim_name(OUT, position) not in names:
+            pairs = pairs.equate(IN, position, OUT, position)
+    return schedule.apply_range(pairs).apply_range(schedule.reverse())
+
+
+def function_on(union: isl.UnionPwAff, domain: isl.Set) -> isl.PwAff:
+    """Return the part of ``union`` that is a function of ``domain``'s space."""
+    space = domain.get_space().from_domain().add_dims(OUT, 1)
+    return union.extract_pw_aff(space)
+
+
+def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff]) -> tuple[int, int] | None:
+    """Return the least and greatest value of a set's dimensions and of functions on it.
+
+    ``None`` where one is not bounded. The set is not empty; functions that are not defined on it
+    are left out.
+    """
+    found: list[isl.Val] = []
+    for position in range(domain.dim(SET)):
+        found += [domain.dim_min_val(position), domain.dim_max_val(position)]
+    for function in functions:
+        here = function_on(function, domain).intersect_domain(domain)
+        if not here.domain().is_empty():
+            # isl takes no quotients here, though they are whole where it knows what divides what
+            found += [here.floor().min_val(), here.ceil().max_val()]
+    if not all(value.is_int() for value in found):
+        return None
+    values = [integer(value) for value in found] or [0]
+    return min(values), max(values)
+
+
+def leading_dims_positive(domain: isl.Set, count: int) -> bool:
+    """Tell whether the first dimensions of a set that is not empty are never negative."""
+    return all(domain.dim_min_val(position).is_nonneg() for position in range(count))
+
+
+def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
+    """Return the least and greatest value of a parameter for which a set is not empty.
+
+    The set has dimensions and is not empty, and the parameter is bounded.
+    """
+    at = domain.find_dim_by_name(PARAM, name)
+    line = domain.move_dims(SET, 0, PARAM, at, 1)
+    return integer(line.dim_min_val(0)), integer(line.dim_max_val(0))
+
+
+def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
+    """Return the least ``output[sink] - input[source]`` over all pairs and parameters.
+
+    ``None`` if it has no lower bound; 0 for an empty relation.
+    """
+    if relation.is_empty():
+        return 0
+    single = alone(relation.project_out_all_params(), IN, source)
+    single = alone(single, OUT, sink)
+    least = single.reset_tuple_id(IN).reset_tuple_id(OUT)
+    value = least.deltas().dim_min_val(0)
+    return integer(value) if value.is_int() else None
+
+
+def node_kind(node: isl.ScheduleNode) -> str:
+    """Return the type of a schedule node: ``band``, ``filter``, ``sequence``, ``leaf``, …."""
+    return str(cast("isl.schedule_node_type", node.get_type()).name)
+
+
+def divisors(isl_set: isl.Set) -> tuple[int, ...]:
+    """Return the divisors of the integer divisions in the part of a set that has the most."""
+    parts = [
+        tuple(abs(integer(basic.get_div(k).get_denominator_val())) for k in range(basic.dim(DIV)))
+        for basic in isl_set.compute_divs().get_basic_sets()
+    ]
+    return max(parts, key=lambda part: (len(part), part), default=())
+
+
+def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
+    """Return for each dimension an offset, a function of parameters, and a constant size.
+
+    The box from the offsets, of these sizes, holds all elements; ``None`` if no affine offsets
+    leave it constant sizes. Among several the smallest size is taken.
+    """
+    hull = elements.simple_hull().remove_divs()
+    sides = []
+    for position in range(hull.dim(SET)):
+        line = alone(elements, SET, position)
+        best: tuple[isl.PwAff, int] | None = None
+        # of a diagonal, or of pieces that lie apart, only the line has bounds of its own
+        apart = _lower_bounds(line.simple_hull().remove_divs(), 0)
+        for bound in (*_lower_bounds(hull, position), *apart):
+            reach = _reach_from(line, bound)
+            if reach is not None and (best is None or reach[1] < best[1]):
+                best = (bound.add_constant_val(reach[0]), reach[1])
+        if best is None:
+            return None
+        sides.append(best)
+    return tuple(sides)
+
+
+def _lower_bounds(hull: isl.BasicSet, position: int) -> list[isl.PwAff]:
+    found = []
+    count = hull.dim(SET)
+    for constraint in hull.get_constraints():
+        coefficient = integer(constraint.get_coefficient_val(SET, position))
+        apart = not any(
+            constraint.involves_dims(SET, other, 1) for other in range(count) if other != position
+        )
+        one = coefficient == 1 or (constraint.is_equality() and coefficient == -1)
+        if one and apart and not constraint.is_div_constraint():
+            bound = constraint.get_bound(SET, position)
+            if not bound.involves_locals():
+                found.append(isl.PwAff.from_aff(bound).project_domain_on_params())
+    return found
+
+
+def _reach_from(line: isl.Set, bound: isl.PwAff) -> tuple[isl.Val, int] | None:
+    """Return how far beyond ``bound`` a one-dimensional set begins, and how many values hold it.
+
+    Parameters are variables in this: the maximum as a function of them is far harder to find.
+    """
+    space, count = line.get_space(), line.dim(PARAM)
+    beyond = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(space), SET, 0)
+    aff = beyond.sub(bound.insert_domain(space)).as_aff()
+    aff = aff.move_dims(IN, 1, PARAM, 0, count)
+    points = line.move_dims(SET, 1, PARAM, 0, count)
+    first, last = points.min_val(aff), points.max_val(aff)
+    if not (first.is_int() and last.is_int()):
+        return None
+    return first, integer(last.sub(first)) + 1
+
+
+def function_of_parameters(function: isl.PwAff) -> isl.PwAff:
+    """Turn a function of named dimensions into one of parameters of these names."""
+    names = dim_names(function.domain())
+    parameters = parameter_space(function.get_ctx(), names)
+    space = function.get_domain_space().align_params(parameters)
+    outside = space.params().set_from_params()
+    values = isl.MultiAff.zero(outside.map_from_domain_and_range(space))
+    local = isl.LocalSpace.from_space(outside)
+    for position, name in enumerate(names):
+        at = outside.find_dim_by_name(PARAM, name)
+        values = values.set_aff(position, isl.Aff.var_on_domain(local, PARAM, at))
+    return function.pullback_multi_aff(values).project_domain_on_params()
+
+
+def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int]], ...]:
+    """Return lower and upper bounds of a parameter in the constraints around a set.
+
+    Each is ``(function, divisor)``: the parameter is at least the function divided by the
+    divisor, rounded up, or at most it, rounded down. All constraints that hold of the whole
+    set and need no integer division are taken; there may be none.
+    """
+    hull = params.simple_hull().remove_divs().remove_redundancies()
+    at = hull.get_space().find_dim_by_name(PARAM, name)
+    found: tuple[list[tuple[isl.PwAff, int]], ...] = [], []
+    for constraint in hull.get_constraints():
+        aff = constraint.get_aff()
+        if aff.involves_locals() or constraint.is_div_constraint():
+            continue
+        coefficient = integer(constraint.get_coefficient_val(PARAM, at))
+        rest = isl.PwAff.from_aff(aff.set_coefficient_val(PARAM, at, isl.Val.zero(hull.get_ctx())))
+        signed = rest.neg() if coefficient > 0 else rest
+        for bounds, bounds_it in zip(found, (coefficient > 0, coefficient < 0), strict=True):
+            if bounds_it or (coefficient and constraint.is_equality()):
+                bounds.append((signed, abs(coefficient)))
+    return found
+
+
+def ast_node_kind(node: isl.AstNode) -> str:
+    """Return the type of an AST node: ``for_``, ``if_``, ``block``, ``mark`` or ``user``."""
+    return str(cast("isl.ast_node_type", node.get_type()).name)
+
+
+def ast_expression_kind(expression: isl.AstExpr) -> str:
+    """Return the type of an AST expression: ``op``, ``id`` or ``int``."""
+    return str(cast("isl.ast_expr_type", expression.get_type()).name)
+
+
+def ast_operator(expression: isl.AstExpr) -> str:
+    """Return the operator of an AST expression that has one, as isl calls it."""
+    return str(cast("isl.ast_expr_op_type", expression.get_op_type()).name)
+
+
+def time_depth(schedule: isl.UnionMap) -> int:
+    """Return the number of dimensions of the vectors a schedule maps to."""
+    return max((m.dim(OUT) for m in maps_of(schedule)), default=0)
+
+
+def padding(schedule: isl.UnionMap, first: int, depth: int) -> isl.UnionMap:
+    """Return the map from the vectors of ``schedule`` to vectors of ``depth + 1`` dimensions.
+
+    ``first`` goes in front, zeros behind.
+    """
+    own = time_depth(schedule)
+    dims = [f"t{k}" for k in range(own)]
+    padded = ", ".join([str(first), *dims, *("0" for _ in range(depth - own))])
+    text = f"{{ [{', '.join(dims)}] -> [{padded}] }}"
+    return isl.UnionMap.read_from_str(schedule.get_ctx(), text)
+
+
+def points_at_a_sample(points: isl.Set) -> int | None:
+    """Return how many points a set has at some values of its parameters, ``None`` for no end."""
+    sample = points.params().sample_point()
+    if sample.is_void():
+        return 0
+    there = points.intersect_params(isl.Set.from_point(sample))
+    if not there.is_bounded():
+        return None
+    return integer(there.project_out(PARAM, 0, there.dim(PARAM)).count_val())
+
+
+def points_of(isl_set: isl.Set) -> tuple[tuple[int, ...], ...]:
+    """Return the points of a bounded set without parameters, sorted."""
+    found: list[tuple[int, ...]] = []
+
+    def note(point: isl.Point) -> None:
+        values = (point.get_coordinate_val(SET, k) for k in range(isl_set.dim(SET)))
+        found.append(tuple(integer(value) for value in values))
+
+    isl_set.foreach_point(note)
+    return tuple(sorted(found))
+
+
+# -- constraints -------------------------------------------------------------------------------
+
+
+class Bound(NamedTuple):
+    """A constraint by names: ``Σ inputs + Σ outputs + (parameters) + constant >= 0`` or ``= 0``.
+
+    Output dimensions are called ``d0``, ``d1``, …; a set has inputs only.
+    """
+
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
+    constant: int
+    equality: bool
+
+
+BasicPart: TypeAlias = isl.BasicSet | isl.BasicMap
+
+
+def basic_parts(relation: isl.Set | isl.Map) -> tuple[BasicPart, ...]:
+    """Return the basic sets or maps a set or map is the union of."""
+    if isinstance(relation, isl.Set):
+        return tuple(relation.get_basic_sets())
+    return tuple(relation.get_basic_maps())
+
+
+def bounds_of(part: BasicPart) -> tuple[Bound, ...]:
+    """Return the constraints of a basic set or map; none if it needs integer division."""
+    if part.dim(DIV):
+        return ()
+    return tuple(_bound(constraint, part) for constraint in part.get_constraints())
+
+
+def _bound(constraint: isl.Constraint, part: BasicPart) -> Bound:
+    is_set = isinstance(part, isl.BasicSet)
+    inputs = coefficients(constraint, part, SET if is_set else IN)
+    outputs = (
+        (f"d{position}", integer(constraint.get_coefficient_val(OUT, position)))
+        for position in range(0 if is_set else part.dim(OUT))
+    )
+    constant = integer(constraint.get_constant_val())
+    kept = tuple(pair for pair in outputs if pair[1])
+    return Bound(inputs, kept, constant, bool(constraint.is_equality()))
+
+
+def with_parameters(relation: _Piece, names: Sequence[str]) -> _Piece:
+    """Add parameters called ``names`` that nothing depends on yet."""
+    for name in names:
+        position = relation.dim(PARAM)
+        relation = relation.add_dims(PARAM, 1)
+        relation = relation.set_dim_name(PARAM, position, name)
+    return relation
+
+
+def rebuild_with_sizes(
+    relation: _Piece,
+    names: Sequence[str],
+    size_in: Callable[[Bound], tuple[str, int] | None],
+) -> _Piece:
+    """Replace constants by parameters, constraint by constraint.
+
+    Args:
+        relation: the set or map.
+        names: the new parameters; all are added.
+        size_in: for a constraint the parameter its constant stands for and that
+            parameter's value, or ``None`` to leave it alone.
+
+    Returns:
+        A relation that equals ``relation`` once each parameter has its value. Parts that
+        need integer division stay as they are.
+    """
+    relation = with_parameters(relation, names)
+    rebuilt: _Piece | None = None
+    for part in basic_parts(relation):
+        piece = _rebuild_part(part, size_in)
+        rebuilt = piece if rebuilt is None else rebuilt.union(piece)
+    return relation if rebuilt is None else rebuilt
+
+
+def _rebuild_part(part: Any, size_in: Callable[[Bound], tuple[str, int] | None]) -> Any:
+    is_set = isinstance(part, isl.BasicSet)
+    as_relation: Any = isl.Set.from_basic_set if is_set else isl.Map.from_basic_map
+    if part.dim(DIV):
+        return as_relation(part)
+    fresh = type(part).universe(part.get_space())
+    for constraint in part.get_constraints():
+        bound = _bound(constraint, part)
+        size = size_in(bound)
+        if size is not None:
+            name, value = size
+            sign = 1 if bound.constant > 0 else -1
+            position = part.get_space().find_dim_by_name(PARAM, name)
+            constraint = constraint.set_constant_val(  # noqa: PLW2901
+                isl.Val.int_from_si(part.get_ctx(), bound.constant - sign * value)
+            ).set_coefficient_val(PARAM, position, isl.Val.int_from_si(part.get_ctx(), sign))
+        fresh = fresh.add_constraint(constraint)
+    return as_relation(fresh)
+
+
+def fix_parameters(union: isl.UnionMap, values: Sequence[tuple[str, int]]) -> isl.UnionMap:
+    """Give parameters their values and drop them."""
+    if not values:
+        return union
+    fixed = isl.Set.universe(parameter_space(union.get_ctx(), [name for name, _ in values]))
+    for position, (_, value) in enumerate(values):
+        fixed = fixed.fix_val(PARAM, position, isl.Val(str(value), union.get_ctx()))
+    union = union.intersect_params(fixed)
+    for name, _ in values:
+        position = union.find_dim_by_name(PARAM, name)
+        union = union.project_out(PARAM, position, 1)
+    return union
+
+
+def at_values(points: isl.Set, values: Sequence[tuple[str, int]]) -> isl.Set:
+    """Give parameters of a set their values and drop them; it need not have all of them."""
+    for name, value in values:
+        at = points.find_dim_by_name(PARAM, name)
+        if at >= 0:
+            value_of_isl = isl.Val(str(value), points.get_ctx())
+            points = points.fix_val(PARAM, at, value_of_isl)
+            points = points.project_out(PARAM, at, 1)
+    return points
+
+
+class Constraint(NamedTuple):
+    """``Σ coefficient * name + constant >= 0``, or ``= 0``; no coefficient is 0."""
+
+    terms: tuple[tuple[str, int], ...]
+    constant: int
+    equality: bool
+
+
+class ConstraintSystem(NamedTuple):
+    """Constraints in ``variables`` and parameters.
+
+    Variables are the dimensions of a set, then its integer divisions, which the others
+    determine: each point of the set is one solution, for given parameters.
+    """
+
+    variables: tuple[str, ...]
+    constraints: tuple[Constraint, ...]
+
+
+_Column = tuple[isl.dim_type, int, str]
+
+
+def constraint_system(part: isl.BasicSet) -> ConstraintSystem | None:
+    """Return a basic set as constraints; variables are called ``#0``, ``#1``, ….
+
+    ``None`` where isl knows no explicit form of an integer division.
+    """
+    n_dims, n_divs = part.dim(SET), part.dim(DIV)
+    columns = [(SET, k, f"#{k}") for k in range(n_dims)]
+    columns += [(DIV, k, f"#{n_dims + k}") for k in range(n_divs)]
+    variables = tuple(name for _, _, name in columns)
+    columns += [(PARAM, k, part.get_dim_name(PARAM, k) or f"p{k}") for k in range(part.dim(PARAM))]
+    found = [_constraint(constraint, columns) for constraint in part.get_constraints()]
+    inputs = [(IN if k is SET else k, p, n) for k, p, n in columns]
+    for position in range(n_divs):
+        try:
+            division = part.get_div(position)
+        except isl.Error:
+            return None
+        found += _division(division, inputs, f"#{n_dims + position}")
+    return ConstraintSystem(variables, tuple(found))
+
+
+def _constraint(constraint: isl.Constraint, columns: Sequence[_Column]) -> Constraint:
+    terms = (
+        (name, integer(constraint.get_coefficient_val(kind, position)))
+        for kind, position, name in columns
+    )
+    return Constraint(
+        tuple(term for term in terms if term[1]),
+        integer(constraint.get_constant_val()),
+        bool(constraint.is_equality()),
+    )
+
+
+def _division(division: isl.Aff, columns: Sequence[_Column], name: str) -> list[Constraint]:
+    """Return what says that ``name`` is the value of ``division``, rounded down."""
+    divisor = integer(division.get_denominator_val())
+    scaled = division.scale_val(isl.Val(divisor, division.get_ctx()))
+    terms = {
+        column: integer(scaled.get_coefficient_val(kind, position))
+        for kind, position, column in columns
+    }
+    constant = integer(scaled.get_constant_val())
+    rest = {column: value for column, value in terms.items() if value}
+    below = {column: -value for column, value in rest.items()}
+    return [
+        Constraint((*rest.items(), (name, -divisor)), constant, equality=False),
+        Constraint((*below.items(), (name, divisor)), divisor - 1 - constant, equality=False),
+    ]
+
+
+def division_bits(points: isl.Set) -> int:
+    """Return how many bits the coefficients of integer divisions have, in the hardest part.
+
+    Of each division, explicit or not, the largest coefficient counts.
+    """
+    return max((_division_bits(part) for part in points.get_basic_sets()), default=0)
+
+
+def _division_bits(part: isl.BasicSet) -> int:
+    constraints = part.get_constraints() if part.dim(DIV) else ()
+    largest = (
+        max(abs(integer(c.get_coefficient_val(DIV, position))) for c in constraints)
+        for position in range(part.dim(DIV))
+        if constraints
+    )
+    return sum(value.bit_length() for value in largest)
+
+
+def solutions(
+    context: isl.Context, names: Sequence[str], constraints: Iterable[Constraint]
+) -> isl.BasicSet:
+    """Return the solutions of constraints; the dimensions of the set are ``names``, in order."""
+    dims = {name: f"v{position}" for position, name in enumerate(names)}
+    parts = []
+    for constraint in constraints:
+        terms = " + ".join(f"{value}{dims[name]}" for name, value in constraint.terms) or "0"
+        parts.append(f"{terms} + {constraint.constant} {'=' if constraint.equality else '>='} 0")
+    text = f"{{ [{', '.join(dims.values())}] : {' and '.join(parts) or 'true'} }}"
+    return isl.BasicSet.read_from_str(context, text)
+
+
+def constraints_on(part: isl.BasicSet, names: Sequence[str]) -> tuple[Constraint, ...]:
+    """Return the constraints of a set without divisions whose dimensions are ``names``."""
+    columns = [(SET, position, name) for position, name in enumerate(names)]
+    return tuple(_constraint(constraint, columns) for constraint in part.get_constraints())
+
+
+# -- made and reshaped -------------------------------------------------------------------------
+
+
+def big_value(context: isl.Context, value: int) -> isl.Val:
+    """Return an integer of any size; ``isl.Val`` of a Python integer takes 64 bits only."""
+    return isl.Val(str(value), context)
+
+
+def linear_function(
+    context: isl.Context, constant: int, terms: tuple[tuple[str, int], ...]
+) -> isl.PwAff:
+    """Return ``constant + Σ coefficient * name`` as a function of parameters of these names."""
+    space = parameter_space(context, [name for name, _ in terms])
+    aff = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
+    aff = aff.set_constant_val(big_value(context, constant))
+    for position, (_, coefficient) in enumerate(terms):
+        aff = aff.set_coefficient_val(PARAM, position, big_value(context, coefficient))
+    return isl.PwAff.from_aff(aff)
+
+
+def _moved(piece: Any, kind: isl.dim_type, names: Sequence[str]) -> Any:
+    """Turn parameters, which need not be there, into the first dimensions of a kind."""
+    for position, name in enumerate(names):
+        piece = _with_parameter(piece, name)
+        at = piece.find_dim_by_name(PARAM, name)
+        piece = piece.move_dims(kind, position, PARAM, at, 1)
+    return piece
+
+
+def parameters_as_dims(params: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Set:
+    """Turn a set of parameter values into ``tuple_name[names]``, other parameters kept."""
+    found: isl.Set = _moved(isl.Set.from_params(params), SET, names)
+    return found.set_tuple_name(tuple_name)
+
+
+def parameters_as_inputs(elements: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Map:
+    """Turn a parametric set into a map from ``tuple_name[names]`` to the set."""
+    found: isl.Map = _moved(isl.Map.from_range(elements), IN, names)
+    return found.set_tuple_name(IN, tuple_name)
+
+
+def parameters_as_function_inputs(
+    function: isl.PwAff, names: tuple[str, ...], tuple_name: str
+) -> isl.PwAff:
+    """Turn a function of parameters into a function of ``tuple_name[names]``."""
+    found: isl.PwAff = _moved(function.from_range(), IN, names)
+    return found.set_tuple_id(IN, _tuple_id(function.get_ctx(), tuple_name))
+
+
+def tuple_of_functions(
+    context: isl.Context, tuple_name: str | None, functions: tuple[isl.PwAff, ...]
+) -> isl.Set:
+    """Return the one element ``tuple_name[functions]`` as a set with parameters."""
+    space = isl.Space.set_alloc(context, 0, len(functions))
+    if tuple_name is not None:
+        space = space.set_tuple_name(SET, tuple_name)
+    functions_list = isl.PwAffList.alloc(context, len(functions))
+    for function in functions:
+        functions_list = functions_list.add(function)
+        space = space.align_params(function.get_space().params())
+    if not functions:
+        return isl.Set.universe(space)
+    return isl.Set.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(space, functions_list))
+
+
+def without_parameter(params: isl.Set, name: str) -> isl.Set:
+    """Project a parameter out."""
+    at = params.find_dim_by_name(PARAM, name)
+    return params if at < 0 else params.project_out(PARAM, at, 1)
+
+
+def renamed_parameter(piece: _Piece, old: str, new: str) -> _Piece:
+    """Rename a parameter, if it is there."""
+    at = piece.find_dim_by_name(PARAM, old)
+    return piece if at < 0 else piece.set_dim_name(PARAM, at, new)
+
+
+def box(
+    context: isl.Context, tuple_name: str, bounds: tuple[tuple[bool, isl.PwAff | None], ...]
+) -> isl.Set:
+    """Return the set of ``tuple_name[d0, …]`` with the given bounds on every dimension.
+
+    A bound is ``(from_zero, size)``: whether the dimension starts at 0, and its size or
+    ``None`` where it has no upper end.
+    """
+    space = isl.Space.set_alloc(context, 0, len(bounds)).set_tuple_name(SET, tuple_name)
+    for _, size in bounds:
+        if size is not None:
+            space = space.align_params(size.get_space().params())
+    result = isl.Set.universe(space)
+    local = isl.LocalSpace.from_space(space)
+    for position, (from_zero, size) in enumerate(bounds):
+        here = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, SET, position))
+        if from_zero:
+            result = result.intersect(here.nonneg_set())
+        if size is not None:
+            limit = _on_set(size, len(bounds), tuple_name)
+            result = result.intersect(here.lt_set(limit))
+    named: isl.Set = with_names(result, SET, (f"d{k}" for k in range(len(bounds))))
+    return named
+
+
+def _on_set(function: isl.PwAff, n_dims: int, tuple_name: str) -> isl.PwAff:
+    """Extend a function of parameters to a function of a set that ignores the dimensions."""
+    result = function.from_range().add_dims(IN, n_dims)
+    return result.set_tuple_id(IN, _tuple_id(function.get_ctx(), tuple_name))
+
+
+def _tuple_id(context: isl.Context, tuple_name: str) -> isl.Id:
+    """Return the id ``set_tuple_name`` gives; one made by ``isl.Id`` would not be equal to it."""
+    space = isl.Space.set_alloc(context, 0, 0).set_tuple_name(SET, tuple_name)
+    return space.get_tuple_id(SET)
+
+
+def _with_parameter(piece: _Parametric, name: str) -> _Parametric:
+    """Return ``piece`` with a parameter of this name, added if it is not there."""
+    if piece.find_dim_by_name(PARAM, name) >= 0:
+        return piece
+    return piece.align_params(parameter_space(piece.get_ctx(), (name,)))
+
+
+def named_map(
+    domain: isl.Set, functions: Sequence[isl.PwAff], name: str, dims: Sequence[str]
+) -> isl.Map:
+    """Return ``domain -> name[dims…]`` whose output dimensions are ``functions`` of the domain."""
+    target = isl.Set.read_from_str(domain.get_ctx(), f"{{ {name}[] }}")
+    relation = isl.Map.from_domain_and_range(domain, target)
+    for function in functions:
+        relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
+    named: isl.Map = with_names(relation.set_tuple_name(OUT, name), OUT, dims)
+    return named
+
+
+def bind_leading_outputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
+    """Turn the first output dimensions into parameters called ``names`` and drop them."""
+    tuple_name = relation.get_tuple_name(OUT)
+    for name in names:
+        count = relation.dim(PARAM)
+        relation = relation.add_dims(PARAM, 1)
+        relation = relation.set_dim_name(PARAM, count, name)
+        relation = relation.equate(PARAM, count, OUT, 0)
+        relation = relation.project_out(OUT, 0, 1)
+    return relation.set_tuple_name(OUT, tuple_name)
+
+
+def drop_leading_outputs(relation: isl.Map, count: int) -> isl.Map:
+    """Project out the first ``count`` output dimensions, keeping the tuple's name."""
+    tuple_name = relation.get_tuple_name(OUT)
+    relation = relation.project_out(OUT, 0, count)
+    return relation.set_tuple_name(OUT, tuple_name)
+
+
+def leading_dims(points: isl.Set, count: int) -> isl.Set:
+    """Return the values of the first ``count`` dimensions."""
+    rest = points.n_dim() - count
+    return points.project_out(SET, count, rest)
+
+
+def leading_outputs_of(relation: isl.Map, count: int) -> isl.Map:
+    """Map the inputs of a relation to their first dimensions, under the name of its output.
+
+    The old output has no dimensions.
+    """
+    name = relation.get_tuple_name(OUT)
+    identity = isl.Set.universe(relation.domain().get_space()).identity()
+    extra = identity.dim(OUT) - count
+    return identity.project_out(OUT, count, extra).set_tuple_name(OUT, name)
+
+
+def named_points(points: isl.Set, name: str, dims: Sequence[str]) -> isl.Set:
+    """Return the same points in the space ``name[dims…]``."""
+    named: isl.Set = with_names(points, SET, dims)
+    return named.set_tuple_name(name)
+
+
+def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
+    """Return the part of relations whose inputs and outputs share their first dimensions."""
+    found = isl.UnionMap.empty(relations.get_space())
+    for relation in maps_of(relations):
+        same = relation
+        for position in range(count):
+            same = same.equate(IN, position, OUT, position)
+        found = found.union(same)
+    return found
+
+
+def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
+    """Name the input dimensions, in order."""
+    named: isl.Map = with_names(relation, IN, names)
+    return named
+
+
+def unbounded_first_dim(domain: isl.Set) -> isl.Set:
+    """Return a set whose first dimension takes every value from 0 on."""
+    free = domain.eliminate(SET, 0, 1)
+    return free.lower_bound_val(SET, 0, isl.Val.zero(domain.get_ctx()))
+
+
+def renaming(pairs: Sequence[tuple[isl.Set, str]]) -> isl.UnionPwMultiAff:
+    """Return the function that sends each point of each set to the same point of a new name."""
+    union: isl.UnionPwMultiAff | None = None
+    for domain, name in pairs:
+        identity = isl.MultiAff.identity_on_domain_space(domain.get_space())
+        part = isl.UnionPwMultiAff.from_multi_aff(identity.set_tuple_name(OUT, name))
+        union = part if union is None else union.union_add(part)
+    assert union is not None
+    return union
+
+
+def universes(found: isl.UnionSet, pieces: Iterable[isl.Set]) -> isl.UnionSet:
+    """Return a union with all points of the spaces of some sets."""
+    for piece in pieces:
+        found = found.union(isl.Set.universe(piece.get_space()))
+    return found
+
+
+def coalesced(piece: _Coalescable) -> _Coalescable:
+    """Return a set, relation or function in fewer pieces, or as it is where isl fails.
+
+    Coalescing changes no meaning, and isl's is known to stumble over its own tableaus
+    ("original tableau does not correspond to original basic map").
+    """
+    try:
+        return piece.coalesce()
+    except isl.Error:
+        return piece
+
+
+def bound_domain(domain: isl.Set, functions: Sequence[isl.PwAff], names: Sequence[str]) -> isl.Set:
+    """Return ``domain`` with a parameter for each function, equal to its value."""
+    relation = named_map(domain, functions, "bound", ()).intersect_domain(domain)
+    return bind_leading_outputs(relation, names).domain()
+
+
+def parameters_set(context: isl.Context, names: Sequence[str], condition: str) -> isl.Set:
+    """Return the set of parameter values that keep ``condition``, in isl's notation."""
+    return isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {condition} }}")
+
+
+def without_parameters(params: isl.Set, names: Sequence[str]) -> isl.Set:
+    """Project parameters out."""
+    for name in names:
+        params = without_parameter(params, name)
+    return params
+
+
+def parameter_bound(params: isl.Set, name: str, *, upper: bool) -> isl.PwAff:
+    """Return the least (or greatest) value of a parameter as a function of the others."""
+    line = parameters_as_dims(params, (name,), "line")
+    return line.dim_max(0) if upper else line.dim_min(0)
+
+
+def parameter_as_output(domain: isl.Set, name: str) -> isl.Map:
+    """Turn a parameter of a set into the one output dimension of a map from the set."""
+    found: isl.Map = _moved(isl.Map.from_domain(domain), OUT, (name,))
+    return found
+
+
+def dims_as_parameters(elements: isl.Set, names: Sequence[str]) -> isl.Set:
+    """Turn all dimensions of a set, in order, into parameters called ``names``."""
+    for name in names:
+        at = elements.dim(PARAM)
+        elements = elements.move_dims(PARAM, at, SET, 0, 1)
+        elements = elements.set_dim_name(PARAM, at, name)
+    return elements.params()
+
+
+def parameter_at_least(name: str, function: isl.PwAff, factor: int = 1) -> isl.Set:
+    """Return the parameters where ``factor`` times one of them is at least a function of them."""
+    return isl.PwAff.ge_set(*_aligned(name, function, factor))
+
+
+def parameter_at_most(name: str, function: isl.PwAff, factor: int = 1) -> isl.Set:
+    """Return the parameters where ``factor`` times one of them is at most a function of them."""
+    return isl.PwAff.le_set(*_aligned(name, function, factor))
+
+
+def _aligned(name: str, function: isl.PwAff, factor: int) -> tuple[isl.PwAff, isl.PwAff]:
+    own = linear_function(function.get_ctx(), 0, ((name, factor),))
+    space = function.get_space().params().align_params(own.get_space().params())
+    return own.align_params(space), function.align_params(space)
+
+
+Length: TypeAlias = int | str
+"""How many values a dimension has: a number, or a parameter."""
+
+
+def pair_length(points: isl.Set, first: int) -> tuple[Length, Length] | None:
+    """Return the lengths of two neighbouring dimensions that have all pairs of values from 0 on.
+
+    ``None`` where values depend on those of other dimensions, do not begin at 0, or are as many as
+    neither a number nor a parameter says.
+    """
+    plain = points.reset_tuple_id()
+    one, other = (_length(plain, at) for at in (first, first + 1))
+    if one is None or other is None:
+        return None
+    rest = plain.project_out(SET, first, 2).insert_dims(SET, first, 2)
+    pairs = _from_zero(rest, first, one).intersect(_from_zero(rest, first + 1, other))
+    return (one, other) if plain.is_equal(rest.intersect(pairs)) else None
+
+
+def _length(points: isl.Set, at: int) -> Length | None:
+    line = alone(points, SET, at)
+    if line.is_empty() or not line.dim_has_upper_bound(SET, 0):
+        return None
+    last = affine_form(line.dim_max(0))
+    if last is None:
+        return None
+    if not last.parameters:
+        return last.constant + 1
+    (name, factor), *others = last.parameters
+    return name if factor == 1 and not others and last.constant == -1 else None
+
+
+def _from_zero(points: isl.Set, at: int, length: Length) -> isl.Set:
+    """Return the points of a space one of whose dimensions counts from 0."""
+    names = [f"d{k}'" for k in range(points.dim(SET))]  # which no C can name
+    known = f"[{length}] -> " if isinstance(length, str) else ""
+    text = f"{known}{{ [{', '.join(names)}] : 0 <= {names[at]} < {length} }}"
+    return isl.Set.read_from_str(points.get_ctx(), text)
+
+
+def collapsed_set(points: isl.Set, first: int, size: Length, names: Sequence[str]) -> isl.Set:
+    """Return a set with one dimension of some size in the place of two, its dimensions named."""
+    pairs = points.reset_tuple_id()
+    found = _without(pairs, first)
+    others = _without(pairs.drop_constraints_involving_dims(SET, first, 2), first)
+    if others.intersect_params(points.params()).is_equal(found):
+        found = others  # that there are pairs at all is said by the new dimension
+    found = found.insert_dims(SET, first, 1)
+    found = found.intersect(_from_zero(found, first, size)).set_tuple_name(points.get_tuple_name())
+    named: isl.Set = with_names(found, SET, names)
+    return named
+
+
+def _without(pairs: isl.Set, first: int) -> isl.Set:
+    return pairs.project_out(SET, first, 2)
+
+
+def collapsed_relation(
+    relation: isl.Map, first: int, places: Sequence[int], domain: isl.Set
+) -> isl.Map:
+    """Return a relation with one input for two, and one output wherever both of them stood.
+
+    Args:
+        relation: its outputs depend on the two inputs side by side only.
+        first: the first of the inputs.
+        places: where outputs are the first of them, the second behind it.
+        domain: the inputs as they become.
+    """
+    loose = relation.drop_constraints_involving_dims(IN, first, 2)
+    for at in places:
+        loose = loose.drop_constraints_involving_dims(OUT, at, 2)
+    found, wide = (_joined(one, first, places, domain) for one in (relation, loose))
+    # that the two have values at all is said by the one
+    return wide if wide.intersect_params(relation.params()).is_equal(found) else found
+
+
+def _joined(relation: isl.Map, first: int, places: Sequence[int], domain: isl.Set) -> isl.Map:
+    name = relation.get_tuple_name(OUT)
+    found = relation.project_out(IN, first, 2)
+    found = found.insert_dims(IN, first, 1)
+    for at in sorted(places, reverse=True):
+        found = found.project_out(OUT, at, 2).insert_dims(OUT, at, 1)
+    found = found.set_tuple_name(IN, domain.get_tuple_name())
+    found = found.set_tuple_name(OUT, name)
+    for before, at in enumerate(sorted(places)):
+        found = found.equate(IN, first, OUT, at - before)
+    return found.intersect_domain(domain)
+
+
+def row_numbers(points: isl.Set, pairs: Mapping[int, int]) -> isl.Map:
+    """Return the relation from points to those with pairs of dimensions counted row by row.
+
+    Args:
+        points: a set.
+        pairs: the first dimensions of pairs, with the lengths of the second.
+    """
+    name, n_dims = points.get_tuple_name(), points.dim(SET)
+    inputs = [f"i{k}" for k in range(n_dims)]
+    outputs = [
+        f"{pairs[k]} * i{k} + i{k + 1}" if k in pairs else f"i{k}"
+        for k in range(n_dims)
+        if k - 1 not in pairs
+    ]
+    text = f"{{ {name}[{', '.join(inputs)}] -> {name}[{', '.join(outputs)}] }}"
+    return isl.Map.read_from_str(points.get_ctx(), text).intersect_domain(points)
