@@ -7,19 +7,14 @@ piece apart [Fig. 2]. Every thread does the same number of accesses, whatever th
 
 from __future__ import annotations
 
+from typing import Literal
+
 from eatss.characterize.benchmark import (
     CURVE_WINDOW_S,
     LINE_BYTES,
     WARP,
-    ActivityBuffer,
-    Amounts,
-    Argument,
     Benchmark,
     Buffer,
-    Expected,
-    RecordActivity,
-    Repeat,
-    Work,
     streamed_amounts,
 )
 from eatss.characterize.memory import SECTOR_BYTES
@@ -40,20 +35,13 @@ TURNS = 4
 
 @frozen
 class Pattern:
-    """One of the access patterns: CUDA for one access, and where it goes."""
+    """One of the access patterns: ``access`` is CUDA for one, ``opcode`` what it is compiled to."""
 
     name: str
+    way: Literal["sequential", "strided", "shared"]
+    writes: bool
     access: str
-    place: str
     opcode: str
-    fold: str = ""
-    on_chip: bool = False
-    strided: bool = False
-
-    @property
-    def writes(self) -> bool:
-        """Whether it stores."""
-        return self.name.endswith("write")
 
 
 _SEQUENTIAL = f"((turn % {TURNS}) * {PIECE}ull + step + k) * all + id"
@@ -70,28 +58,26 @@ _STORE_SHARED = (
 )
 _FOLD = "sum ^= v[k];"
 
+_OF_BOTH = (
+    (False, "read", _LOAD, r"LDG\.E(\.CONSTANT)?", _LOAD_SHARED, r"LDS"),
+    (True, "write", _STORE, r"STG\.E", _STORE_SHARED, r"STS"),
+)
+
 PATTERNS: tuple[Pattern, ...] = (
-    Pattern(
-        name="sequential global read", access=_LOAD, place=_SEQUENTIAL, fold=_FOLD,
-        opcode=r"LDG\.E(\.CONSTANT)?",
+    *(
+        Pattern(
+            name=f"{way} global {verb}", way=way, writes=writes, access=access % {"place": place},
+            opcode=opcode,
+        )
+        for way, place in (("sequential", _SEQUENTIAL), ("strided", _STRIDED))
+        for writes, verb, access, opcode, _, _ in _OF_BOTH
     ),
-    Pattern(
-        name="sequential global write", access=_STORE, place=_SEQUENTIAL, opcode=r"STG\.E"
-    ),
-    Pattern(
-        name="strided global read", access=_LOAD, place=_STRIDED, fold=_FOLD, strided=True,
-        opcode=r"LDG\.E(\.CONSTANT)?",
-    ),
-    Pattern(
-        name="strided global write", access=_STORE, place=_STRIDED, strided=True,
-        opcode=r"STG\.E",
-    ),
-    Pattern(
-        name="shared read", access=_LOAD_SHARED, place=_SHARED, fold=_FOLD, on_chip=True,
-        opcode=r"LDS",
-    ),
-    Pattern(
-        name="shared write", access=_STORE_SHARED, place=_SHARED, on_chip=True, opcode=r"STS"
+    *(
+        Pattern(
+            name=f"shared {verb}", way="shared", writes=writes, access=access % {"place": _SHARED},
+            opcode=opcode,
+        )
+        for writes, verb, _, _, access, opcode in _OF_BOTH
     ),
 )  # fmt: skip
 """The six operations of the paper, section III-C."""
@@ -148,16 +134,11 @@ def pattern_benchmarks(step: int = STEP) -> tuple[Benchmark, ...]:
 def _benchmark(pattern: Pattern, threads: int) -> Benchmark:
     blocks = -(-ITEMS // threads)
     accesses = float(blocks * threads * PIECE / WARP)
+    moved = accesses * LINE_BYTES
     words = ITEMS + MOST_THREADS  # the last block may stand out, in each size by another number
     whole = Buffer(size_bytes=4 * words * PIECE * TURNS)
     small = Buffer(size_bytes=4 * (words + 4))
-    arguments: tuple[Argument, ...] = (
-        whole if pattern.writes and not pattern.on_chip else small,
-        small if pattern.writes or pattern.on_chip else whole,
-        ActivityBuffer(),
-        RecordActivity(),
-        Repeat(),
-    )
+    writes, on_chip = pattern.writes, pattern.way == "shared"
     return Benchmark(
         name=f"{pattern.name}, {threads} threads",
         group="block size",
@@ -165,32 +146,31 @@ def _benchmark(pattern: Pattern, threads: int) -> Benchmark:
         % {
             "unroll": UNROLL,
             "piece": PIECE,
-            "on_chip": pattern.on_chip,
-            "access": pattern.access % {"place": pattern.place},
-            "fold": pattern.fold,
+            "on_chip": on_chip,
+            "access": pattern.access,
+            "fold": "" if writes else _FOLD,
         },
         blocks=blocks,
         threads=threads,
-        arguments=arguments,
-        work=Work(
-            operations=accesses,
-            loops=accesses / UNROLL,
-            useful_bytes=accesses * LINE_BYTES,
-            amounts=_amounts(pattern, accesses),
+        arguments=(
+            whole if writes and not on_chip else small,
+            small if writes or on_chip else whole,
+            "activity",
+            "recording",
+            "repeat",
         ),
-        expected=(Expected(opcode=pattern.opcode, count=UNROLL),),
+        operations=accesses,
+        loops=accesses / UNROLL,
+        useful_bytes=moved,
+        amounts={  # what L1 answers of strided accesses is not known beforehand
+            "shared": {"shared_wavefronts": accesses, "shared_bytes": moved},
+            "strided": {"l1_wavefronts": accesses * WARP, "sectors": moved / SECTOR_BYTES},
+            "sequential": streamed_amounts(
+                moved, dram="dram_write_bytes" if writes else "dram_read_bytes"
+            ),
+        }[pattern.way],
+        expected={pattern.opcode: UNROLL},
         window_s=CURVE_WINDOW_S,
         shared_bytes=16 * threads,
-        parameters=(("threads", threads),),
+        parameters={"threads": threads},
     )
-
-
-def _amounts(pattern: Pattern, accesses: float) -> Amounts:
-    """Return what the accesses move; what L1 answers of strided ones is not known beforehand."""
-    moved = accesses * LINE_BYTES
-    if pattern.on_chip:
-        return (("shared_wavefronts", accesses), ("shared_bytes", moved))
-    dram = "dram_write_bytes" if pattern.writes else "dram_read_bytes"
-    if pattern.strided:
-        return (("l1_wavefronts", accesses * WARP), ("sectors", moved / SECTOR_BYTES))
-    return streamed_amounts(moved, dram=dram)

@@ -14,9 +14,9 @@ Arithmetic Instructions*.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from math import prod
 
-from eatss.characterize.benchmark import WARP, Benchmark, Buffer, Expected, Work, out_and_in
+from eatss.characterize.benchmark import WARP, Benchmark, Buffer, out_and_in
 from eatss.frozen import frozen
 
 THREADS = 512
@@ -27,7 +27,7 @@ PAIRS = 4
 
 @frozen
 class Operation:
-    """An instruction to time.
+    """An instruction to time; its name begins with the type, a key of ``_TYPES``.
 
     ``step`` is PTX for one step of a pair of chains: ``%0`` and ``%1`` are the chains, ``%2`` and
     ``%3`` constants of the thread. It holds ``count`` of the instruction, of which each does
@@ -37,7 +37,6 @@ class Operation:
     """
 
     name: str
-    type: str
     step: str
     opcodes: Mapping[str, int]
     count: int = 2
@@ -58,11 +57,8 @@ def _mapped(opcode: str, kind: str, then: str, absolute: str = "") -> str:
     """Return PTX of ``x = then(opcode(x))`` for both chains."""
     lines = []
     for chain in ("%0", "%1"):
-        source = chain
-        if absolute:
-            lines.append(f"{absolute} t, {chain};")
-            source = "t"
-        lines.append(f"{opcode} t, {source};")
+        lines += [f"{absolute} t, {chain};"] if absolute else []
+        lines.append(f"{opcode} t, {'t' if absolute else chain};")
         lines.append(f"{then} {chain}, {'t, %2, %3' if kind == 'f32' else f'{chain}, %2, t'};")
     return f"{{ .reg .{kind} t; {' '.join(lines)} }}"
 
@@ -82,15 +78,15 @@ def _of_floats(width: str, type_: str, letter: str) -> tuple[Operation, ...]:
     """Return sums, products and multiply-adds of a width, as ``FADD`` or ``DADD``."""
     return (
         Operation(
-            name=f"{width} add", type=type_, step=_SUM.format(type_), flops=1,
+            name=f"{width} add", step=_SUM.format(type_), flops=1,
             opcodes={f"{letter}ADD": 2},
         ),
         Operation(
-            name=f"{width} mul", type=type_, step=_TO_AND_FRO.format(type_), flops=1, count=4,
+            name=f"{width} mul", step=_TO_AND_FRO.format(type_), flops=1, count=4,
             opcodes={f"{letter}MUL": 4}, prepare=_INVERSE, unroll=32,
         ),
         Operation(
-            name=f"{width} fma", type=type_, step=_TURN.format(type_), flops=2,
+            name=f"{width} fma", step=_TURN.format(type_), flops=2,
             opcodes={f"{letter}FMA": 2}, prepare=_TURNING,
         ),
     )  # fmt: skip
@@ -98,48 +94,48 @@ def _of_floats(width: str, type_: str, letter: str) -> tuple[Operation, ...]:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        name="int32 add", type="u32", step=_chain("add.u32", "%0, %1", "%1, %0"),
+        name="int32 add", step=_chain("add.u32", "%0, %1", "%1, %0"),
         opcodes={r"IADD3|IMAD\.IADD|IADD": 2},
     ),
     Operation(
-        name="int32 mul", type="u32", step=_chain("mul.lo.u32", "%0, %1", "%1, %0"),
+        name="int32 mul", step=_chain("mul.lo.u32", "%0, %1", "%1, %0"),
         opcodes={r"IMAD": 2},
     ),
     Operation(
-        name="int32 popc", type="u32", step=_mapped("popc.b32", "u32", "mad.lo.u32"),
+        name="int32 popc", step=_mapped("popc.b32", "u32", "mad.lo.u32"),
         opcodes={r"POPC": 2, r"IMAD": 2},
     ),
     Operation(
-        name="int32 find", type="u32", step=_mapped("bfind.u32", "u32", "mad.lo.u32"),
+        name="int32 find", step=_mapped("bfind.u32", "u32", "mad.lo.u32"),
         opcodes={r"FLO\.U32": 2, r"IMAD": 2},
     ),
     Operation(
-        name="int32 reverse", type="u32", step=_REVERSE,
+        name="int32 reverse", step=_REVERSE,
         opcodes={r"BREV": 2, r"LOP3\.LUT": 2},
     ),
     Operation(
-        name="int32 shift", type="u32",
+        name="int32 shift",
         step="shf.l.wrap.b32 %0, %0, %1, %2; shf.l.wrap.b32 %1, %1, %0, %2;",
         opcodes={r"SHF\.L\.W\.U32(\.HI)?|SHF\.L\.W\..*": 2},
     ),
     Operation(
-        name="int32 bits", type="u32",
+        name="int32 bits",
         step="lop3.b32 %0, %0, %1, %2, 0x78; lop3.b32 %1, %1, %0, %2, 0x78;",
         opcodes={r"LOP3\.LUT": 2},
     ),
     Operation(
-        name="int32 compare", type="u32", step=_COMPARE,
+        name="int32 compare", step=_COMPARE,
         opcodes={r"ISETP\.(GE|LT)\.U32\.AND": 2, r"SEL": 2},
         prepare="s |= 0x80000000u; t &= 0x3fffffffu;",
     ),
     Operation(
-        name="int64 add", type="u64", step=_chain("add.u64", "%0, %1", "%1, %0"),
+        name="int64 add", step=_chain("add.u64", "%0, %1", "%1, %0"),
         opcodes={r"IADD3(\.X)?|IMAD\.X|IMAD\.IADD|IADD\.64": 4}, sequence="int64_add",
     ),
     *_of_floats("fp32", "f32", "F"),
     *(
         Operation(
-            name=f"fp32 {name}", type="f32", step=_chain(opcode, "%2, %0", "%2, %1"), flops=1,
+            name=f"fp32 {name}", step=_chain(opcode, "%2, %0", "%2, %1"), flops=1,
             opcodes={r"MUFU\.RCP": 2}, sequence=key, unroll=8,
         )
         for name, opcode, key in (
@@ -151,7 +147,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     *(
         Operation(
-            name=f"fp32 {name}", type="f32", flops=1, unroll=32,
+            name=f"fp32 {name}", flops=1, unroll=32,
             step=_mapped(f"{opcode}.approx.ftz.f32", "f32", "fma.rn.ftz.f32", absolute),
             opcodes={rf"MUFU\.{sass}": 2, r"FFMA(\.FTZ)?": 2} | extra,
             prepare=prepare,
@@ -167,11 +163,11 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     *_of_floats("fp64", "f64", "D"),
     Operation(
-        name="fp64 div", type="f64", step=_chain("div.rn.f64", "%2, %0", "%2, %1"), flops=1,
+        name="fp64 div", step=_chain("div.rn.f64", "%2, %0", "%2, %1"), flops=1,
         opcodes={r"MUFU\.RCP64H": 2}, sequence="fp64_div", unroll=4,
     ),
     Operation(
-        name="fp16x2 fma", type="f16x2", step=_TURN.format("f16x2"), flops=4,
+        name="fp16x2 fma", step=_TURN.format("f16x2"), flops=4,
         opcodes={r"HFMA2(\.MMA)?": 2},
         prepare="t = s ^ 0x80008000u;",
     ),
@@ -179,15 +175,15 @@ OPERATIONS: tuple[Operation, ...] = (
 """Every instruction of scalar arithmetic that is timed, in the order of MIPP's Fig. 2."""
 
 _TYPES = {
-    "u32": ("unsigned", "r", "word({0}) | 1u"),
-    "u64": ("unsigned long long", "l", "(unsigned long long)word({0}) << 32 | word({0} + 16)"),
-    "f32": ("float", "f", "__uint_as_float(word({0}) >> 9 | 0x3f800000u)"),
-    "f64": (
+    "int32": ("unsigned", "r", "word({0}) | 1u"),
+    "int64": ("unsigned long long", "l", "(unsigned long long)word({0}) << 32 | word({0} + 16)"),
+    "fp32": ("float", "f", "__uint_as_float(word({0}) >> 9 | 0x3f800000u)"),
+    "fp64": (
         "double",
         "d",
         "__hiloint2double(word({0}) >> 12 | 0x3ff00000u, word({0} + 16))",
     ),
-    "f16x2": ("unsigned", "r", "(word({0}) & 0x03ff03ffu) | 0x3c003c00u"),
+    "fp16x2": ("unsigned", "r", "(word({0}) & 0x03ff03ffu) | 0x3c003c00u"),
 }
 WORDS = 32
 """Random words of 4 bytes that a thread begins with."""
@@ -229,47 +225,38 @@ def scalar_benchmarks(sms: int) -> tuple[Benchmark, ...]:
 
 
 def _benchmark(operation: Operation, sms: int) -> Benchmark:
-    steps = operation.unroll
-    times = PAIRS * steps
+    c_type, letter, load = _TYPES[operation.name.split()[0]]
+    times = PAIRS * operation.unroll
     threads = sms * BLOCKS_PER_SM * THREADS
-    each = times * threads
+    operations = operation.count * times * threads
+    of_sequence = {operation.sequence: operations / WARP} if operation.sequence else {}
     return Benchmark(
         name=operation.name,
         group="arithmetic",
-        text=_text(operation, steps),
+        text=_TEXT
+        % {
+            "threads": THREADS,
+            "words": WORDS,
+            "type": c_type,
+            "pairs": PAIRS,
+            "s": load.format("14u"),
+            "t": load.format("15u"),
+            "prepare": operation.prepare,
+            "x": load.format("c"),
+            "y": load.format(f"c + {PAIRS}u"),
+            "steps": operation.unroll,
+            "ptx": operation.step,
+            "letter": letter,
+        },
         blocks=sms * BLOCKS_PER_SM,
         threads=THREADS,
         arguments=out_and_in(threads, Buffer(size_bytes=4 * WORDS * threads)),
-        work=Work(
-            operations=operation.count * each,
-            flops=float(operation.flops * operation.count * each),
-            loops=threads / WARP,
-            amounts=((operation.sequence, operation.count * each / WARP),)
-            if operation.sequence
-            else (),
-        ),
-        expected=tuple(
-            Expected(opcode=opcode, count=n * times) for opcode, n in operation.opcodes.items()
-        ),
+        operations=operations,
+        flops=float(operation.flops * operations),
+        loops=threads / WARP,
+        amounts=of_sequence,
+        expected={opcode: n * times for opcode, n in operation.opcodes.items()},
     )
-
-
-def _text(operation: Operation, steps: int) -> str:
-    c_type, letter, load = _TYPES[operation.type]
-    return _TEXT % {
-        "threads": THREADS,
-        "words": WORDS,
-        "type": c_type,
-        "pairs": PAIRS,
-        "s": load.format("14u"),
-        "t": load.format("15u"),
-        "prepare": operation.prepare,
-        "x": load.format("c"),
-        "y": load.format(f"c + {PAIRS}u"),
-        "steps": steps,
-        "ptx": operation.step,
-        "letter": letter,
-    }
 
 
 @frozen
@@ -290,8 +277,7 @@ class TensorOperation:
     @property
     def flops(self) -> int:
         """Floating-point operations of one instruction of a warp."""
-        m, n, k = self.shape
-        return 2 * m * n * k
+        return 2 * prod(self.shape)
 
 
 _HALVES = "(word({0}) & 0x83ff83ffu) | 0x38003800u"
@@ -382,51 +368,50 @@ def _tensor_benchmark(operation: TensorOperation, sms: int) -> Benchmark:
     threads = sms * 4 * _TENSOR_THREADS
     instructions = 2 * _TENSOR_SUMS * _TENSOR_UNROLL
     warps = threads / WARP
-    text = _TENSOR_TEXT % {
-        "threads": _TENSOR_THREADS,
-        "words": WORDS,
-        "operand": "double" if double else "unsigned",
-        "sum": "double" if double else "float",
-        "na": na,
-        "nb": nb,
-        "nc": nc,
-        "sums": _TENSOR_SUMS,
-        "steps": _TENSOR_UNROLL,
-        "a": operation.operand.format("k"),
-        "minus": "-a[k]" if double else f"a[k] ^ {operation.negate}",
-        "b": operation.operand.format(f"k + {na}u"),
-        "plus": _mma(operation, "a"),
-        "less": _mma(operation, "minus"),
-    }
     return Benchmark(
         name=operation.name,
         group="tensor",
-        text=text,
+        text=_TENSOR_TEXT
+        % {
+            "threads": _TENSOR_THREADS,
+            "words": WORDS,
+            "operand": "double" if double else "unsigned",
+            "sum": "double" if double else "float",
+            "na": na,
+            "nb": nb,
+            "nc": nc,
+            "sums": _TENSOR_SUMS,
+            "steps": _TENSOR_UNROLL,
+            "a": operation.operand.format("k"),
+            "minus": "-a[k]" if double else f"a[k] ^ {operation.negate}",
+            "b": operation.operand.format(f"k + {na}u"),
+            "plus": _mma(operation, "a"),
+            "less": _mma(operation, "minus"),
+        },
         blocks=sms * 4,
         threads=_TENSOR_THREADS,
         arguments=out_and_in(threads, Buffer(size_bytes=4 * WORDS * threads)),
-        work=Work(
-            operations=instructions * warps,
-            flops=float(operation.flops) * instructions * warps,
-            loops=warps,
-        ),
-        expected=(Expected(opcode=operation.machine, count=instructions),),
+        operations=instructions * warps,
+        flops=float(operation.flops) * instructions * warps,
+        loops=warps,
+        expected={operation.machine: instructions},
     )
 
 
 def _mma(operation: TensorOperation, a: str) -> str:
     """Return inline PTX of ``c[n] += a × b``."""
     na, nb, nc = operation.registers
-    letter = "d" if operation.sum == "f64" else "r"
-    total = "d" if operation.sum == "f64" else "f"
-    sums = ", ".join(f"%{k}" for k in range(nc))
-    first = ", ".join(f"%{nc + k}" for k in range(na))
-    second = ", ".join(f"%{nc + na + k}" for k in range(nb))
+    letter, total = ("d", "d") if operation.sum == "f64" else ("r", "f")
+    places = [f"%{k}" for k in range(nc + na + nb)]
+    sums, first, second = (
+        f"{{{', '.join(places[slice(*ends)])}}}"
+        for ends in ((0, nc), (nc, nc + na), (nc + na, None))
+    )
     outputs = ", ".join(f'"+{total}"(c[n][{k}])' for k in range(nc))
     inputs = ", ".join(
-        [f'"{letter}"({a}[{k}])' for k in range(na)] + [f'"{letter}"(b[{k}])' for k in range(nb)]
+        f'"{letter}"({name}[{k}])' for name, many in ((a, na), ("b", nb)) for k in range(many)
     )
-    ptx = f"{operation.opcode} {{{sums}}}, {{{first}}}, {{{second}}}, {{{sums}}};"
+    ptx = f"{operation.opcode} {sums}, {first}, {second}, {sums};"
     return f'asm volatile("{ptx}" : {outputs} : {inputs});'
 
 
@@ -435,30 +420,21 @@ SOURCE = "CUDA C++ Programming Guide, Throughput of Native Arithmetic Instructio
 CAPABILITIES = (70, 75, 80, 86, 89, 90)
 """Compute capabilities of the table, as in 90 for 9.0."""
 
-_ROWS: tuple[tuple[tuple[str, ...], tuple[float, ...]], ...] = (
-    (("fp32 add", "fp32 mul", "fp32 fma"), (64, 64, 64, 128, 128, 128)),
-    (("fp64 add", "fp64 mul", "fp64 fma"), (32, 2, 32, 2, 2, 64)),
-    # the guide counts 16-bit results; an instruction gives two
-    (("fp16x2 fma",), (64, 64, 128, 64, 64, 128)),
-    (
-        ("fp32 sin", "fp32 cos", "fp32 exp", "fp32 log", "fp32 rsqrt", "fp32 rcp"),
-        (16, 16, 16, 16, 16, 16),
-    ),
-    (
-        ("int32 add", "int32 mul", "int32 shift", "int32 bits", "int32 compare"),
-        (64, 64, 64, 64, 64, 64),
-    ),
-    (("int32 popc", "int32 find", "int32 reverse"), (16, 16, 16, 16, 16, 16)),
+_ROWS: tuple[tuple[str, str, tuple[float, ...]], ...] = (
+    ("fp32", "add mul fma", (64, 64, 64, 128, 128, 128)),
+    ("fp64", "add mul fma", (32, 2, 32, 2, 2, 64)),
+    ("fp16x2", "fma", (64, 64, 128, 64, 64, 128)),  # the guide counts results: two of each
+    ("fp32", "sin cos exp log rsqrt rcp", (16,) * 6),
+    ("int32", "add mul shift bits compare", (64,) * 6),
+    ("int32", "popc find reverse", (16,) * 6),
 )
 
-_TABLE: Mapping[tuple[str, int], float] = MappingProxyType(
-    {
-        (name, capability): float(rate)
-        for names, rates in _ROWS
-        for name in names
-        for capability, rate in zip(CAPABILITIES, rates, strict=True)
-    }
-)
+_TABLE: Mapping[tuple[str, int], float] = {
+    (f"{type_} {name}", capability): float(rate)
+    for type_, names, rates in _ROWS
+    for name in names.split()
+    for capability, rate in zip(CAPABILITIES, rates, strict=True)
+}
 
 
 def peak_per_cycle(benchmark: str, capability: int) -> float | None:

@@ -12,25 +12,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from eatss.characterize.benchmark import (
-    WARP,
-    ActivityBuffer,
-    Argument,
-    Benchmark,
-    Buffer,
-    RecordActivity,
-    Repeat,
-)
+from eatss.characterize.benchmark import WARP, Argument, Benchmark, Buffer
 from eatss.characterize.result import Occupancy
 from eatss.characterize.sass import MachineCode, disassembled, find_disassembler, machine_code
 from eatss.diagnostics import input_error
@@ -84,43 +77,40 @@ def mean_clock_mhz(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) 
     return float(np.median(cycles[whole] / ns[whole]) * 1e3)
 
 
-@dataclass(slots=True, kw_only=True)
 class SmClock:
     """Cycles and nanoseconds of every SM, told on the card's stream before and after a load."""
 
-    kernel: Any
-    blocks: int
-    before: Any
-    after: Any
+    def __init__(self, card: CupyCard) -> None:
+        """Compile for a card.
 
-    @classmethod
-    def on(cls, card: CupyCard) -> SmClock:
-        """Return that of a card."""
+        Raises:
+            CompileError: it does not compile.
+            LaunchError: it does not load.
+        """
         memory, target = card.memory, card.compile_target
         path = target.compile_text(_TEXT, "sm_clock.cu")
         with translated("the clock of the SMs"), memory.current():
             cupy = memory.cupy
             properties = cupy.cuda.runtime.getDeviceProperties(target.device)
-            return cls(
-                kernel=cupy.RawModule(path=str(path)).get_function(_KERNEL),
-                blocks=_BLOCKS_PER_SM * int(properties["multiProcessorCount"]),
-                before=cupy.zeros((MOST_SMS, 2), dtype=cupy.int64),
-                after=cupy.zeros((MOST_SMS, 2), dtype=cupy.int64),
-            )
+            self.kernel = cupy.RawModule(path=str(path)).get_function(_KERNEL)
+            self.blocks = _BLOCKS_PER_SM * int(properties["multiProcessorCount"])
+            self.told = cupy.zeros((2, MOST_SMS, 2), dtype=cupy.int64)
 
     def begin(self) -> None:
         """Tell, before a load."""
-        self.before[:] = 0
-        self.after[:] = 0
-        self.kernel((self.blocks,), (_THREADS,), (self.before,))
+        self.told[:] = 0
+        self._tell(0)
 
     def end(self) -> None:
         """Tell, after it."""
-        self.kernel((self.blocks,), (_THREADS,), (self.after,))
+        self._tell(1)
+
+    def _tell(self, when: int) -> None:
+        self.kernel((self.blocks,), (_THREADS,), (self.told[when],))
 
     def mean_mhz(self) -> float | None:
         """Return the mean clock in between; the stream has to be done."""
-        return mean_clock_mhz(self.before.get(), self.after.get())
+        return mean_clock_mhz(*self.told.get())
 
 
 def sm_clock_of(card: CupyCard) -> SmClock | None:
@@ -130,11 +120,9 @@ def sm_clock_of(card: CupyCard) -> SmClock | None:
         LaunchError: the card is lost.
     """
     try:
-        return SmClock.on(card)
-    except CompileError:
-        return None
-    except LaunchError as error:
-        if error.lost:
+        return SmClock(card)
+    except (CompileError, LaunchError) as error:
+        if getattr(error, "lost", False):
             raise
         return None
 
@@ -145,19 +133,11 @@ _NEVER = np.iinfo(np.int64).max
 class LoadedBenchmark(SteadyLoad, Protocol):
     """A benchmark on a card, ready to run."""
 
-    @property
-    def code(self) -> MachineCode:
-        """Its loop in machine code."""
-        ...
+    code: MachineCode
+    """Its loop in machine code."""
 
-    @property
-    def repeats(self) -> int:
-        """How often a launch repeats its work."""
-        ...
-
-    def set_repeats(self, repeats: int) -> None:
-        """Choose how often a launch repeats its work."""
-        ...
+    repeats: int
+    """How often a launch repeats its work."""
 
     @property
     def clock_mhz(self) -> float | None:
@@ -199,46 +179,50 @@ class CupyBench:
     """The card of this machine."""
 
     def __init__(self, card: CupyCard, *, seed: int = 0) -> None:
-        self._card = card
+        found = find_disassembler()
+        if found is None:
+            raise input_error(
+                "EATSS-B012",
+                "nothing disassembles machine code here, so no benchmark can be checked",
+                hint="install nvdisasm: of the CUDA toolkit, or pip install nvidia-cuda-nvdisasm",
+            )
+        self._disassembler = found
+        self.card = card
         self._seed = seed
-        self._disassembler = _disassembler()
         self._buffers: dict[Buffer, Any] = {}
         self._codes: dict[str, MachineCode] = {}
         self._clock = sm_clock_of(card)
 
-    @property
-    def card(self) -> MeteredCard:
-        """The card, for its meters, clocks and time."""
-        return self._card
-
     def compile(self, benchmarks: Iterable[Benchmark]) -> None:
         """Compile and disassemble ahead, many at once."""
+
+        def tried(benchmark: Benchmark) -> None:
+            with suppress(CompileError):  # load() says so
+                self._compiled(benchmark)
+
         texts = {benchmark.text: benchmark for benchmark in benchmarks}
         with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1)) as pool:
-            list(pool.map(self._tried, texts.values()))
+            list(pool.map(tried, texts.values()))
 
     def load(self, benchmark: Benchmark) -> CupyBenchmark:
         """Return a benchmark with its buffers in place; see :class:`Bench`."""
         path, code = self._compiled(benchmark)
-        memory = self._card.memory
+        memory = self.card.memory
         with translated(benchmark.name), memory.current():
-            arguments = self._arguments(benchmark.arguments)
-            kernel = memory.cupy.RawModule(path=str(path)).get_function(benchmark.kernel)
-        return CupyBenchmark(
-            benchmark=benchmark,
-            card=self._card,
-            kernel=kernel,
-            arguments=arguments,
-            code=code,
-            clock=self._clock,
-        )
-
-    def _tried(self, benchmark: Benchmark) -> None:
-        with suppress(CompileError):  # load() says so
-            self._compiled(benchmark)
+            return CupyBenchmark(
+                benchmark=benchmark,
+                card=self.card,
+                kernel=memory.cupy.RawModule(path=str(path)).get_function(benchmark.kernel),
+                arguments=[
+                    self._argument(one, first=number == 0)
+                    for number, one in enumerate(benchmark.arguments)
+                ],
+                code=code,
+                clock=self._clock,
+            )
 
     def _compiled(self, benchmark: Benchmark) -> tuple[Path, MachineCode]:
-        path = self._card.compile_target.compile_text(benchmark.text, "benchmark.cu")
+        path = self.card.compile_target.compile_text(benchmark.text, "benchmark.cu")
         if benchmark.text not in self._codes:
             try:
                 text = disassembled(self._disassembler, path)
@@ -247,60 +231,42 @@ class CupyBench:
             self._codes[benchmark.text] = machine_code(text, benchmark.kernel)
         return path, self._codes[benchmark.text]
 
-    def _arguments(self, wanted: Sequence[Argument]) -> list[Any]:
-        """Return arguments as CuPy takes them; those of a launch are ``None`` until then."""
-        cupy = self._card.memory.cupy
-        found: list[Any] = []
-        for number, argument in enumerate(wanted):
-            if isinstance(argument, Buffer):
-                found.append(self._buffer(argument, first=number == 0))
-            elif isinstance(argument, ActivityBuffer):
-                found.append(cupy.zeros((MOST_SMS, 3), dtype=cupy.int64))
-            elif isinstance(argument, Repeat | RecordActivity):
-                found.append(None)
-            else:
-                found.append(np.int32(argument))
-        return found
+    def _argument(self, wanted: Argument, *, first: bool) -> Any:
+        """Return an argument as CuPy takes it; one of a launch is ``None`` until then.
 
-    def _buffer(self, wanted: Buffer, *, first: bool) -> Any:
-        """Return device memory; buffers of one kind are shared, but for the two of a kernel."""
-        key = wanted if not first else Buffer(size_bytes=wanted.size_bytes, fill="nothing")
+        Buffers of one kind are shared, but for the two of a kernel.
+        """
+        if isinstance(wanted, int):
+            return np.int32(wanted)
+        if wanted == "activity":
+            cupy = self.card.memory.cupy
+            return cupy.zeros((MOST_SMS, 3), dtype=cupy.int64)
+        if isinstance(wanted, str):
+            return None
+        key = Buffer(size_bytes=wanted.size_bytes, fill="nothing") if first else wanted
         if key not in self._buffers:
             self._buffers[key] = self._filled(wanted)
         return self._buffers[key]
 
     def _filled(self, wanted: Buffer) -> Any:
-        cupy = self._card.memory.cupy
+        cupy = self.card.memory.cupy
         words = -(-wanted.size_bytes // 4)
         if wanted.fill == "ring":
             lanes = cupy.arange(words, dtype=cupy.uint32)
             return (lanes & ~np.uint32(31)) | ((lanes + np.uint32(5)) & np.uint32(31))
-        if wanted.fill == "chain":
-            visited = cupy.random.RandomState(self._seed).permutation(words // wanted.stride)
-            chain = cupy.zeros(words, dtype=cupy.uint32)
-            chain[visited * wanted.stride] = (cupy.roll(visited, -1) * wanted.stride).astype(
-                cupy.uint32
-            )
-            return chain
-        if wanted.fill == "nothing":
-            return cupy.zeros(words, dtype=cupy.uint32)
+        if wanted.fill in ("chain", "nothing"):
+            found = cupy.zeros(words, dtype=cupy.uint32)
+            if wanted.fill == "chain":
+                visited = cupy.random.RandomState(self._seed).permutation(words // wanted.stride)
+                visited = visited * wanted.stride
+                found[visited] = cupy.roll(visited, -1).astype(cupy.uint32)
+            return found
         bits = cupy.random.default_rng(self._seed).integers(0, 2**32, size=words, dtype=cupy.uint32)
         if wanted.fill == "fp32":
             bits = (bits >> np.uint32(9)) | np.uint32(0x3F800000)
         elif wanted.fill == "fp64":
             bits[1::2] = (bits[1::2] >> np.uint32(12)) | np.uint32(0x3FF00000)
         return bits
-
-
-def _disassembler() -> Path:
-    found = find_disassembler()
-    if found is None:
-        raise input_error(
-            "EATSS-B012",
-            "nothing disassembles machine code here, so no benchmark can be checked",
-            hint="install nvdisasm: of the CUDA toolkit, or pip install nvidia-cuda-nvdisasm",
-        )
-    return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -316,95 +282,73 @@ class CupyBenchmark:
     repeats: int = 1
     clock_mhz: float | None = None
 
-    def set_repeats(self, repeats: int) -> None:
-        """Choose how often a launch repeats its work."""
-        self.repeats = repeats
-
     def reset(self) -> None:
         """Do nothing: what a launch reads, none changes."""
 
     def timed(self, count: int, *, restoring: bool = False) -> float:
         """Launch and wait; return the seconds of all launches by the card's clock."""
         del restoring
-        memory = self.card.memory
-        cuda = memory.cupy.cuda
+        memory, clock = self.card.memory, self.clock
+        cuda, stream = memory.cupy.cuda, memory.stream
         with translated(self.benchmark.name), memory.current():
-            graph = self._graph() if self.benchmark.group == "launch" else None
+            launch = self._graph() if self.benchmark.group == "launch" else self._launch
             start, end = cuda.Event(), cuda.Event()
-            if self.clock is not None:
-                self.clock.begin()
-            start.record(memory.stream)
+            if clock is not None:
+                clock.begin()
+            start.record(stream)
             for _ in range(count):
-                if graph is not None:
-                    graph.launch(memory.stream)
-                else:
-                    self._launch(telling=0)
-            end.record(memory.stream)
-            if self.clock is not None:
-                self.clock.end()
-            memory.stream.synchronize()
-            self.clock_mhz = None if self.clock is None else self.clock.mean_mhz()
+                launch()
+            end.record(stream)
+            if clock is not None:
+                clock.end()
+            stream.synchronize()
+            self.clock_mhz = None if clock is None else clock.mean_mhz()
             return float(cuda.get_elapsed_time(start, end)) / 1e3
 
     def cycles(self) -> float:
         """Launch once and return the cycles that its slowest thread counted."""
         with translated(self.benchmark.name), self.card.memory.current():
-            self._launch(telling=0)
-            counted = self.arguments[0].view(np.int64)[: self.benchmark.threads]
-            return float(counted.max())
+            self._launch()
+            return float(self.arguments[0].view(np.int64)[: self.benchmark.threads].max())
 
     def occupancy(self) -> Occupancy:
         """Launch once and return its occupancy."""
-        memory = self.card.memory
-        with translated(self.benchmark.name), memory.current():
-            told = self.arguments[self.benchmark.arguments.index(ActivityBuffer())]
+        benchmark, memory = self.benchmark, self.card.memory
+        cuda = memory.cupy.cuda
+        with translated(benchmark.name), memory.current():
+            told = self.arguments[benchmark.arguments.index("activity")]
             told[:] = memory.cupy.asarray(np.array([0, _NEVER, 0]))
-            self._launch(telling=1)
-            busy, begun, ended = (memory.cupy.asnumpy(told[:, n]) for n in range(3))
-            most = self._most_warps()
+            self._launch(recording=1)
+            busy, begun, ended = memory.cupy.asnumpy(told).T
+            properties = cuda.runtime.getDeviceProperties(self.card.compile_target.device)
+        most = int(properties["maxThreadsPerMultiProcessor"]) // WARP
+        resident = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+            self.kernel.kernel.ptr, benchmark.threads, benchmark.shared_bytes
+        )
         used = ended > 0
         elapsed = float((ended[used] - begun[used]).sum())
         return Occupancy(
-            theoretical=self._resident_blocks() * self._block_warps() / most,
+            theoretical=int(resident) * -(-benchmark.threads // WARP) / most,
             achieved=float(busy[used].sum()) / elapsed / most if elapsed > 0 else None,
         )
 
-    def _graph(self) -> Any:
-        """Return a graph of ``repeats`` launches, which is what a repeat is for an empty kernel."""
+    def _graph(self) -> Callable[[], None]:
+        """Return what launches a graph of ``repeats``, which they are for an empty kernel."""
         stream = self.card.memory.stream
         stream.begin_capture()
         for _ in range(self.repeats):
-            self._launch(telling=0)
+            self._launch()
         graph = stream.end_capture()
         graph.upload(stream)
-        return graph
+        return partial(graph.launch, stream)
 
-    def _launch(self, *, telling: int) -> None:
+    def _launch(self, *, recording: int = 0) -> None:
         benchmark = self.benchmark
-        given: Mapping[type, Any] = {
-            Repeat: np.int32(self.repeats),
-            RecordActivity: np.int32(telling),
-        }
+        given = {"repeat": np.int32(self.repeats), "recording": np.int32(recording)}
         passed = tuple(
-            given.get(type(wanted), held)
+            given[str(wanted)] if held is None else held
             for wanted, held in zip(benchmark.arguments, self.arguments, strict=True)
         )
         self.kernel(
             (benchmark.blocks,), (benchmark.threads,), passed, shared_mem=benchmark.shared_bytes
         )
-
-    def _resident_blocks(self) -> int:
-        driver = self.card.memory.cupy.cuda.driver
-        return int(
-            driver.occupancyMaxActiveBlocksPerMultiprocessor(
-                self.kernel.kernel.ptr, self.benchmark.threads, self.benchmark.shared_bytes
-            )
-        )
-
-    def _block_warps(self) -> int:
-        return -(-self.benchmark.threads // WARP)
-
-    def _most_warps(self) -> int:
-        runtime = self.card.memory.cupy.cuda.runtime
-        properties = runtime.getDeviceProperties(self.card.compile_target.device)
-        return int(properties["maxThreadsPerMultiProcessor"]) // WARP

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from eatss.frozen import frozen
@@ -23,7 +24,7 @@ Group: TypeAlias = Literal[
     "launch",
 ]
 
-Amounts: TypeAlias = tuple[tuple[str, float], ...]
+Amounts: TypeAlias = Mapping[str, float]
 """Features of the fit, each with how much of it."""
 
 Fill: TypeAlias = Literal["bits", "fp32", "fp64", "ring", "chain", "nothing"]
@@ -53,60 +54,26 @@ class Buffer:
     stride: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """Stands among the arguments where a kernel takes how often it repeats its work."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordActivity:
-    """Stands where a kernel takes whether to tell when its warps came and went: 0 or 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActivityBuffer:
-    """Stands where a kernel takes the buffer for that: busy, begun and ended cycles of each SM."""
-
-
-Argument: TypeAlias = Buffer | Repeat | RecordActivity | ActivityBuffer | int
-
-
-@frozen
-class Expected:
-    """An instruction that the machine code must hold: ``count`` of it in the loop.
-
-    The loop is the longest that holds no other.
-
-    ``opcode`` is a regular expression for the whole opcode, as in ``FADD|FMUL``.
-    """
-
-    opcode: str
-    count: int
-
-
-@frozen
-class Work:
-    """What one launch of a benchmark does on the whole card when it repeats once.
-
-    ``operations`` are what its name counts: instructions of a thread, or accesses of a warp.
-    ``flops`` are floating-point operations, ``useful_bytes`` what the accesses ask for. ``loops``
-    says how often warps go round the loop of the machine code, all together. ``amounts`` pairs
-    features of the fit with how much of them: wavefronts, bytes, sequences of instructions. Single
-    instructions are counted in the machine code.
-    """
-
-    operations: float
-    loops: float
-    flops: float = 0.0
-    useful_bytes: float = 0.0
-    amounts: Amounts = ()
+Argument: TypeAlias = Buffer | int | Literal["repeat", "recording", "activity"]
+"""What a kernel is given: device memory, a number, or what stands for a number of each launch: how
+often it repeats its work, and whether it is to record when its warps came and went, 0 or 1.
+``activity`` is the buffer for that: busy, begun and ended cycles of each SM."""
 
 
 @frozen
 class Benchmark:
-    """One microbenchmark.
+    """One microbenchmark, and what one launch of it does on the whole card when it repeats once.
 
     ``text`` is CUDA with one kernel, ``kernel`` its name. Arguments are given in their order.
+
+    ``operations`` are what its name counts: instructions of a thread, or accesses of a warp.
+    ``flops`` are floating-point operations, ``useful_bytes`` what the accesses ask for. ``loops``
+    says how often warps go round the loop of the machine code, all together. ``amounts`` says of
+    features of the fit how much it has of them: wavefronts, bytes, sequences of instructions.
+    Single instructions are counted in the machine code. ``expected`` says how many instructions
+    its loop must hold, the longest that holds no other, by regular expressions for the whole
+    opcode, as in ``FADD|FMUL``.
+
     ``window_s`` is how long it runs for its energy, ``None`` where only its time counts.
     ``repeats`` is how often a launch repeats its work, ``None`` for as often as fills some
     milliseconds.
@@ -120,26 +87,30 @@ class Benchmark:
     blocks: int
     threads: int
     arguments: tuple[Argument, ...]
-    work: Work
-    expected: tuple[Expected, ...] = ()
+    operations: float
+    loops: float
+    flops: float = 0.0
+    useful_bytes: float = 0.0
+    amounts: Amounts = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
     kernel: str = "timed"
     window_s: float | None = COEFFICIENT_WINDOW_S
     repeats: int | None = None
     shared_bytes: int = 0
     reports_cycles: bool = False
-    parameters: tuple[tuple[str, float], ...] = ()
+    parameters: Amounts = field(default_factory=dict)
 
 
 def streamed_amounts(bytes_: float, *, dram: str = "dram_read_bytes") -> Amounts:
     """Return the amounts of streaming: each line passes L1, L2 and memory once."""
-    return (
-        ("l1_wavefronts", bytes_ / LINE_BYTES),
-        ("l1_bytes", bytes_),
-        ("l2_bytes", bytes_),
-        (dram, bytes_),
-    )
+    return {
+        "l1_wavefronts": bytes_ / LINE_BYTES,
+        "l1_bytes": bytes_,
+        "l2_bytes": bytes_,
+        dram: bytes_,
+    }
 
 
 def out_and_in(threads: int, given: Buffer) -> tuple[Argument, ...]:
     """Return the usual arguments: a word for each thread to write, and what it reads."""
-    return (Buffer(size_bytes=4 * threads, fill="nothing"), given, Repeat())
+    return (Buffer(size_bytes=4 * threads, fill="nothing"), given, "repeat")

@@ -12,8 +12,11 @@ Codes: B020 too few benchmarks for a fit.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +33,7 @@ from eatss.characterize.power_limited_roofline import (
 from eatss.characterize.result import Record, Result, Subject
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
-from eatss.gpu.detect import DetectedGpu
+from eatss.gpu.detect import DetectedGpu, detect_gpus
 from eatss.gpu.match import match_profile, profile_from_device
 from eatss.gpu.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
 from eatss.gpu.scaled import voltage_share
@@ -39,10 +42,10 @@ from eatss.gpu.this_machine import is_auto, load_profile
 GROUPS = ("arithmetic", "tensor", "memory", "chase", "bank conflicts", "intensity", "idle")
 """Groups whose energies the prices are fitted to."""
 
-_COUNTED = ("instructions", "wavefronts", "bytes", "loads")
+_MANY = ("instructions", "wavefronts", "bytes", "loads")
 
 PRICES: tuple[tuple[str, str], ...] = tuple(
-    (feature, f"{feature[:-1] if feature.endswith(_COUNTED) else feature}_pj")
+    (feature, f"{feature.removesuffix('s') if feature.endswith(_MANY) else feature}_pj")
     for feature in (
         "instructions",
         "int32_add",
@@ -83,29 +86,29 @@ PRICES: tuple[tuple[str, str], ...] = tuple(
 MEMORY = ("dram_read_bytes", "dram_write_bytes")
 """Features whose price does not follow the voltage of the SMs."""
 
-OPCODES: tuple[tuple[str, str], ...] = (
-    (r"HMMA\.16816\.F32\.BF16", "tensor_bf16"),
-    (r"HMMA\.16816\.F32", "tensor_fp16"),
-    (r"HMMA\.1688\.F32\.TF32", "tensor_tf32"),
-    (r"DMMA\..*", "tensor_fp64"),
-    (r"V?IADD.*|IMAD\.IADD", "int32_add"),
-    (r"IMAD.*", "int32_mul"),
-    (r"POPC|FLO\..*|BREV", "int32_count"),
-    (r"SHF\..*", "int32_shift"),
-    (r"LOP3\..*", "int32_bits"),
-    (r"ISETP\..*", "int32_compare"),
-    (r"FADD.*", "fp32_add"),
-    (r"FMUL.*", "fp32_mul"),
-    (r"FFMA.*", "fp32"),
-    (r"MUFU\..*", "special"),
-    (r"DADD", "fp64_add"),
-    (r"DMUL", "fp64_mul"),
-    (r"DFMA", "fp64"),
-    (r"HFMA2.*", "fp16x2"),
-    (r"LDC.*", "constant_loads"),
-    (r"NOP", ""),
-    (r".*", "instructions"),
-)
+OPCODES: Mapping[str, str] = {
+    r"HMMA\.16816\.F32\.BF16": "tensor_bf16",
+    r"HMMA\.16816\.F32": "tensor_fp16",
+    r"HMMA\.1688\.F32\.TF32": "tensor_tf32",
+    r"DMMA\..*": "tensor_fp64",
+    r"V?IADD.*|IMAD\.IADD": "int32_add",
+    r"IMAD.*": "int32_mul",
+    r"POPC|FLO\..*|BREV": "int32_count",
+    r"SHF\..*": "int32_shift",
+    r"LOP3\..*": "int32_bits",
+    r"ISETP\..*": "int32_compare",
+    r"FADD.*": "fp32_add",
+    r"FMUL.*": "fp32_mul",
+    r"FFMA.*": "fp32",
+    r"MUFU\..*": "special",
+    r"DADD": "fp64_add",
+    r"DMUL": "fp64_mul",
+    r"DFMA": "fp64",
+    r"HFMA2.*": "fp16x2",
+    r"LDC.*": "constant_loads",
+    r"NOP": "",
+    r".*": "instructions",
+}
 """What of the fit an opcode is: the first that matches as a whole. NOP is nothing."""
 
 SEQUENCES: tuple[str, ...] = (
@@ -113,7 +116,6 @@ SEQUENCES: tuple[str, ...] = (
 )  # fmt: skip
 """Features that are many instructions; their price is that of all of them."""
 
-_FORMS = tuple((re.compile(form), kind) for form, kind in OPCODES)
 MOST_FLOOR = 0.9
 DEFAULT_FLOOR = 0.0
 _FLOORS = 91
@@ -171,7 +173,7 @@ def amounts_of(result: Result) -> dict[str, float]:
     if any(feature in found for feature in SEQUENCES):
         return found
     for opcode, count in result.opcodes:
-        kind = next(kind for form, kind in _FORMS if form.fullmatch(opcode))
+        kind = next(kind for form, kind in OPCODES.items() if re.fullmatch(form, opcode))
         if kind and result.loops:
             found[kind] = found.get(kind, 0.0) + result.loops * count
     return found
@@ -291,15 +293,20 @@ def calibrated(record: Record) -> tuple[Calibration, EnergyFit]:
     Raises:
         InputError: ``EATSS-B020``, the record holds too little.
     """
-    results = [one for one in record.results if one.group in GROUPS and one.name != "idle"]
-    fit = fit_energy(results)
-    subject = record.subject
-    found = _energy_coefficients(record, fit) | _rates(record, fit.top_clock_mhz) | _waits(record)
+    fit = fit_energy([one for one in record.results if one.group in GROUPS and one.name != "idle"])
+    subject, names = record.subject, dict(PRICES)
+    found = {names[feature]: _scaled(price, 1e12) for feature, price in fit.prices}
+    found |= {"constant_w": fit.constant_w, "voltage_floor": fit.voltage_floor}
+    found["clock_mhz"] = _exact(fit.top_clock_mhz)
+    for name, benchmark, reading in _READINGS:
+        result = record.named(benchmark)
+        value = None if result is None else reading(result, subject.sm_count)
+        if value is not None:
+            found[name] = _exact(value)
     found |= _overlap(record, {name: one.value for name, one in found.items()})
-    ordered = tuple((name, found[name]) for name in COEFFICIENTS if name in found)
     return (
         Calibration(
-            coefficients=ordered,
+            coefficients=tuple((name, found[name]) for name in COEFFICIENTS if name in found),
             cards=(subject.card,),
             driver=subject.driver or "unknown",
             toolkit=subject.toolkit or "unknown",
@@ -319,93 +326,80 @@ def _exact(value: float) -> Coefficient:
     return Coefficient(value=value, low=value, high=value)
 
 
-def _energy_coefficients(record: Record, fit: EnergyFit) -> dict[str, Coefficient]:
-    names = dict(PRICES)
-    found = {names[feature]: _scaled(price, 1e12) for feature, price in fit.prices}
-    found["constant_w"] = fit.constant_w
-    found["voltage_floor"] = fit.voltage_floor
-    for name, benchmark in (("idle_w", "idle"), ("active_idle_w", "active idle")):
-        result = record.named(benchmark)
-        if result is not None and result.power_w is not None:
-            found[name] = _exact(result.power_w)
-    return found
-
-
 def _scaled(one: Coefficient, by: float) -> Coefficient:
     return Coefficient(value=one.value * by, low=one.low * by, high=one.high * by)
 
 
-_PER_CYCLE = (
-    ("fp32_per_cycle", "fp32 fma", "operations"),
-    ("fp64_per_cycle", "fp64 fma", "operations"),
-    ("issue_per_cycle", "fp32 add", "instructions"),
-    ("shared_wavefronts_per_cycle", "shared read", "shared_wavefronts"),
-)
-_BYTES_S = (
-    ("dram_read_gb_s", "DRAM read"),
-    ("dram_write_gb_s", "DRAM write"),
-    ("dram_copy_gb_s", "DRAM copy"),
-    ("l2_gb_s", "L2 read"),
-    ("l1_gb_s", "L1 read"),
-)
 MOST_OVERLAP = 16.0
 """The largest exponent: times that are equal take 4 % longer together than one alone."""
 
 TORN = "strided global write, 256 threads"
-"""Writes sectors in parts."""
+"""Writes sectors in parts: each thread of a warp a word to a sector of its own."""
 
-_CYCLES = (
-    ("shared_cycles", "shared load latency"),
-    ("l1_cycles", "L1 load latency"),
-    ("l2_cycles", "L2 load latency"),
-    ("dram_cycles", "DRAM load latency"),
-    ("fp32_cycles", "fp32 fma latency"),
-    ("fp64_cycles", "fp64 fma latency"),
-    ("fp32_div_cycles", "fp32 div latency"),
-    ("fp64_div_cycles", "fp64 div latency"),
-    ("atomic_cycles", "atomic add latency"),
-    ("barrier_cycles", "barrier latency"),
+Reading: TypeAlias = Callable[[Result, int], float | None]
+"""A coefficient out of a result and the number of SMs; ``None`` if it does not tell it."""
+
+
+def _per_cycle(amount: Callable[[Result], float]) -> Reading:
+    """Return what tells how much an SM does in a cycle, at the clock the benchmark ran at."""
+
+    def reading(one: Result, sms: int) -> float | None:
+        cycles = one.time_s * (one.sm_clock_mhz or 0.0) * 1e6 * sms
+        return amount(one) / cycles if cycles else None
+
+    return reading
+
+
+def _power_w(one: Result, _: int) -> float | None:
+    return one.power_w
+
+
+def _gb_s(one: Result, _: int) -> float:
+    return one.useful_bytes / one.time_s / 1e9
+
+
+def _cycles(one: Result, _: int) -> float | None:
+    return one.cycles
+
+
+_READINGS: tuple[tuple[str, str, Reading], ...] = (
+    ("idle_w", "idle", _power_w),
+    ("active_idle_w", "active idle", _power_w),
+    ("fp32_per_cycle", "fp32 fma", _per_cycle(lambda one: one.operations)),
+    ("fp64_per_cycle", "fp64 fma", _per_cycle(lambda one: one.operations)),
+    ("issue_per_cycle", "fp32 add", _per_cycle(lambda one: one.instructions)),
+    (
+        "shared_wavefronts_per_cycle",
+        "shared read",
+        _per_cycle(lambda one: one.amount("shared_wavefronts")),
+    ),
+    ("dram_read_gb_s", "DRAM read", _gb_s),
+    ("dram_write_gb_s", "DRAM write", _gb_s),
+    ("dram_copy_gb_s", "DRAM copy", _gb_s),
+    ("l2_gb_s", "L2 read", _gb_s),
+    ("l1_gb_s", "L1 read", _gb_s),
+    ("l2_torn_gb_s", TORN, lambda one, _: one.operations * WARP * SECTOR_BYTES / one.time_s / 1e9),
+    ("shared_cycles", "shared load latency", _cycles),
+    ("l1_cycles", "L1 load latency", _cycles),
+    ("l2_cycles", "L2 load latency", _cycles),
+    ("dram_cycles", "DRAM load latency", _cycles),
+    ("fp32_cycles", "fp32 fma latency", _cycles),
+    ("fp64_cycles", "fp64 fma latency", _cycles),
+    ("fp32_div_cycles", "fp32 div latency", _cycles),
+    ("fp64_div_cycles", "fp64 div latency", _cycles),
+    ("atomic_cycles", "atomic add latency", _cycles),
+    ("barrier_cycles", "barrier latency", _cycles),
+    ("launch_s", "launch overhead", lambda one, _: one.time_s),
 )
-
-
-def _rates(record: Record, top_mhz: float) -> dict[str, Coefficient]:
-    """Return rates at the clock each benchmark ran at."""
-    found = {"clock_mhz": _exact(top_mhz)}
-    for name, benchmark, feature in _PER_CYCLE:
-        result = record.named(benchmark)
-        if result is None or not result.sm_clock_mhz or not record.subject.sm_count:
-            continue
-        amount = {"operations": result.operations, "instructions": result.instructions}.get(
-            feature, result.amount(feature)
-        )
-        cycles = result.time_s * result.sm_clock_mhz * 1e6 * record.subject.sm_count
-        found[name] = _exact(amount / cycles)
-    for name, benchmark in _BYTES_S:
-        result = record.named(benchmark)
-        if result is not None:
-            found[name] = _exact(result.useful_bytes / result.time_s / 1e9)
-    torn = record.named(TORN)
-    if torn is not None:
-        # each thread of a warp writes a word to a sector of its own
-        sectors = torn.operations * WARP
-        found["l2_torn_gb_s"] = _exact(sectors * SECTOR_BYTES / torn.time_s / 1e9)
-    return found
-
-
-def _waits(record: Record) -> dict[str, Coefficient]:
-    found = {}
-    for name, benchmark in _CYCLES:
-        result = record.named(benchmark)
-        if result is not None and result.cycles is not None:
-            found[name] = _exact(result.cycles)
-    launch = record.named("launch overhead")
-    if launch is not None:
-        found["launch_s"] = _exact(launch.time_s)
-    return found
+"""The coefficients that one benchmark tells: its name, and how."""
 
 
 def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficient]:
     """Return how the times of arithmetic and memory join: what fits the intensity sweep best."""
+
+    def intensity(one: Result) -> float:
+        return one.flops / one.useful_bytes
+
     points = []
     for width in WIDTHS:
         own = [one for one in record.of("intensity") if one.flops and one.name.startswith(width)]
@@ -415,20 +409,17 @@ def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficien
             )
         except (KeyError, ValueError):
             continue  # a part of the suite, or a price of zero
-        balance = machine.time_balance
-        sides = {one.flops / one.useful_bytes < balance for one in own}
-        if len(sides) > 1:  # on one side alone nothing overlaps
+        if (
+            len({intensity(one) < machine.time_balance for one in own}) > 1
+        ):  # on one side alone nothing overlaps
             points += [(machine, one) for one in own]
     if not points:
         return {}
 
     def squares(overlap: float) -> float:
+        joining = {**found, "overlap": overlap}
         shares = [
-            float(
-                PowerLimitedRoofline.of({**found, "overlap": overlap}, machine).time_s(
-                    one.flops, one.flops / one.useful_bytes
-                )
-            )
+            float(PowerLimitedRoofline.of(joining, machine).time_s(one.flops, intensity(one)))
             / one.time_s
             - 1
             for machine, one in points
@@ -439,55 +430,55 @@ def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficien
     return {"overlap": _exact(float(best.x))}
 
 
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(sorted(set(texts)))
+
+
+_JOINED: Mapping[str, Callable[[list[Any]], Any]] = {
+    "cards": lambda cards: tuple(sorted(set(chain(*cards)))),
+    "driver": _listed,
+    "toolkit": _listed,
+    "date": max,
+    "revision": lambda texts: ", ".join(dict.fromkeys(texts)),
+    "r_squared": min,
+    "median_residual": max,
+    "worst_residual": max,
+    "benchmarks": max,
+}
+"""What a field of calibrations that are joined is."""
+
+
 def joined(calibrations: Sequence[Calibration]) -> Calibration:
     """Return the mean over cards of one kind; the spread between them becomes part of it.
 
     Records of one card count as one.
     """
-    first = calibrations[0]
-    cards: dict[tuple[str, ...], list[Calibration]] = {}
+    cards: dict[tuple[str, ...], list[Mapping[str, Coefficient]]] = {}
     for one in calibrations:
-        cards.setdefault(one.cards, []).append(one)
+        cards.setdefault(one.cards, []).append(dict(one.coefficients))
     coefficients = []
     for name in COEFFICIENTS:
-        each = [
-            _mean([dict(c.coefficients)[name] for c in own if name in dict(c.coefficients)])
-            for own in cards.values()
-        ]
-        known = [one for one in each if one is not None]
-        mean = _mean(known)
-        if mean is None:
+        each = [[own[name] for own in of_card if name in own] for of_card in cards.values()]
+        known = [_mean(found) for found in each if found]
+        if not known:
             continue
-        values = [one.value for one in known]
-        spread = None
+        mean, values = _mean(known), [one.value for one in known]
         if len(values) > 1 and mean.value:
-            spread = (max(values) - min(values)) / 2 / mean.value
-        coefficients.append(
-            (name, Coefficient(value=mean.value, low=mean.low, high=mean.high, spread=spread))
-        )
-    return Calibration(
+            mean = replace(mean, spread=(max(values) - min(values)) / 2 / mean.value)
+        coefficients.append((name, mean))
+    return replace(
+        calibrations[0],
         coefficients=tuple(coefficients),
-        cards=tuple(sorted({card for one in calibrations for card in one.cards})),
-        driver=", ".join(sorted({one.driver for one in calibrations})),
-        toolkit=", ".join(sorted({one.toolkit for one in calibrations})),
-        date=max(one.date for one in calibrations),
-        revision=", ".join(dict.fromkeys(one.revision for one in calibrations)),
-        power_limit_w=first.power_limit_w,
-        r_squared=min(one.r_squared for one in calibrations),
-        median_residual=max(one.median_residual for one in calibrations),
-        worst_residual=max(one.worst_residual for one in calibrations),
-        benchmarks=max(one.benchmarks for one in calibrations),
+        **{
+            name: of_all([getattr(one, name) for one in calibrations])
+            for name, of_all in _JOINED.items()
+        },
     )
 
 
-def _mean(found: Sequence[Coefficient]) -> Coefficient | None:
-    if not found:
-        return None
-    return Coefficient(
-        value=float(np.mean([one.value for one in found])),
-        low=float(np.mean([one.low for one in found])),
-        high=float(np.mean([one.high for one in found])),
-    )
+def _mean(found: Sequence[Coefficient]) -> Coefficient:
+    value, low, high = np.mean([(one.value, one.low, one.high) for one in found], axis=0).tolist()
+    return Coefficient(value=value, low=low, high=high)
 
 
 def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
@@ -504,30 +495,23 @@ def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
         InputError: there is no such profile, it is of another kind of card (``EATSS-B007``), or
             auto found none (``EATSS-B008``).
     """
-    if not is_auto(gpu):
-        return same_kind(load_profile(gpu), subject)
-    if output.is_file():
-        return same_kind(load_profile(output), subject)
-    if subject.profile:
-        return same_kind(load_profile(subject.profile), subject)
-    capability = divmod(subject.compute_capability, 10)
+    own = (output if output.is_file() else subject.profile) if is_auto(gpu) else gpu
+    if own:
+        return same_kind(load_profile(own), subject)
+    major, minor = divmod(subject.compute_capability, 10)
     named = DetectedGpu(
         name=subject.name,
         uuid="",
         readers=(),
-        compute_capability=(capability[0], capability[1]),
+        compute_capability=(major, minor),
         sm_count=subject.sm_count,
     )
     shipped = match_profile(named)
-    return shipped if shipped is not None else _of_this_machine(subject)
-
-
-def _of_this_machine(subject: Subject) -> GpuProfile:
-    from eatss.gpu.detect import detect_gpus  # noqa: PLC0415 - asks the driver
-
-    for gpu in detect_gpus():
-        if gpu.name == subject.name:
-            return profile_from_device(gpu)
+    if shipped is not None:
+        return shipped
+    for one in detect_gpus():
+        if one.name == subject.name:
+            return profile_from_device(one)
     raise input_error(
         "EATSS-B008",
         f"no profile is known of a {subject.name}, and no such card is here to make one from",

@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from eatss.characterize.benchmark import (
-    WARP,
-    Benchmark,
-    Buffer,
-    Expected,
-    Work,
-    out_and_in,
-    streamed_amounts,
-)
+from eatss.characterize.benchmark import WARP, Benchmark, Buffer, out_and_in, streamed_amounts
 from eatss.characterize.memory import STREAM_BYTES
 
 THREADS = 256
@@ -70,56 +62,52 @@ def intensity_benchmarks(sms: int) -> tuple[Benchmark, ...]:
 
 
 def _benchmark(sms: int, width: Literal["fp32", "fp64"], steps: int) -> Benchmark:
-    double = width == "fp64"
+    opcode, type_, vector, size, kind, letter, pairs, fold = {
+        "fp32": (
+            "FFMA", "float", "float4", 4, "f32", "f", ("xy", "zw"),
+            "sum ^= __float_as_uint(v[k].x) ^ __float_as_uint(v[k].y)"
+            " ^ __float_as_uint(v[k].z) ^ __float_as_uint(v[k].w);",
+        ),
+        "fp64": (
+            "DFMA", "double", "double2", 8, "f64", "d", ("xy",),
+            "sum ^= __double2loint(v[k].x) ^ __double2hiint(v[k].x)"
+            " ^ __double2loint(v[k].y) ^ __double2hiint(v[k].y);",
+        ),
+    }[width]  # fmt: skip
     part = min(steps, UNROLLED)
     parts = steps // part if part else 0
-    size = 8 if double else 4
     numbers = 16 // size
     blocks = sms * BLOCKS_PER_SM
     threads = blocks * THREADS
     count = STREAM_BYTES // 16 // (threads * VECTORS) * (threads * VECTORS)
-    pairs = (("x", "y"),) if double else (("x", "y"), ("z", "w"))
-    kind, letter = ("f64", "d") if double else ("f32", "f")
     first = [_FIRST.format(kind, letter, a, b) for a, b in pairs]
     second = [_SECOND.format(kind, letter, b, a) for a, b in pairs]
-    fold = (
-        "sum ^= __double2loint(v[k].x) ^ __double2hiint(v[k].x)"
-        " ^ __double2loint(v[k].y) ^ __double2hiint(v[k].y);"
-        if double
-        else "sum ^= __float_as_uint(v[k].x) ^ __float_as_uint(v[k].y)"
-        " ^ __float_as_uint(v[k].z) ^ __float_as_uint(v[k].w);"
-    )
-    text = _TEXT % {
-        "threads": THREADS,
-        "vector": "double2" if double else "float4",
-        "type": "double" if double else "float",
-        "count": count,
-        "loads": VECTORS,
-        "parts": parts,
-        "part": part,
-        "both": " ".join(first + second),
-        "fold": fold,
-    }
-    looped = parts > 1
     fmas = float(steps * numbers * count)
     moved = 16.0 * count
+    loads = {} if parts > 1 else {r"LDG\.E\.128(\.CONSTANT)?": VECTORS}
     return Benchmark(
         name=f"{width}, {2 * steps / size:g} flop/byte",
         group="intensity",
-        text=text,
+        text=_TEXT
+        % {
+            "threads": THREADS,
+            "vector": vector,
+            "type": type_,
+            "count": count,
+            "loads": VECTORS,
+            "parts": parts,
+            "part": part,
+            "both": " ".join(first + second),
+            "fold": fold,
+        },
         blocks=blocks,
         threads=THREADS,
         arguments=out_and_in(threads, Buffer(size_bytes=16 * count, fill=width)),
-        work=Work(
-            operations=fmas,
-            loops=count / VECTORS / WARP * max(1, parts),
-            flops=2 * fmas,
-            useful_bytes=moved,
-            amounts=streamed_amounts(moved),
-        ),
-        expected=(
-            *(() if looped else (Expected(opcode=r"LDG\.E\.128(\.CONSTANT)?", count=VECTORS),)),
-            Expected(opcode="DFMA" if double else "FFMA", count=part * numbers * VECTORS),
-        ),
-        parameters=(("flops_per_byte", 2 * steps / size),),
+        operations=fmas,
+        loops=count / VECTORS / WARP * max(1, parts),
+        flops=2 * fmas,
+        useful_bytes=moved,
+        amounts=streamed_amounts(moved),
+        expected=loads | {opcode: part * numbers * VECTORS},
+        parameters={"flops_per_byte": 2 * steps / size},
     )

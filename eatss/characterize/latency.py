@@ -7,15 +7,14 @@ the same chase gives the latency of a level.
 
 from __future__ import annotations
 
+from typing import Any
+
 from eatss.characterize.benchmark import (
     LINE_BYTES,
     WARP,
-    Argument,
     Benchmark,
     Buffer,
-    Expected,
-    Repeat,
-    Work,
+    Fill,
     out_and_in,
 )
 from eatss.characterize.memory import GIB, KIB
@@ -60,38 +59,35 @@ def chase_benchmarks(sms: int, l2_bytes: int) -> tuple[Benchmark, ...]:
 
 
 def _chase(sms: int, name: str, space: str, words: int) -> Benchmark:
-    blocks = sms * 2
-    shared = space == "shared"
-    text = _CHASE % {
-        "shared": _HELD if shared else "",
-        "start": "threadIdx.x" if shared else f"id % {words}u",
-        "chased": _CHASED,
-        "space": space,
-        "letter": "r" if shared else "l",
-        "place": "base + 4u * k" if shared else "in + k",
-    }
-    loads = float(_CHASED * blocks * THREADS / WARP)
+    kind, shared, start, letter, place, opcode = (
+        ("l1", "", f"id % {words}u", "l", "in + k", r"LDG\.E(\.STRONG\.(GPU|SM))?")
+        if words
+        else ("shared", _HELD, "threadIdx.x", "r", "base + 4u * k", r"LDS")
+    )
+    threads = sms * 2 * THREADS
+    loads = _CHASED * threads / WARP
     moved = loads * LINE_BYTES
-    kind = "shared" if shared else "l1"
-    below = (("l2_bytes", moved),) if name == "L2 chase" else ()
-    amounts = ((f"{kind}_wavefronts", loads), (f"{kind}_bytes", moved), *below)
-    opcode = r"LDS" if shared else r"LDG\.E(\.STRONG\.(GPU|SM))?"
+    amounts = {f"{kind}_wavefronts": loads, f"{kind}_bytes": moved}
     return Benchmark(
         name=name,
         group="chase",
-        text=text,
-        blocks=blocks,
+        text=_CHASE
+        % {
+            "shared": shared,
+            "start": start,
+            "chased": _CHASED,
+            "space": space,
+            "letter": letter,
+            "place": place,
+        },
+        blocks=sms * 2,
         threads=THREADS,
-        arguments=out_and_in(
-            blocks * THREADS, Buffer(size_bytes=4 * max(words, WARP), fill="ring")
-        ),
-        work=Work(
-            operations=loads,
-            loops=float(blocks * THREADS / WARP),
-            useful_bytes=moved,
-            amounts=amounts,
-        ),
-        expected=(Expected(opcode=opcode, count=_CHASED),),
+        arguments=out_and_in(threads, Buffer(size_bytes=4 * max(words, WARP), fill="ring")),
+        operations=loads,
+        loops=threads / WARP,
+        useful_bytes=moved,
+        amounts=amounts | ({"l2_bytes": moved} if name == "L2 chase" else {}),
+        expected={opcode: _CHASED},
     )
 
 
@@ -129,10 +125,10 @@ def latency_benchmarks(l2_bytes: int) -> tuple[Benchmark, ...]:
     """
     quarter = 1 << (l2_bytes // 4).bit_length() - 1
     return (
-        _load("shared", "ld.shared.u32", None, 0),
+        _load("shared", "ld.shared.u32", 4 * KIB, 4, letter="r", place="base + 4 * x"),
         _load("L1", "ld.global.ca.u32", 16 * KIB, LINE_BYTES),
-        _load("L2", "ld.global.cg.u32", quarter, LINE_BYTES),
-        _load("DRAM", "ld.global.cg.u32", GIB, KIB),
+        _load("L2", "ld.global.cg.u32", quarter, LINE_BYTES, warm=_WARM.format(words=quarter // 4)),
+        _load("DRAM", "ld.global.cg.u32", GIB, KIB, repeats=GIB // KIB // _TIMES),
         _waiting("int32 mad", "unsigned", "r", "mad.lo.u32 %0, %0, %1, %2;"),
         _waiting("fp32 fma", "float", "f", "fma.rn.f32 %0, %0, %1, %2;"),
         _waiting("fp32 rcp", "float", "f", "rcp.approx.ftz.f32 %0, %0; mul.f32 %0, %0, %1;"),
@@ -145,28 +141,37 @@ def latency_benchmarks(l2_bytes: int) -> tuple[Benchmark, ...]:
     )
 
 
-def _load(level: str, opcode: str, size_bytes: int | None, stride_bytes: int) -> Benchmark:
-    shared = size_bytes is None
-    place = "base + 4 * x" if shared else "in + x"
-    letter = "r" if shared else "l"
-    chain = Buffer(size_bytes=4096, fill="chain")
-    if size_bytes is not None:
-        chain = Buffer(size_bytes=size_bytes, fill="chain", stride=stride_bytes // 4)
+def _load(
+    level: str,
+    opcode: str,
+    size_bytes: int,
+    stride_bytes: int,
+    *,
+    letter: str = "l",
+    place: str = "in + x",
+    **of: Any,
+) -> Benchmark:
     return _latency(
         f"{level} load",
         f'"{opcode} %0, [%1];" : "=r"(x) : "{letter}"({place})',
-        argument=chain,
-        warm=_WARM.format(words=(size_bytes or 0) // 4) if level == "L2" else "",
-        repeats=size_bytes // stride_bytes // _TIMES if level == "DRAM" and size_bytes else None,
+        given=Buffer(size_bytes=size_bytes, fill="chain", stride=stride_bytes // 4),
+        other="1",
+        third="1",
+        **of,
     )
 
 
 def _waiting(name: str, type_: str, letter: str, ptx: str, times: int = _TIMES) -> Benchmark:
+    start, other, third = (
+        f"({type_})(in[threadIdx.x{further}] | 1u)" for further in ("", " + 32", " + 64")
+    )
     return _latency(
         name,
         f'"{ptx}" : "+{letter}"(x) : "{letter}"(s), "{letter}"(t)',
         type_=type_,
-        start=f"({type_})(in[threadIdx.x] | 1u)",
+        start=start,
+        other=other,
+        third=third,
         times=times,
     )
 
@@ -177,40 +182,41 @@ def _latency(
     *,
     type_: str = "unsigned",
     start: str = "0",
-    argument: Buffer | None = None,
+    other: str = "(unsigned)(in[threadIdx.x + 32] | 1u)",
+    third: str = "(unsigned)(in[threadIdx.x + 64] | 1u)",
+    given: Buffer | None = None,
     warm: str = "",
     times: int = _TIMES,
     threads: int = WARP,
     repeats: int | None = None,
 ) -> Benchmark:
-    text = _LATENCY % {
-        "threads": threads,
-        "type": type_,
-        "start": start,
-        "other": f"({type_})(in[threadIdx.x + 32] | 1u)" if argument is None else "1",
-        "third": f"({type_})(in[threadIdx.x + 64] | 1u)" if argument is None else "1",
-        "warm": warm,
-        "times": times,
-        "step": step,
-    }
-    arguments: tuple[Argument, ...] = (
-        Buffer(size_bytes=8 * 1024, fill="nothing"),
-        Buffer(size_bytes=4 * 1024, fill="nothing"),
-        argument or Buffer(size_bytes=4 * 1024),
-        Repeat(),
-    )
     return Benchmark(
         name=f"{name} latency",
         group="latency",
-        text=text,
+        text=_LATENCY
+        % {
+            "threads": threads,
+            "type": type_,
+            "start": start,
+            "other": other,
+            "third": third,
+            "warm": warm,
+            "times": times,
+            "step": step,
+        },
         blocks=1,
         threads=threads,
-        arguments=arguments,
-        work=Work(operations=float(times), loops=float(threads // WARP)),
+        arguments=(_page("nothing", 8), *out_and_in(KIB, given or _page("bits", 4))),
+        operations=float(times),
+        loops=float(threads // WARP),
         window_s=None,
         reports_cycles=True,
         repeats=repeats,
     )
+
+
+def _page(fill: Fill, kib: int) -> Buffer:
+    return Buffer(size_bytes=kib * KIB, fill=fill)
 
 
 LAUNCHES = 1000
@@ -240,8 +246,9 @@ def awake_benchmark(sms: int) -> Benchmark:
         text=_AWAKE,
         blocks=sms,
         threads=WARP,
-        arguments=(Buffer(size_bytes=4 * sms, fill="nothing"), Repeat()),
-        work=Work(operations=0.0, loops=0.0),
+        arguments=(Buffer(size_bytes=4 * sms, fill="nothing"), "repeat"),
+        operations=0.0,
+        loops=0.0,
     )
 
 
@@ -253,8 +260,9 @@ def launch_benchmark(sms: int) -> Benchmark:
         text=_EMPTY,
         blocks=sms,
         threads=128,
-        arguments=(Buffer(size_bytes=4 * 1024, fill="nothing"), Repeat()),
-        work=Work(operations=1.0, loops=0.0),
+        arguments=(_page("nothing", 4), "repeat"),
+        operations=1.0,
+        loops=0.0,
         window_s=None,
         repeats=LAUNCHES,
     )

@@ -6,7 +6,7 @@ so that no load can be left out, and the machine code is checked for the loads.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 from eatss.characterize.benchmark import (
     COEFFICIENT_WINDOW_S,
@@ -14,12 +14,10 @@ from eatss.characterize.benchmark import (
     LINE_BYTES,
     WARP,
     Amounts,
+    Argument,
     Benchmark,
     Buffer,
-    Expected,
     Group,
-    Repeat,
-    Work,
     out_and_in,
     streamed_amounts,
 )
@@ -48,7 +46,7 @@ _STREAM = (
     _HEAD
     + r"""
     const unsigned long long count = %(count)dull;
-    %(type)s sum = {};
+    %(begin)s
 #pragma unroll 1
     for (int turn = 0; turn < repeat; ++turn)
 #pragma unroll 1
@@ -64,7 +62,7 @@ _READ = r"""
             uint4 v[%(unroll)d];
 #pragma unroll
             for (int k = 0; k < %(unroll)d; ++k)
-                asm volatile("ld.global%(cache)s.v4.u32 {%%0, %%1, %%2, %%3}, [%%4];"
+                asm volatile("ld.global.v4.u32 {%%0, %%1, %%2, %%3}, [%%4];"
                     : "=r"(v[k].x), "=r"(v[k].y), "=r"(v[k].z), "=r"(v[k].w)
                     : "l"(in + at + k * all));
 #pragma unroll
@@ -89,63 +87,70 @@ def memory_benchmarks(sms: int, l2_bytes: int) -> tuple[Benchmark, ...]:
     """
     held = 1 << (l2_bytes // 4).bit_length() - 1
     return (
-        _dram(sms, "read"),
-        _dram(sms, "write"),
-        _copy(sms, 16, "DRAM copy", "memory", window_s=COEFFICIENT_WINDOW_S),
+        _dram(sms, reads=True),
+        _dram(sms, reads=False),
+        _copy(sms, 16, "DRAM copy", "memory", COEFFICIENT_WINDOW_S),
         _cached(sms, "L2 read", held, ".cg", "l2_bytes"),
-        _cached(sms, "L1 read", 64 * KIB, ".ca", ""),
+        _cached(sms, "L1 read", 64 * KIB, ".ca"),
         _shared_read(sms, "shared read", 4, apart=True),
         _shared_read(sms, "shared read 16", 16, apart=True),
         _shared_read(sms, "shared broadcast", 4, apart=False),
-        _shared_write(sms),
+        _stores(sms, "shared write", "memory", 0, COEFFICIENT_WINDOW_S),
         _constant(sms),
     )
 
 
-def _even(count: int, sms: int, unroll: int = UNROLL) -> tuple[int, int]:
-    """Return elements that all threads share evenly, and blocks: two of ``THREADS`` an SM."""
-    threads = sms * 2 * THREADS
-    return count // (threads * unroll) * (threads * unroll), sms * 2
+def _even(count: int, sms: int) -> int:
+    """Return elements that all threads share evenly, of two blocks of ``THREADS`` an SM."""
+    return count - count % (sms * 2 * THREADS * UNROLL)
 
 
-def _dram(sms: int, way: Literal["read", "write"]) -> Benchmark:
+def _dram(sms: int, *, reads: bool) -> Benchmark:
     """Return a benchmark that streams through memory, 16 bytes a thread."""
-    reads = way == "read"
-    count, blocks = _even(STREAM_BYTES // 16, sms)
-    body = _READ % {"unroll": UNROLL, "cache": "", "fold": _FOLD} if reads else _WRITE
-    text = _STREAM % {
-        "parameters": f"{'unsigned' if reads else 'uint4'} *out, const uint4 *in",
-        "type": "uint4",
-        "count": count,
-        "unroll": UNROLL,
-        "body": body if reads else body % {"unroll": UNROLL},
-        "end": "    out[id] = sum.x ^ sum.y ^ sum.z ^ sum.w;" if reads else "",
-    }
-    if not reads:
-        salt = "const uint4 salt = in[id]; unsigned seed = salt.w ^ (unsigned)id;"
-        text = text.replace("uint4 sum = {};", salt)
-    streamed, beside = Buffer(size_bytes=16 * count), blocks * THREADS
-    out = Buffer(size_bytes=4 * beside if reads else streamed.size_bytes, fill="nothing")
-    warps = count / WARP
+    count, beside = _even(STREAM_BYTES // 16, sms), sms * 2 * THREADS
+    moved = 16.0 * count
+    way, begin, end = (
+        "write",
+        "const uint4 salt = in[id]; unsigned seed = salt.w ^ (unsigned)id;",
+        "",
+    )
+    if reads:
+        way, begin, end = "read", "uint4 sum = {};", "    out[id] = sum.x ^ sum.y ^ sum.z ^ sum.w;"
     return Benchmark(
         name=f"DRAM {way}",
         group="memory",
-        text=text,
-        blocks=blocks,
+        text=_STREAM
+        % {
+            "parameters": f"{'unsigned' if reads else 'uint4'} *out, const uint4 *in",
+            "begin": begin,
+            "count": count,
+            "unroll": UNROLL,
+            "body": (_READ if reads else _WRITE) % {"unroll": UNROLL, "fold": _FOLD},
+            "end": end,
+        },
+        blocks=sms * 2,
         threads=THREADS,
-        arguments=(out, streamed if reads else Buffer(size_bytes=16 * beside), Repeat()),
-        work=Work(
-            operations=warps,
-            useful_bytes=16.0 * count,
-            loops=warps / UNROLL,
-            amounts=streamed_amounts(16.0 * count, dram=f"dram_{way}_bytes"),
+        arguments=(
+            Buffer(size_bytes=4 * beside if reads else 16 * count, fill="nothing"),
+            Buffer(size_bytes=16 * (count if reads else beside)),
+            "repeat",
         ),
-        expected=(Expected(opcode=rf"{'LDG' if reads else 'STG'}\.E\.128", count=UNROLL),),
+        operations=count / WARP,
+        useful_bytes=moved,
+        loops=count / WARP / UNROLL,
+        amounts=streamed_amounts(moved, dram=f"dram_{way}_bytes"),
+        expected={rf"{'LDG' if reads else 'STG'}\.E\.128": UNROLL},
     )
 
 
-_COPY_TYPES = {1: "uchar1", 2: "ushort1", 4: "uint1", 8: "uint2", 16: "uint4"}
-_COPY_LETTER = {1: r"U8", 2: r"U16", 4: "", 8: "64", 16: "128"}
+_COPIED = {
+    1: ("uchar1", r"\.U8"),
+    2: ("ushort1", r"\.U16"),
+    4: ("uint1", ""),
+    8: ("uint2", r"\.64"),
+    16: ("uint4", r"\.128"),
+}
+"""Bytes of a copy: the type that has them, and how machine code says so."""
 
 _COPY_BODY = r"""
             %(type)s v[%(unroll)d];
@@ -156,52 +161,94 @@ _COPY_BODY = r"""
 """
 
 
-def _copy(
-    sms: int, size: int, name: str, group: Group, *, window_s: float, unroll: int = UNROLL
+def _copy(sms: int, size: int, name: str, group: Group, window_s: float) -> Benchmark:
+    type_, suffix = _COPIED[size]
+    count = _even(STREAM_BYTES // (2 if size >= 4 else 8) // size, sms)
+    warps, one_way = count / WARP, 1.0 * size * count
+    return Benchmark(
+        name=name,
+        group=group,
+        text=_STREAM
+        % {
+            "parameters": f"{type_} *__restrict__ out, const {type_} *__restrict__ in",
+            "begin": "int sum = {};",
+            "count": count,
+            "unroll": UNROLL,
+            "body": _COPY_BODY % {"type": type_, "unroll": UNROLL},
+            "end": "    (void)sum;",
+        },
+        blocks=sms * 2,
+        threads=THREADS,
+        arguments=(
+            Buffer(size_bytes=size * count, fill="nothing"),
+            Buffer(size_bytes=size * count),
+            "repeat",
+        ),
+        operations=2 * warps,
+        useful_bytes=2 * one_way,
+        loops=warps / UNROLL,
+        amounts={
+            "l1_wavefronts": 2 * warps * max(1, size * WARP // LINE_BYTES),
+            "l1_bytes": 2 * one_way,
+            "l2_bytes": 2 * one_way,
+            "dram_read_bytes": one_way,
+            "dram_write_bytes": one_way,
+        },
+        expected={rf"LDG\.E{suffix}(\.CONSTANT)?": UNROLL, rf"STG\.E{suffix}": UNROLL},
+        window_s=window_s,
+        parameters={"bytes": size},
+    )
+
+
+def _accesses(
+    name: str,
+    text: str,
+    sms: int,
+    given: Buffer,
+    *,
+    count: int,
+    unroll: int,
+    opcode: str,
+    bytes_: int,
+    of_each: Amounts,
+    numbers: tuple[Argument, ...] = (),
+    group: Group = "memory",
+    blocks_per_sm: int = 2,
+    **of_curve: Any,
 ) -> Benchmark:
-    total = STREAM_BYTES // 2 if size >= 4 else STREAM_BYTES // 8
-    count, blocks = _even(total // size, sms, unroll)
-    body = _COPY_BODY % {"type": _COPY_TYPES[size], "unroll": unroll}
-    text = _STREAM % {
-        "parameters": "{0} *__restrict__ out, const {0} *__restrict__ in".format(_COPY_TYPES[size]),
-        "type": "int",
-        "count": count,
-        "unroll": unroll,
-        "body": body,
-        "end": "    (void)sum;",
-    }
-    warps = count / WARP
-    opcode = _COPY_LETTER[size]
-    suffix = rf"\.{opcode}" if opcode else ""
+    """Return a benchmark of accesses by warps, ``count`` by each and ``unroll`` in a row.
+
+    Args:
+        name: of it.
+        text: its CUDA.
+        sms: of the card.
+        given: what is read.
+        count: accesses of a warp.
+        unroll: those of a turn of its loop.
+        opcode: of each in machine code.
+        bytes_: that each asks for.
+        of_each: how much each has of features of the fit.
+        numbers: arguments besides.
+        group: of it.
+        blocks_per_sm: blocks of ``THREADS``.
+        of_curve: other fields of a point of a curve.
+    """
+    blocks = sms * blocks_per_sm
+    accesses = float(count * blocks * THREADS / WARP)
+    out, read, repeat = out_and_in(blocks * THREADS, given)
     return Benchmark(
         name=name,
         group=group,
         text=text,
         blocks=blocks,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=size * count, fill="nothing"),
-            Buffer(size_bytes=size * count),
-            Repeat(),
-        ),
-        work=Work(
-            operations=2 * warps,
-            useful_bytes=2.0 * size * count,
-            loops=warps / unroll,
-            amounts=(
-                ("l1_wavefronts", 2 * warps * max(1, size * WARP // LINE_BYTES)),
-                ("l1_bytes", 2.0 * size * count),
-                ("l2_bytes", 2.0 * size * count),
-                ("dram_read_bytes", 1.0 * size * count),
-                ("dram_write_bytes", 1.0 * size * count),
-            ),
-        ),
-        expected=(
-            Expected(opcode=rf"LDG\.E{suffix}(\.CONSTANT)?", count=unroll),
-            Expected(opcode=rf"STG\.E{suffix}", count=unroll),
-        ),
-        window_s=window_s,
-        parameters=(("bytes", size),),
+        arguments=(out, read, *numbers, repeat),
+        operations=accesses,
+        useful_bytes=accesses * bytes_,
+        loops=accesses / unroll,
+        amounts={feature: accesses * each for feature, each in of_each.items()},
+        expected={opcode: unroll},
+        **of_curve,
     )
 
 
@@ -212,7 +259,7 @@ _CACHED = (
     unsigned at = (unsigned)(threadIdx.x + blockIdx.x * %(offset)du);
     uint4 sum = {};
 #pragma unroll 1
-    for (int turn = 0; turn < repeat; ++turn) {
+    for (int turn = 0; turn < repeat * %(turns)d; ++turn) {
         uint4 v[%(unroll)d];
 #pragma unroll
         for (int k = 0; k < %(unroll)d; ++k)
@@ -230,43 +277,28 @@ _CACHED = (
 _CACHED_TURNS = 64
 
 
-def _cached(sms: int, name: str, held_bytes: int, cache: str, level: str) -> Benchmark:
+def _cached(sms: int, name: str, held_bytes: int, cache: str, level: str = "l1_bytes") -> Benchmark:
     """Return a benchmark that reads a buffer which a cache holds, 16 bytes a thread.
 
     Blocks begin at different places of the buffer, so that no two read the same lines together.
     """
-    blocks, elements = sms * 2, held_bytes // 16
+    elements, moved = held_bytes // 16, WARP * 16
     text = _CACHED % {
         "parameters": "unsigned *out, const uint4 *in",
         "mask": elements - 1,
-        "offset": max(THREADS, elements // blocks // THREADS * THREADS),
+        "offset": max(THREADS, elements // (sms * 2) // THREADS * THREADS),
         "unroll": UNROLL,
+        "turns": _CACHED_TURNS,
         "cache": cache,
         "step": THREADS,
         "fold": _FOLD,
     }
-    loads = float(_CACHED_TURNS * UNROLL * blocks * THREADS / WARP)
-    text = text.replace("turn < repeat", f"turn < repeat * {_CACHED_TURNS}")
-    moved = loads * WARP * 16
-    amounts: Amounts = (
-        ("l1_wavefronts", moved / LINE_BYTES),
-        ("l1_bytes", moved),
-    )
-    return Benchmark(
-        name=name,
-        group="memory",
-        text=text,
-        blocks=blocks,
-        threads=THREADS,
-        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=held_bytes)),
-        work=Work(
-            operations=loads,
-            useful_bytes=moved,
-            loops=loads / UNROLL,
-            amounts=amounts + (((level, moved),) if level else ()),
-        ),
-        expected=(Expected(opcode=r"LDG\.E\.128(\.STRONG\.(GPU|SM))?", count=UNROLL),),
-    )
+    return _accesses(
+        name, text, sms, Buffer(size_bytes=held_bytes),
+        count=_CACHED_TURNS * UNROLL, unroll=UNROLL, opcode=r"LDG\.E\.128(\.STRONG\.(GPU|SM))?",
+        bytes_=moved,
+        of_each={"l1_wavefronts": moved / LINE_BYTES, "l1_bytes": moved, level: moved},
+    )  # fmt: skip
 
 
 _SHARED_WORDS = 8192
@@ -294,7 +326,6 @@ _SHARED_READ = (
 """
 )
 _SHARED_TURNS = 128
-_SHARED_UNROLL = 32
 
 
 def _shared_read(sms: int, name: str, size: int, *, apart: bool) -> Benchmark:
@@ -302,14 +333,15 @@ def _shared_read(sms: int, name: str, size: int, *, apart: bool) -> Benchmark:
 
     ``apart``: each lane its own element; else all lanes of a warp the same.
     """
-    blocks, each = sms * 2, size // 4
-    vector = {1: "u32 %0", 4: "v4.u32 {%0, %1, %2, %3}"}[each]
-    unroll = _SHARED_UNROLL if each == 1 else 8
-    lane = "threadIdx.x % 32" if apart else "threadIdx.x / 32"
+    each = size // 4
+    vector, unroll, opcode = {
+        1: ("u32 %0", 32, r"LDS"),
+        4: ("v4.u32 {%0, %1, %2, %3}", 8, r"LDS\.128"),
+    }[each]
     text = _SHARED_READ % {
         "parameters": "unsigned *out, const unsigned *in",
         "words": _SHARED_WORDS,
-        "start": f"{lane} * {size}u",
+        "start": f"threadIdx.x {'%' if apart else '/'} 32 * {size}u",
         "turns": _SHARED_TURNS,
         "unroll": unroll,
         "load": f'"ld.shared.{vector}, [%{each}];"',
@@ -317,35 +349,19 @@ def _shared_read(sms: int, name: str, size: int, *, apart: bool) -> Benchmark:
         "step": 32 * size if apart else 128,
         "each": each,
     }
-    loads = float(_SHARED_TURNS * unroll * blocks * THREADS / WARP)
-    wavefronts = loads * (each if apart else 1)
-    moved = loads * (size * WARP if apart else size)
-    opcode = {1: r"LDS", 4: r"LDS\.128"}[each]
-    return Benchmark(
-        name=name,
-        group="memory",
-        text=text,
-        blocks=blocks,
-        threads=THREADS,
-        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=4 * _SHARED_WORDS)),
-        work=Work(
-            operations=loads,
-            useful_bytes=moved,
-            loops=loads / unroll,
-            amounts=(
-                ("shared_wavefronts", wavefronts),
-                ("shared_bytes", moved),
-            ),
-        ),
-        expected=(Expected(opcode=opcode, count=unroll),),
-    )
+    bytes_ = size * WARP if apart else size
+    return _accesses(
+        name, text, sms, Buffer(size_bytes=4 * _SHARED_WORDS),
+        count=_SHARED_TURNS * unroll, unroll=unroll, opcode=opcode, bytes_=bytes_,
+        of_each={"shared_wavefronts": each if apart else 1, "shared_bytes": bytes_},
+    )  # fmt: skip
 
 
 _SHARED_STORE = (
     _HEAD
     + r"""
     __shared__ unsigned held[8192];
-    const unsigned conflicts = %(conflicts)s;
+    const unsigned conflicts = conflicts_given;
     const unsigned lane = threadIdx.x %% 32;
     const unsigned word = (lane %% (conflicts + 1)) * 32 + lane / (conflicts + 1)
         + threadIdx.x / 32 * 64;
@@ -365,48 +381,22 @@ _SHARED_STORE = (
 """
 )
 _STORES = 32
-_STORE_THREADS = 512
+_STORE_TURNS = 64
 
 
 def _stores(sms: int, name: str, group: Group, conflicts: int, window_s: float) -> Benchmark:
     """Return a benchmark of stores to shared memory, ``conflicts`` + 1 rows to a bank."""
-    blocks = sms * 2
     text = _SHARED_STORE % {
         "parameters": "unsigned *out, const unsigned *in, int conflicts_given",
-        "conflicts": "conflicts_given",
-        "turns": 64,
+        "turns": _STORE_TURNS,
         "unroll": _STORES,
     }
-    stores = float(64 * _STORES * blocks * _STORE_THREADS / WARP)
-    return Benchmark(
-        name=name,
-        group=group,
-        text=text,
-        blocks=blocks,
-        threads=_STORE_THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * blocks * _STORE_THREADS, fill="nothing"),
-            Buffer(size_bytes=4 * 8192),
-            conflicts,
-            Repeat(),
-        ),
-        work=Work(
-            operations=stores,
-            useful_bytes=stores * LINE_BYTES,
-            loops=stores / _STORES,
-            amounts=(
-                ("shared_wavefronts", stores * (conflicts + 1)),
-                ("shared_bytes", stores * LINE_BYTES),
-            ),
-        ),
-        expected=(Expected(opcode=r"STS", count=_STORES),),
-        window_s=window_s,
-        parameters=(("conflicts", conflicts),),
-    )
-
-
-def _shared_write(sms: int) -> Benchmark:
-    return _stores(sms, "shared write", "memory", 0, COEFFICIENT_WINDOW_S)
+    return _accesses(
+        name, text, sms, Buffer(size_bytes=4 * _SHARED_WORDS), numbers=(conflicts,), group=group,
+        count=_STORE_TURNS * _STORES, unroll=_STORES, opcode=r"STS", bytes_=LINE_BYTES,
+        of_each={"shared_wavefronts": conflicts + 1, "shared_bytes": LINE_BYTES},
+        window_s=window_s, parameters={"conflicts": conflicts},
+    )  # fmt: skip
 
 
 _CONSTANT = r"""
@@ -429,7 +419,7 @@ __constant__ unsigned table[4096] = {%(values)s};
 
 def _constant(sms: int) -> Benchmark:
     """Return a benchmark of constant memory: one address a warp, as hardware wants it."""
-    blocks, unroll, turns = sms * 2, 64, 64
+    unroll = turns = 64
     value, values = 12345, []
     for _ in range(1024 + unroll):
         value = (value * 1664525 + 1013904223) % 2**32
@@ -440,28 +430,16 @@ def _constant(sms: int) -> Benchmark:
         "unroll": unroll,
         "turns": turns,
     }
-    loads = float(turns * unroll * blocks * THREADS / WARP)
-    return Benchmark(
-        name="constant read",
-        group="memory",
-        text=text,
-        blocks=blocks,
-        threads=THREADS,
-        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=4 * 64)),
-        work=Work(
-            operations=loads,
-            useful_bytes=loads * 4,
-            loops=loads / unroll,
-        ),
-        expected=(Expected(opcode=r"LDC", count=unroll),),
-    )
+    return _accesses(
+        "constant read", text, sms, Buffer(size_bytes=4 * 64),
+        count=turns * unroll, unroll=unroll, opcode=r"LDC", bytes_=4, of_each={},
+    )  # fmt: skip
 
 
 def access_size_benchmarks(sms: int) -> tuple[Benchmark, ...]:
     """Return copies of one array into another, 1 to 16 bytes a thread [MIPP, Fig. 7]."""
     return tuple(
-        _copy(sms, size, f"copy by {size} bytes", "access size", window_s=CURVE_WINDOW_S)
-        for size in _COPY_TYPES
+        _copy(sms, size, f"copy by {size} bytes", "access size", CURVE_WINDOW_S) for size in _COPIED
     )
 
 
@@ -503,19 +481,15 @@ def coalescing_benchmarks(sms: int) -> tuple[Benchmark, ...]:
     Groups of lanes read 4-byte words side by side; groups are 128 bytes apart, so a warp touches
     32 / side lines.
     """
-    found = []
-    for side in (1, 2, 4, 8, 16, 32):
-        lines = WARP // side
-        place = f"(n / {side}) * {LINE_BYTES}ull % {STREAM_BYTES}ull + n % {side} * 4"
-        sectors = lines * -(-side * 4 // SECTOR_BYTES)
-        found.append(
-            _gathered(
-                sms, f"coalesced {side}/32", "coalescing", "unsigned", place, 4,
-                lines=lines, sectors=sectors, parameters=(("side", side), ("lines", lines)),
-                span=LINE_BYTES / side,
-            )
-        )  # fmt: skip
-    return tuple(found)
+    return tuple(
+        _gathered(
+            sms, f"coalesced {side}/32", "coalescing",
+            f"(n / {side}) * {LINE_BYTES}ull % {STREAM_BYTES}ull + n % {side} * 4", 4,
+            lines=WARP // side, sectors=WARP // side * -(-side * 4 // SECTOR_BYTES),
+            span=LINE_BYTES / side, parameters={"side": side, "lines": WARP // side},
+        )
+        for side in (1, 2, 4, 8, 16, 32)
+    )  # fmt: skip
 
 
 def stride_benchmarks(sms: int) -> tuple[Benchmark, ...]:
@@ -528,14 +502,15 @@ def stride_benchmarks(sms: int) -> tuple[Benchmark, ...]:
     for power in range(MOST_STRIDE_BYTES.bit_length()):
         stride = 1 << power
         again = f" + n * {stride}ull / {STREAM_BYTES}ull % {stride // 32}ull * {SECTOR_BYTES}"
-        place = f"n * {stride}ull % {STREAM_BYTES}ull{again if stride >= 64 else ''}"
-        lines = min(WARP, max(1, WARP * stride // LINE_BYTES))
-        sectors = min(WARP, max(1, WARP * stride // SECTOR_BYTES))
+        lines, sectors = (
+            min(WARP, max(1, WARP * stride // size)) for size in (LINE_BYTES, SECTOR_BYTES)
+        )
         found.append(
             _gathered(
-                sms, f"stride {stride} B", "stride", "unsigned char", place, 1,
-                lines=lines, sectors=sectors, parameters=(("stride_bytes", stride),),
-                span=min(stride, SECTOR_BYTES),
+                sms, f"stride {stride} B", "stride",
+                f"n * {stride}ull % {STREAM_BYTES}ull{again if stride >= 64 else ''}", 1,
+                lines=lines, sectors=sectors, span=min(stride, SECTOR_BYTES),
+                parameters={"stride_bytes": stride},
             )
         )  # fmt: skip
     return tuple(found)
@@ -545,7 +520,6 @@ def _gathered(
     sms: int,
     name: str,
     group: Group,
-    element: str,
     place: str,
     size: int,
     *,
@@ -559,35 +533,20 @@ def _gathered(
     A launch goes through the buffer once: blocks drift apart, and in a second round one would find
     in L2 what another has just read.
     """
-    blocks = sms * 4
-    loads = float(_GATHER_STEPS * blocks * THREADS / WARP)
+    type_, suffix = ("unsigned char", r"\.U8") if size == 1 else ("unsigned", "")
     text = _GATHER % {
         "parameters": "unsigned *out, const unsigned char *in",
         "steps": _GATHER_STEPS,
         "unroll": _GATHER_UNROLL,
-        "type": element,
+        "type": type_,
         "place": place,
     }
-    suffix = r"\.U8" if size == 1 else ""
-    return Benchmark(
-        name=name,
-        group=group,
-        text=text,
-        blocks=blocks,
-        threads=THREADS,
-        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=STREAM_BYTES + MOST_STRIDE_BYTES)),
-        work=Work(
-            operations=loads,
-            useful_bytes=loads * WARP * size,
-            loops=loads / _GATHER_UNROLL,
-            amounts=(
-                ("l1_wavefronts", loads * lines),
-                ("l2_bytes", loads * sectors * SECTOR_BYTES),
-                ("dram_read_bytes", loads * sectors * SECTOR_BYTES),
-            ),
-        ),
-        expected=(Expected(opcode=rf"LDG\.E{suffix}(\.CONSTANT)?", count=_GATHER_UNROLL),),
-        window_s=CURVE_WINDOW_S,
-        repeats=max(1, round(STREAM_BYTES / (loads * WARP * span))),
-        parameters=parameters,
-    )
+    moved = sectors * SECTOR_BYTES
+    return _accesses(
+        name, text, sms, Buffer(size_bytes=STREAM_BYTES + MOST_STRIDE_BYTES), group=group,
+        count=_GATHER_STEPS, unroll=_GATHER_UNROLL, opcode=rf"LDG\.E{suffix}(\.CONSTANT)?",
+        bytes_=WARP * size, blocks_per_sm=4,
+        of_each={"l1_wavefronts": lines, "l2_bytes": moved, "dram_read_bytes": moved},
+        window_s=CURVE_WINDOW_S, parameters=parameters,
+        repeats=max(1, round(STREAM_BYTES / (_GATHER_STEPS * sms * 4 * THREADS * span))),
+    )  # fmt: skip

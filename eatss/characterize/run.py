@@ -220,7 +220,7 @@ def _measured(
     launch_s = _fill(benchmark, loaded)
     result = _result(benchmark, loaded, launch_s / loaded.repeats)
     if benchmark.reports_cycles:
-        each = benchmark.work.operations * loaded.repeats
+        each = benchmark.operations * loaded.repeats
         return replace(result, cycles=loaded.cycles() / each)
     if benchmark.window_s is None:
         return result
@@ -236,36 +236,35 @@ def _measured(
 def _fill(benchmark: Benchmark, loaded: LoadedBenchmark) -> float:
     """Choose how often a launch repeats its work; return the seconds that a launch takes then."""
     if benchmark.repeats is not None:
-        loaded.set_repeats(benchmark.repeats)
+        loaded.repeats = benchmark.repeats
         loaded.timed(1)
         return loaded.timed(1)
     wanted_s = LATENCY_S if benchmark.window_s is None else LAUNCH_S
-    loaded.set_repeats(1)
+    loaded.repeats = 1
     loaded.timed(1)
     for _ in range(_TRIES):
         launch_s = loaded.timed(1)
         if launch_s > wanted_s / 2:
             break
         grown = int(loaded.repeats * min(1000.0, wanted_s / max(launch_s, 1e-6)))
-        loaded.set_repeats(max(loaded.repeats, min(MOST_REPEATS, grown)))
+        loaded.repeats = max(loaded.repeats, min(MOST_REPEATS, grown))
     else:
         launch_s = loaded.timed(1)
     return launch_s
 
 
 def _result(benchmark: Benchmark, loaded: LoadedBenchmark, time_s: float) -> Result:
-    work, code = benchmark.work, loaded.code
     return Result(
         name=benchmark.name,
         group=benchmark.group,
-        parameters=benchmark.parameters,
-        operations=work.operations,
-        flops=work.flops,
-        useful_bytes=work.useful_bytes,
-        amounts=work.amounts,
-        loops=work.loops,
+        parameters=tuple(benchmark.parameters.items()),
+        operations=benchmark.operations,
+        flops=benchmark.flops,
+        useful_bytes=benchmark.useful_bytes,
+        amounts=tuple(benchmark.amounts.items()),
+        loops=benchmark.loops,
         time_s=time_s,
-        opcodes=code.opcodes,
+        opcodes=loaded.code.opcodes,
     )
 
 

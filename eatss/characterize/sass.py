@@ -93,9 +93,9 @@ def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
 def missing(benchmark: Benchmark, code: MachineCode) -> tuple[str, ...]:
     """Return in words what of a benchmark's instructions its machine code does not hold."""
     return tuple(
-        f"{code.count(one.opcode)} instead of {one.count} instructions {one.opcode}"
-        for one in benchmark.expected
-        if code.count(one.opcode) != one.count
+        f"{code.count(opcode)} instead of {count} instructions {opcode}"
+        for opcode, count in benchmark.expected.items()
+        if code.count(opcode) != count
     )
 
 

@@ -37,9 +37,6 @@ class ScriptedBenchmark:
     def clock_mhz(self) -> float | None:
         return self.bench.counted_mhz
 
-    def set_repeats(self, repeats: int) -> None:
-        self.repeats = repeats
-
     def reset(self) -> None:
         pass
 
@@ -58,7 +55,7 @@ class ScriptedBenchmark:
 
     def cycles(self) -> float:
         known = self.bench.known[self.benchmark.name]
-        return (known.cycles or 1.0) * self.benchmark.work.operations * self.repeats
+        return (known.cycles or 1.0) * self.benchmark.operations * self.repeats
 
     def occupancy(self) -> Occupancy:
         return Occupancy(theoretical=1.0, achieved=0.9)

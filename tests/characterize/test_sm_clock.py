@@ -63,17 +63,17 @@ def test_half_of_the_sms_have_to_tell_twice() -> None:
 def test_a_card_whose_sms_do_not_tell_is_measured_by_samples(
     failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(_: object) -> object:
+    def failing(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(SmClock, "on", failing)
+    monkeypatch.setattr(SmClock, "__init__", failing)
     assert sm_clock_of(None) is None  # type: ignore[arg-type]
 
 
 def test_a_lost_card_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(_: object) -> object:
+    def failing(*_: object) -> None:
         raise LaunchError("gone", lost=True)
 
-    monkeypatch.setattr(SmClock, "on", failing)
+    monkeypatch.setattr(SmClock, "__init__", failing)
     with pytest.raises(LaunchError, match="gone"):
         sm_clock_of(None)  # type: ignore[arg-type]
