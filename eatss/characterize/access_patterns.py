@@ -7,8 +7,6 @@ piece apart [Fig. 2]. Every thread does the same number of accesses, whatever th
 
 from __future__ import annotations
 
-from typing import Literal
-
 from eatss.characterize.benchmark import (
     CURVE_WINDOW_S,
     LINE_BYTES,
@@ -35,10 +33,10 @@ TURNS = 4
 
 @frozen
 class Pattern:
-    """One of the access patterns: ``access`` is CUDA for one, ``opcode`` what it is compiled to."""
+    """A pattern, ``sequential``, ``strided`` or ``shared``: CUDA of an access, what it becomes."""
 
     name: str
-    way: Literal["sequential", "strided", "shared"]
+    way: str
     writes: bool
     access: str
     opcode: str

@@ -64,12 +64,12 @@ def intensity_benchmarks(sms: int) -> tuple[Benchmark, ...]:
 def _benchmark(sms: int, width: Literal["fp32", "fp64"], steps: int) -> Benchmark:
     opcode, type_, vector, size, kind, letter, pairs, fold = {
         "fp32": (
-            "FFMA", "float", "float4", 4, "f32", "f", ("xy", "zw"),
+            "FFMA", "float", "float4", 4, "f32", "f", (("x", "y"), ("z", "w")),
             "sum ^= __float_as_uint(v[k].x) ^ __float_as_uint(v[k].y)"
             " ^ __float_as_uint(v[k].z) ^ __float_as_uint(v[k].w);",
         ),
         "fp64": (
-            "DFMA", "double", "double2", 8, "f64", "d", ("xy",),
+            "DFMA", "double", "double2", 8, "f64", "d", (("x", "y"),),
             "sum ^= __double2loint(v[k].x) ^ __double2hiint(v[k].x)"
             " ^ __double2loint(v[k].y) ^ __double2hiint(v[k].y);",
         ),

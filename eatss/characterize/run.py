@@ -168,7 +168,7 @@ def characterise(
 def _idle(bench: Bench, metering: Metering) -> Result:
     card = bench.card
     with card.sampled_states(LOOK_S) as seen:
-        power_w = idle_power_w(card, metering, pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
+        power_w = idle_power_w(metering, pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
     state = load_state(seen)
     told = None if isinstance(power_w, str) else power_w
     return Result(
@@ -226,7 +226,7 @@ def _measured(
         return result
     settle_s = SETTLE_S if benchmark.window_s >= LONG_WINDOW_S else CURVE_SETTLE_S
     pace = Pace(run_s=launch_s, window_s=benchmark.window_s, settle_s=settle_s)
-    raw = take_window(bench.card, metering, loaded, pace, restoring=False)
+    raw = take_window(metering, loaded, pace, restoring=False)
     result = _metered(result, raw, loaded)
     if benchmark.group == "block size":
         result = replace(result, occupancy=loaded.occupancy())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InputError
 from eatss.explore.nouns import BenchJob, Order, Tried
-from eatss.measurement.api import FRUITLESS_WORKERS, START_LIMIT_S, what_ended
+from eatss.measurement.api import FRUITLESS_WORKERS, what_ended
 from eatss.measurement.assemble import assemble
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
@@ -24,7 +24,7 @@ from eatss.measurement.job import (
 from eatss.measurement.launches import complete_sizes
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.measurement.record import Record, Records
+from eatss.measurement.record import START, Record, Records
 from eatss.program import load_program
 from eatss.store.nouns import CardSeen
 from eatss.supervisor import LiveWorker, Outcome, Refused, Worker
@@ -145,7 +145,7 @@ class CardProcess:
                 module="eatss.explore.card_worker",
                 job=job,
                 events=EVENTS,
-                start_limit_s=START_LIMIT_S,
+                start_limit_s=START.limit_s,
             )
         )
         self._worker = worker  # so that it can be stopped while it starts

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from eatss.diagnostics import EatssError
 from eatss.explore.nouns import BenchJob, Order
 from eatss.measurement.card import Card, LaunchError, open_card
-from eatss.measurement.job import CardLost, Emit, Entered, IdleRead, Job, Task
-from eatss.measurement.metering import Metering, card_opened
+from eatss.measurement.job import CardLost, Emit, Entered, Job, Task
+from eatss.measurement.metering import Metering
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.preparation import Known
-from eatss.measurement.trials import IDLE_S, run_on
-from eatss.measurement.windows import idle_power_w
+from eatss.measurement.trials import IDLE_LIMIT_S, Known, idle_read, run_on
 from eatss.measurement.worker import faults_told
 from eatss.supervisor import Refused, end_at_sigterm, serving
 
@@ -48,22 +46,14 @@ def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:
     except EatssError as error:
         emit(Refused.because(error))
         return
-    emit(card_opened(card, metering))
+    emit(metering.opened())
     if job.reads_idle:
-        _read_idle(card, metering, emit)
+        emit(Entered(task=None, stage="idle power", limit_s=IDLE_LIMIT_S))
+        emit(idle_read(metering))
     bench = _Bench(job, card, metering, emit)
     for order in orders:
         if not bench.measured(order):
             return
-
-
-def _read_idle(card: Card, metering: Metering, emit: Emit) -> None:
-    emit(Entered(task=None, stage="idle power", limit_s=60.0))
-    found = idle_power_w(card, metering, pause_s=0.0, seconds=IDLE_S)
-    if isinstance(found, str):
-        emit(IdleRead(power_w=None, reason=found, warm=False))
-    else:
-        emit(IdleRead(power_w=found, reason="", warm=False))
 
 
 class _Bench:

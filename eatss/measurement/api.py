@@ -10,171 +10,36 @@ gone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.measurement.assemble import assemble
 from eatss.measurement.card import Card
-from eatss.measurement.job import EVENTS, Broken, CardLost, Done, Entered, Event, Job, Progress
+from eatss.measurement.job import EVENTS, Broken, CardLost, Done, Entered, Event, Job, OnProgress
 from eatss.measurement.launches import complete_sizes
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.measurement.record import Record, Records
+from eatss.measurement.record import START, Record, Records
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
 from eatss.supervisor import Outcome, Refused, Worker, supervise
-
-START_LIMIT_S = 180.0
-"""Until the first stage: importing libraries and opening the card."""
 
 FRUITLESS_WORKERS = 2
 """So many workers in a row that get nowhere, and the card is taken to be gone."""
 
 _SAID_CHARACTERS = 600
 
-
-def measure_in_workers(
-    records: Records, card: str, progress: Callable[[Progress], None] | None
-) -> None:
-    """Measure what is left of all variants; their records hold what was found.
-
-    Raises:
-        InputError: the machine cannot measure, as the first worker found; or a worker has no way to
-            import the meter (``EATSS-X009``).
-        KeyboardInterrupt: the user interrupted; the worker has been ended.
-    """
-    begin_s = time.monotonic()
-    meter_origin = METERS.origin(records.options.meter)
-    fruitless = 0
-    while (tasks := records.left()) and fruitless < FRUITLESS_WORKERS:
-        job = Job(
-            card=card,
-            options=records.options,
-            tasks=tasks,
-            elapsed_s=time.monotonic() - begin_s,
-            meter=records.meter,
-            idle_known=records.idle_asked,
-            meter_origin=meter_origin,
-        )
-        windows = records.windows
-        ending = _run_worker(job, records, progress)
-        if ending.refused is not None and records.device is None:
-            raise ending.refused.error()
-        records.stage = None
-        stuck = len(records.left()) == len(tasks) and records.windows == windows
-        fruitless = fruitless + 1 if stuck else 0
-        if fruitless == FRUITLESS_WORKERS:
-            why = "" if ending.broken else "the card vanished: "
-            records.give_up(f"{why}{ending.reason}")
-
-
-@dataclass(slots=True)
-class _Ending:
-    """How a worker ended."""
-
-    done: bool = False
-    refused: Refused | None = None
-    broken: bool = False
-    reason: str = ""
-
-
-def _run_worker(job: Job, records: Records, progress: Callable[[Progress], None] | None) -> _Ending:
-    """Run one worker to its end and note whom to blame for it."""
-    records.stage = None
-    ending = _Ending()
-
-    def take(event: Event) -> float | None:
-        _take(event, records, ending)
-        if progress is not None:
-            progress(records.progress())
-        return event.limit_s if isinstance(event, Entered) else None
-
-    outcome = supervise(
-        Worker(
-            module="eatss.measurement.worker", job=job, events=EVENTS, start_limit_s=START_LIMIT_S
-        ),
-        take,
-    )
-    if not ending.done:
-        _note_end(records, ending, outcome)
-    return ending
-
-
-def _take(event: Event, records: Records, ending: _Ending) -> None:
-    if isinstance(event, Done):
-        ending.done = True
-    elif isinstance(event, Refused):
-        ending.refused, ending.reason = event, event.message
-    elif isinstance(event, CardLost):
-        ending.reason = event.reason
-    elif isinstance(event, Broken):
-        _take_fault(event, records, ending)
-    else:
-        records.take(event)
-
-
-def _take_fault(event: Broken, records: Records, ending: _Ending) -> None:
-    """Note that eatss itself failed, and fail the variant that ran, if one did."""
-    stage = "start" if records.stage is None else records.stage.stage
-    ending.broken = True
-    ending.reason = f"eatss failed in '{stage}', please report it: {event.error}"
-    running = records.running
-    if running is not None and running.ended is None:
-        running.fail("launch error", ending.reason)
-
-
-def _note_end(records: Records, ending: _Ending, outcome: Outcome) -> None:
-    """Note why a worker ended before it was done, and fail the variant that ran, if one did."""
-    running = records.running
-    if ending.reason:
-        return  # the worker told, and told of the variant before
-    status, ending.reason = what_ended(records.stage, outcome)
-    if running is not None and running.ended is None:
-        running.fail(status, ending.reason)
-
-
-def what_ended(stage: Entered | None, outcome: Outcome) -> tuple[Status, str]:
-    """Return the status of a variant that a worker ended with, and why it ended, in words.
-
-    Args:
-        stage: what it did last, ``None`` if it had only been started.
-        outcome: how it ended.
-    """
-    if not outcome.in_time:
-        limit_s = START_LIMIT_S if stage is None else stage.limit_s
-        name = "start" if stage is None else stage.stage
-        return "timeout", f"'{name}' did not end within {limit_s:g} s"
-    compiling = stage is not None and stage.stage == "compile"
-    return ("compile error" if compiling else "launch error"), _how_it_ended(outcome)
-
-
-def _how_it_ended(outcome: Outcome) -> str:
-    said = " | ".join(outcome.said)[-_SAID_CHARACTERS:]
-    return f"the measuring process {outcome.how}" + (f": {said}" if said else "")
-
-
 CUPY_CARD = "eatss.measurement.cupy_card:CupyCard"
 """The import path of the card of this machine."""
-
-_OPTIONS = {
-    "target": "--target",
-    "least_window_s": "--window",
-    "budget_s": "--budget",
-    "timeout_s": "--timeout",
-    "least_updates": "--updates",
-    "least_windows": "--windows",
-    "device": "--device",
-}
-"""What the fields of the options are called on the command line."""
 
 
 def measure_variants(
     variants: Sequence[Variant],
     options: MeasureOptions | None = None,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: OnProgress = None,
     card: str | Card | None = None,
 ) -> tuple[Measurement, ...]:
     """Measure time and energy of variants by turns, so that drift of the card hits all alike.
@@ -203,7 +68,7 @@ def measure_variants(
     interrupted = False
     try:
         if card is None or isinstance(card, str):
-            measure_in_workers(records, card or CUPY_CARD, progress)
+            _measure_in_workers(records, card or CUPY_CARD, progress)
         elif records.left():
             _measure_here(records, card, progress)
     except KeyboardInterrupt:
@@ -216,6 +81,17 @@ def measure_variants(
     return tuple(assemble(records, record) for record in records.variants if record.ended)
 
 
+_POSITIVE = {
+    "target": "--target",
+    "least_window_s": "--window",
+    "budget_s": "--budget",
+    "timeout_s": "--timeout",
+    "least_updates": "--updates",
+    "least_windows": "--windows",
+}
+"""Fields of the options that are above 0, with what they are called on the command line."""
+
+
 def check_options(options: MeasureOptions) -> None:
     """Refuse options that make no sense.
 
@@ -223,59 +99,49 @@ def check_options(options: MeasureOptions) -> None:
         InputError: ``EATSS-E075``; ``EATSS-X005`` there is no such meter.
     """
     METERS.get(options.meter)
-    if not 0 < options.confidence < 1:
-        raise _bad_option("confidence", options.confidence, "between 0 and 1, like 0.95")
-    for name, value in (
-        ("target", options.target),
-        ("least_window_s", options.least_window_s),
-        ("budget_s", options.budget_s),
-        ("timeout_s", options.timeout_s),
-        ("least_updates", options.least_updates),
-        ("least_windows", options.least_windows),
+    infinity, device = float("inf"), options.device
+    for name, option, holds, range_text in (
+        ("confidence", "", 0 < options.confidence < 1, "between 0 and 1, like 0.95"),
+        *(
+            (name, option, 0 < getattr(options, name) < infinity, "above 0")
+            for name, option in _POSITIVE.items()
+        ),
+        ("warm_up_s", "", 0 <= options.warm_up_s < infinity, "0 or above"),
+        ("device", "--device", isinstance(device, str) or device >= 0, "0 or above"),
     ):
-        if not 0 < value < float("inf"):
-            raise _bad_option(name, value, "above 0")
-    if not 0 <= options.warm_up_s < float("inf"):
-        raise _bad_option("warm_up_s", options.warm_up_s, "0 or above")
-    if isinstance(options.device, int) and options.device < 0:
-        raise _bad_option("device", options.device, "0 or above")
-
-
-def _bad_option(name: str, value: float, range_text: str) -> InputError:
-    option = f" ({_OPTIONS[name]})" if name in _OPTIONS else ""
-    return input_error(
-        "EATSS-E075", f"{name}{option} is {value:g}", hint=f"give a number that is {range_text}"
-    )
+        if not holds:
+            called = f"{name} ({option})" if option else name
+            raise input_error(
+                "EATSS-E075",
+                f"{called} is {getattr(options, name):g}",
+                hint=f"give a number that is {range_text}",
+            )
 
 
 def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Record]:
     """Return a record for each variant, those that were rejected already failed."""
     if not variants:
         raise input_error("EATSS-E076", "there is nothing to measure", hint="name a program")
-    labels = [variant.label for variant in variants]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        raise input_error(
-            "EATSS-E077",
-            f"two variants are called '{twice}'",
-            hint="results are told apart by their labels; rename one",
-        )
-    return [_record(variant, options) for variant in variants]
+    for label, many in Counter(variant.label for variant in variants).items():
+        if many > 1:
+            raise input_error(
+                "EATSS-E077",
+                f"two variants are called '{label}'",
+                hint="results are told apart by their labels; rename one",
+            )
+    found: list[Record] = []
+    for variant in variants:
+        program = None if variant.directory is None else load_program(variant.directory)
+        sizes = {} if program is None else complete_sizes(program, options.sizes)
+        record = Record(variant=variant, program=program, sizes=sizes)
+        if program is None:
+            reason = variant.rejection or "it could not be generated"
+            record.fail("rejected by the model", reason)
+        found.append(record)
+    return found
 
 
-def _record(variant: Variant, options: MeasureOptions) -> Record:
-    if variant.directory is None:
-        record = Record(variant=variant, program=None, sizes={})
-        record.fail("rejected by the model", variant.rejection or "it could not be generated")
-        return record
-    program = load_program(variant.directory)
-    sizes = complete_sizes(program, options.sizes)
-    return Record(variant=variant, program=program, sizes=sizes)
-
-
-def _measure_here(
-    records: Records, card: Card, progress: Callable[[Progress], None] | None
-) -> None:
+def _measure_here(records: Records, card: Card, progress: OnProgress) -> None:
     """Measure on a card of this process."""
 
     def emit(event: Event) -> None:
@@ -288,3 +154,97 @@ def _measure_here(
             progress(records.progress())
 
     run_trials(card, Job(card="", options=records.options, tasks=records.left()), emit)
+
+
+def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> None:
+    """Measure what is left of all variants; their records hold what was found.
+
+    Raises:
+        InputError: the machine cannot measure, as the first worker found; or a worker has no way to
+            import the meter (``EATSS-X009``).
+        KeyboardInterrupt: the user interrupted; the worker has been ended.
+    """
+    begin_s = time.monotonic()
+    meter_origin = METERS.origin(records.options.meter)
+    fruitless = 0
+    while (tasks := records.left()) and fruitless < FRUITLESS_WORKERS:
+        job = Job(
+            card=card,
+            options=records.options,
+            tasks=tasks,
+            elapsed_s=time.monotonic() - begin_s,
+            meter=records.meter,
+            idle_known=records.idle_asked,
+            meter_origin=meter_origin,
+        )
+        windows = records.windows
+        reason = _run_worker(job, records, progress)
+        records.stage = None
+        stuck = len(records.left()) == len(tasks) and records.windows == windows
+        fruitless = fruitless + 1 if stuck else 0
+        if fruitless == FRUITLESS_WORKERS:
+            records.give_up(reason)
+
+
+def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
+    """Run one worker to its end, blame the variant that ran if one did, and return why it ended.
+
+    Raises:
+        InputError: the machine cannot measure, and has never measured.
+    """
+    records.stage = None
+    told: Event | None = None
+
+    def take(event: Event) -> float | None:
+        nonlocal told
+        if isinstance(event, Done | Refused | CardLost | Broken):
+            told = event
+        if isinstance(event, Broken):
+            records.fail_running("launch error", _fault(event, records))
+        records.take(event)
+        if progress is not None:
+            progress(records.progress())
+        return event.limit_s if isinstance(event, Entered) else None
+
+    outcome = supervise(
+        Worker(
+            module="eatss.measurement.worker", job=job, events=EVENTS, start_limit_s=START.limit_s
+        ),
+        take,
+    )
+    match told:
+        case Refused() if records.device is None:
+            raise told.error()
+        case Done():
+            reason = ""
+        case Refused():
+            reason = told.message
+        case CardLost():
+            reason = told.reason
+        case Broken():
+            return _fault(told, records)
+        case _:
+            status, reason = what_ended(records.stage, outcome)
+            records.fail_running(status, reason)
+    return f"the card vanished: {reason}"
+
+
+def _fault(event: Broken, records: Records) -> str:
+    """Say that eatss itself failed."""
+    stage = (records.stage or START).stage
+    return f"eatss failed in '{stage}', please report it: {event.error}"
+
+
+def what_ended(stage: Entered | None, outcome: Outcome) -> tuple[Status, str]:
+    """Return the status of a variant that a worker ended with, and why it ended, in words.
+
+    Args:
+        stage: what it did last, ``None`` if it had only been started.
+        outcome: how it ended.
+    """
+    did = stage or START
+    if not outcome.in_time:
+        return "timeout", f"'{did.stage}' did not end within {did.limit_s:g} s"
+    said = " | ".join(outcome.said)[-_SAID_CHARACTERS:]
+    how = f"the measuring process {outcome.how}" + (f": {said}" if said else "")
+    return ("compile error" if did.stage == "compile" else "launch error"), how

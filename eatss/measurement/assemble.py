@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import chain
 
 from eatss.frozen import frozen
 from eatss.measurement.measurement import (
@@ -14,15 +19,18 @@ from eatss.measurement.measurement import (
     Method,
     Missing,
     OperationCount,
+    Provenance,
+    Reading,
     Status,
     Window,
 )
 from eatss.measurement.meters.interval_energy import power_contradiction
-from eatss.measurement.provenance import make_provenance, package_revision, source_hash_of
+from eatss.measurement.provenance import option_hash, package_revision, source_hash_of
 from eatss.measurement.record import Record, Records
 from eatss.measurement.statistics import energy_estimate, mean_estimate
-from eatss.program import IntExpr, Program, Work, evaluate
+from eatss.program import Program, evaluate
 from eatss.program.expression import Sizes
+from eatss.version import __version__
 
 NOT_REPORTED = "the driver does not tell"
 
@@ -30,22 +38,9 @@ COMPARISON = "comparison with the original"
 """What is missing of a program that runs and was never compared with its C."""
 
 
-def missing_values(records: Records, record: Record) -> tuple[Missing, ...]:
-    """Return what has no value besides figures: meters, fields of the card, the comparison."""
-    unchecked = "" if record.prepared is None else record.prepared.unchecked
-    return (
-        *([Missing(what=COMPARISON, reason=unchecked)] if unchecked else ()),
-        *records.missing_meters,
-        *missing_device_fields(records.device),
-        *missing_state_fields(record.windows),
-    )
-
-
 def missing_device_fields(device: DeviceInfo | None) -> Iterator[Missing]:
     """Yield the fields of a card that could not be read."""
-    if device is None:
-        return
-    for field in fields(device):
+    for field in fields(DeviceInfo) if device is not None else ():
         if getattr(device, field.name) is None:
             yield Missing(what=f"device.{field.name}", reason=NOT_REPORTED)
 
@@ -78,64 +73,41 @@ class CountedWork:
 
 def count_work(program: Program | None, sizes: Sizes) -> CountedWork:
     """Return the work of one run of a program; of ``None``, one that could not be generated."""
-    if program is None:
-        return _unknown("nothing was generated")
-    works = [entry.work for entry in program.entries]
+    works = [None] if program is None else [entry.work for entry in program.entries]
     known = [work for work in works if work is not None]
-    if len(known) < len(works) or not works:
-        return _unknown("the launch plan does not count them; generate the program again")
-    operations = _operations(known, sizes)
-    least_bytes = _least_bytes(known, sizes)
-    reason = "; ".join(note for work in known for note in work.notes)
-    reason = reason or "the launch plan does not count them"
-    missing = []
-    if operations is None:
-        missing = [Missing(what=what, reason=reason) for what in ("operations", "flops")]
-    if least_bytes is None:
-        missing.append(Missing(what="least_bytes", reason=reason))
+    operations: tuple[OperationCount, ...] | None = None
+    least_bytes: int | None = None
+    if program is None:
+        reason = "nothing was generated"
+    elif len(known) < len(works) or not works:
+        reason = "the launch plan does not count them; generate the program again"
+    else:
+        reason = "; ".join(note for work in known for note in work.notes)
+        reason = reason or "the launch plan does not count them"
+        kinds = [work.operations for work in known]
+        bytes_ = [side for work in known for side in (work.read_bytes, work.written_bytes)]
+        if None not in kinds:
+            counts: Counter[str] = Counter()
+            for kind in chain(*filter(None, kinds)):
+                counts[kind.kind] += evaluate(kind.count, sizes)
+            operations = tuple(OperationCount(kind=kind, count=n) for kind, n in counts.items())
+        if None not in bytes_:
+            least_bytes = sum(evaluate(side, sizes) for side in bytes_ if side is not None)
+    flops = None
+    if operations is not None:
+        flops = sum(one.count for one in operations if one.kind not in NOT_FLOPS)
+    counted = {"operations": operations, "flops": flops, "least_bytes": least_bytes}
     return CountedWork(
         operations=operations,
-        flops=None if operations is None else _flops(operations),
+        flops=flops,
         least_bytes=least_bytes,
-        missing=tuple(missing),
+        missing=_lacking((what, value, reason) for what, value in counted.items()),
     )
 
 
-def _operations(works: Iterable[Work], sizes: Sizes) -> tuple[OperationCount, ...] | None:
-    counts: dict[str, int] = {}
-    for work in works:
-        if work.operations is None:
-            return None
-        for operation in work.operations:
-            count = evaluate(operation.count, sizes)
-            counts[operation.kind] = counts.get(operation.kind, 0) + count
-    return tuple(OperationCount(kind=kind, count=count) for kind, count in counts.items())
-
-
-def _flops(operations: Iterable[OperationCount]) -> int:
-    return sum(operation.count for operation in operations if operation.kind not in NOT_FLOPS)
-
-
-def _least_bytes(works: Iterable[Work], sizes: Sizes) -> int | None:
-    total = 0
-    for work in works:
-        expressions: tuple[IntExpr | None, ...] = (work.read_bytes, work.written_bytes)
-        for expression in expressions:
-            if expression is None:
-                return None
-            total += evaluate(expression, sizes)
-    return total
-
-
-def _unknown(reason: str) -> CountedWork:
-    return CountedWork(
-        operations=None,
-        flops=None,
-        least_bytes=None,
-        missing=tuple(
-            Missing(what=what, reason=reason) for what in ("operations", "flops", "least_bytes")
-        ),
-    )
+def _lacking(rows: Iterable[tuple[str, object, str]]) -> tuple[Missing, ...]:
+    """Return what of some rows (what, its value, why it might have none) has no value."""
+    return tuple(Missing(what=what, reason=why) for what, value, why in rows if value is None)
 
 
 UNSTABLE_FACTOR = 5.0
@@ -147,131 +119,126 @@ IDLE_DIFFERENCE = 0.1
 
 def assemble(records: Records, record: Record) -> Measurement:
     """Return the measurement of a variant that ended, failed or was interrupted."""
-    program, variant = record.program, record.variant
-    missing = _Missing()
-    values = _values(records, record, missing)
-    status, reason = _status(records, record, values)
+    program, directory, prepared = record.program, record.variant.directory, record.prepared
+    options, idle_after_w = records.options, records.warm_idle_w
+    notes = list(record.notes)
+    time: Estimate | None = None
+    energy: Estimate | None = None
+    why = record.reason
+    if record.status is None and record.windows:
+        time = mean_estimate([window.time_s for window in record.windows], options.confidence)
+        energy, why = _energy(records, record, notes)
+        notes += filter(None, [power_contradiction(_powers(record.windows))])
+    notes += _idle_notes(records)
+    if options.least_windows == 1 and time is not None and time.count == 1:
+        notes.append("one window, as asked for: there is no interval")
+    idle_w = idle_after_w if records.idle_w is None else records.idle_w
+    time_s = None if time is None else time.mean
+    energy_j = power_w = net_energy_j = None
+    if time is not None and energy is not None:
+        energy_j, power_w = energy.mean, energy.mean / time.mean
+        net_energy_j = None if idle_w is None else energy.mean - idle_w * time.mean
+    status, reason = _status(records, record, time, energy)
     work = count_work(program, record.sizes)
-    missing.found.extend(work.missing)
-    provenance = make_provenance(program, variant.directory, records.options)
-    missing.add("revision", provenance.revision, package_revision()[1])
-    missing.add(
-        "source_hash", provenance.source_hash, source_hash_of(program, variant.directory)[1]
-    )
-    missing.add("text_hash", provenance.text_hash, "nothing was generated")
-    missing.add("device", records.device, "no card was opened")
-    missing.found.extend(missing_values(records, record))
+    gflops, no_gflops = _rate(work.flops, time_s, "time_s")
+    gflops_per_joule, no_efficiency = _rate(work.flops, energy_j, "energy_j")
+    revision, no_revision = package_revision()
+    source_hash, no_source = source_hash_of(program, directory)
+    text_hash = None if program is None else sha256(program.text.encode()).hexdigest()
+    names = [one.program.name for one in (record, *records.variants) if one.program is not None]
     return Measurement(
-        program=_program_name(records, record),
-        variant=variant.label,
+        program=names[0] if names else "",  # one without a program is of that of the others
+        variant=record.variant.label,
         status=status,
         reason=reason,
         sizes=tuple(record.sizes.items()),
-        tile_sizes=()
-        if program is None
-        else tuple((kernel.name, kernel.tile_sizes) for kernel in program.kernels),
+        tile_sizes=tuple((one.name, one.tile_sizes) for one in program.kernels) if program else (),
         dtype="" if program is None else program.dtype,
-        time_s=values.time_s,
-        energy_j=values.energy_j,
-        net_energy_j=values.net_energy_j,
-        power_w=values.power_w,
-        idle_power_w=values.idle_power_w,
-        idle_power_after_w=records.warm_idle_w,
-        time_estimate=values.time,
-        energy_estimate=values.energy,
+        time_s=time_s,
+        energy_j=energy_j,
+        net_energy_j=net_energy_j,
+        power_w=power_w,
+        idle_power_w=idle_w,
+        idle_power_after_w=idle_after_w,
+        time_estimate=time,
+        energy_estimate=energy,
         operations=work.operations,
         flops=work.flops,
         least_bytes=work.least_bytes,
-        gflops=_rate(work.flops, values.time_s, "gflops", "time_s", missing),
-        gflops_per_joule=_rate(
-            work.flops, values.energy_j, "gflops_per_joule", "energy_j", missing
+        gflops=gflops,
+        gflops_per_joule=gflops_per_joule,
+        method=Method(
+            meter=records.meter,
+            compiler=prepared.compiler,
+            launched_by=prepared.launched_by,
+            restoring=prepared.restoring,
+            confidence=options.confidence,
+            target=options.target,
+            least_window_s=options.least_window_s,
+            least_updates=options.least_updates,
+            warm_up_s=record.warm_up_s,
+            seed=options.seed,
+            checked=prepared.checked,
+            ended=record.ended or "interrupted",
+            data=prepared.data,
         ),
-        method=_method(records, record),
         windows=tuple(record.windows),
         resources=record.resources,
         device=records.device,
-        provenance=provenance,
-        missing=tuple(missing.found),
-        notes=tuple(record.notes) + values.notes,
+        provenance=Provenance(
+            eatss_version=__version__,
+            revision=revision,
+            source_hash=source_hash,
+            text_hash=text_hash,
+            option_hash=option_hash(program, options),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            host=platform.node(),
+        ),
+        missing=(
+            *_lacking(
+                (
+                    ("time_s", time, why),
+                    ("energy_j", energy, why),
+                    ("power_w", energy, why),
+                    ("idle_power_w", idle_w, records.no_idle),
+                    ("idle_power_after_w", idle_after_w, records.no_warm_idle),
+                    ("net_energy_j", net_energy_j, records.no_idle if energy else why),
+                )
+            ),
+            *work.missing,
+            *_lacking(
+                (
+                    ("revision", revision, no_revision),
+                    ("source_hash", source_hash, no_source),
+                    ("text_hash", text_hash, "nothing was generated"),
+                    ("device", records.device, "no card was opened"),
+                    (COMPARISON, None if prepared.unchecked else "", prepared.unchecked),
+                )
+            ),
+            *records.missing_meters,
+            *missing_device_fields(records.device),
+            *missing_state_fields(record.windows),
+            *_lacking(
+                (
+                    ("gflops", gflops, no_gflops),
+                    ("gflops_per_joule", gflops_per_joule, no_efficiency),
+                )
+            ),
+        ),
+        notes=tuple(notes),
     )
-
-
-class _Missing:
-    """Collects what has no value and why."""
-
-    def __init__(self) -> None:
-        self.found: list[Missing] = []
-
-    def add(self, what: str, value: object, reason: str) -> None:
-        """Note ``what`` if it has no value."""
-        if value is None:
-            self.found.append(Missing(what=what, reason=reason))
-
-
-@frozen
-class _Values:
-    """What was measured of one run."""
-
-    time: Estimate | None
-    energy: Estimate | None
-    idle_power_w: float | None
-    notes: tuple[str, ...]
-
-    @property
-    def time_s(self) -> float | None:
-        return None if self.time is None else self.time.mean
-
-    @property
-    def energy_j(self) -> float | None:
-        return None if self.energy is None else self.energy.mean
-
-    @property
-    def power_w(self) -> float | None:
-        """Power of the load: mean energy over mean time."""
-        if self.time is None or self.energy is None:
-            return None
-        return self.energy.mean / self.time.mean
-
-    @property
-    def net_energy_j(self) -> float | None:
-        if self.time is None or self.energy is None or self.idle_power_w is None:
-            return None
-        return self.energy.mean - self.idle_power_w * self.time.mean
 
 
 def _powers(windows: Sequence[Window]) -> list[tuple[str, float]]:
     """Return the mean power that each meter tells of all windows together."""
-    names = dict.fromkeys(one.meter for window in windows for one in window.readings)
-    found = []
-    for name in names:
-        own = [one for window in windows for one in window.readings if one.meter == name]
-        time_s = sum(one.span_s for one in own)
-        if time_s > 0:
-            found.append((name, sum(one.energy_j for one in own) / time_s))
-    return found
-
-
-def _values(records: Records, record: Record, missing: _Missing) -> _Values:
-    notes: list[str] = []
-    time, energy, why = None, None, record.reason
-    if record.status is None and record.windows:
-        confidence = records.options.confidence
-        time = mean_estimate([window.time_s for window in record.windows], confidence)
-        energy, why = _energy(records, record, notes)
-        found = power_contradiction(_powers(record.windows))
-        notes += [found] if found else []
-    idle_w = records.warm_idle_w if records.idle_w is None else records.idle_w
-    notes.extend(_idle_notes(records))
-    if time is not None and _one_is_enough(records, time):
-        notes.append("one window, as asked for: there is no interval")
-    values = _Values(time=time, energy=energy, idle_power_w=idle_w, notes=tuple(notes))
-    missing.add("time_s", time, why)
-    missing.add("energy_j", energy, why)
-    missing.add("power_w", energy, why)
-    missing.add("idle_power_w", idle_w, records.no_idle)
-    missing.add("idle_power_after_w", records.warm_idle_w, records.no_warm_idle)
-    missing.add("net_energy_j", values.net_energy_j, why if energy is None else records.no_idle)
-    return values
+    told: dict[str, list[Reading]] = {}
+    for one in chain(*(window.readings for window in windows)):
+        told.setdefault(one.meter, []).append(one)
+    sums = (
+        (name, sum(one.energy_j for one in own), sum(one.span_s for one in own))
+        for name, own in told.items()
+    )
+    return [(name, energy_j / time_s) for name, energy_j, time_s in sums if time_s > 0]
 
 
 def _idle_notes(records: Records) -> Iterator[str]:
@@ -304,59 +271,30 @@ def _energy(records: Records, record: Record, notes: list[str]) -> tuple[Estimat
     return estimate, ""
 
 
-def _status(records: Records, record: Record, values: _Values) -> tuple[Status, str]:
+def _status(
+    records: Records, record: Record, time: Estimate | None, energy: Estimate | None
+) -> tuple[Status, str]:
     if record.status is not None:
         return record.status, record.reason
-    limit = UNSTABLE_FACTOR * records.options.target
-    for name, estimate in (("time", values.time), ("energy", values.energy)):
+    options = records.options
+    for name, estimate in (("time", time), ("energy", energy)):
         if estimate is None:
             continue
         wide = estimate.relative
-        if wide is None and not _one_is_enough(records, estimate):
+        if wide is None and (options.least_windows > 1 or estimate.count > 1):
             return "unstable", f"{name} rests on one window, so nothing is known of its spread"
-        if record.ended in ("budget", "cut short") and wide is not None and wide > limit:
+        cut_short = record.ended in ("budget", "cut short")
+        if cut_short and wide is not None and wide > UNSTABLE_FACTOR * options.target:
             return "unstable", (
                 f"after {len(record.windows)} windows {name} is known to ±{100 * wide:.1f} % only"
             )
     return "ok", ""
 
 
-def _one_is_enough(records: Records, estimate: Estimate) -> bool:
-    """Return whether the user asked for one window, which gives no interval."""
-    return records.options.least_windows == 1 and estimate.count == 1
-
-
-def _method(records: Records, record: Record) -> Method:
-    options, prepared = records.options, record.prepared
-    return Method(
-        meter=records.meter,
-        compiler=None if prepared is None else prepared.compiler,
-        launched_by=None if prepared is None else prepared.launched_by,
-        restoring="none" if prepared is None else prepared.restoring,
-        confidence=options.confidence,
-        target=options.target,
-        least_window_s=options.least_window_s,
-        least_updates=options.least_updates,
-        warm_up_s=record.warm_up_s,
-        seed=options.seed,
-        checked=() if prepared is None else prepared.checked,
-        ended=record.ended or "interrupted",
-        data=None if prepared is None else prepared.data,
-    )
-
-
-def _rate(
-    flops: int | None, divisor: float | None, what: str, divisor_name: str, missing: _Missing
-) -> float | None:
-    """Return 10^9 operations a second or a joule."""
-    if not flops or divisor is None:
-        unknown = f"{divisor_name if flops else 'flops'} is not known"
-        missing.add(what, None, "no operation is of floating point" if flops == 0 else unknown)
-        return None
-    return flops / divisor / 1e9
-
-
-def _program_name(records: Records, record: Record) -> str:
-    """Return the program's name; of a variant without a program that of the others."""
-    known = [r.program.name for r in (record, *records.variants) if r.program is not None]
-    return known[0] if known else ""
+def _rate(flops: int | None, divisor: float | None, divisor_name: str) -> tuple[float | None, str]:
+    """Return 10^9 operations a second or a joule, or ``None`` and why it is not known."""
+    if flops == 0:
+        return None, "no operation is of floating point"
+    if flops is None or divisor is None:
+        return None, f"{'flops' if flops is None else divisor_name} is not known"
+    return flops / divisor / 1e9, ""

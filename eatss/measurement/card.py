@@ -7,31 +7,54 @@ from contextlib import AbstractContextManager
 from inspect import Parameter, signature
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from eatss.frozen import frozen
-from eatss.measurement.measurement import CardState, DeviceInfo, KernelResources
+from eatss.measurement.measurement import (
+    CardState,
+    CompilerName,
+    DeviceInfo,
+    KernelResources,
+    LaunchedBy,
+    Status,
+)
 from eatss.measurement.meters.meter import Meter
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
 from eatss.program.expression import Sizes
 
 
-class CompileError(Exception):
+class VariantError(Exception):
+    """A variant cannot be measured: a word for it, and whether the card is lost to this process."""
+
+    status: Status = "launch error"
+    lost = False
+
+
+class CompileError(VariantError):
     """The program does not compile; the text is what the compiler said."""
 
+    status: Status = "compile error"
 
-class LaunchError(Exception):
+
+class WrongResultError(VariantError):
+    """The program computes something else than the original; the text says what."""
+
+    status: Status = "wrong result"
+
+
+class LaunchError(VariantError):
     """A kernel could not be launched or failed while running; the text says why.
 
     ``lost`` says that the card or its context is of no use any more to this process,
-    ``timed_out`` that a run took longer than it may.
+    ``timed_out`` (status ``timeout``) that a run took longer than it may.
     """
 
     def __init__(self, message: str, *, lost: bool = False, timed_out: bool = False) -> None:
         super().__init__(message)
         self.lost = lost
-        self.timed_out = timed_out
+        if timed_out:
+            self.status = "timeout"
 
 
 @frozen
@@ -48,11 +71,11 @@ class SteadyLoad(Protocol):
     """Something that can be run again and again while meters look."""
 
     def reset(self) -> None:
-        """Put data into everything that is read."""
+        """Put random data into everything that is read and poison what is only written."""
         ...
 
     def timed(self, count: int, *, restoring: bool = False) -> float:
-        """Run and wait; return the seconds of all runs by the card's clock.
+        """Run and wait; return the seconds of all runs by the card's clock, restoring left out.
 
         Raises:
             LaunchError: the card refused or a kernel failed.
@@ -68,12 +91,12 @@ class Workload(SteadyLoad, Protocol):
     """
 
     @property
-    def compiler(self) -> Literal["nvrtc", "nvcc"]:
+    def compiler(self) -> CompilerName:
         """What compiled it."""
         ...
 
     @property
-    def launched_by(self) -> Literal["graph", "stream", "host code"]:
+    def launched_by(self) -> LaunchedBy:
         """How a run is launched."""
         ...
 
@@ -92,10 +115,6 @@ class Workload(SteadyLoad, Protocol):
         """Whether checks do their work in other processes, so that several may run at once."""
         ...
 
-    def reset(self) -> None:
-        """Put random data into everything that is read and poison what is only written."""
-        ...
-
     def restore(self, count: int = 1) -> None:
         """Enqueue copies of the original data into the inputs that a run overwrites.
 
@@ -108,14 +127,6 @@ class Workload(SteadyLoad, Protocol):
 
         Raises:
             LaunchError: the card refused.
-        """
-        ...
-
-    def timed(self, count: int, *, restoring: bool = False) -> float:
-        """Run and wait; return the seconds of all runs by the card's clock, restoring left out.
-
-        Raises:
-            LaunchError: the card refused or a kernel failed.
         """
         ...
 
@@ -167,10 +178,6 @@ class TellsResources(Protocol):
     def resources(self) -> tuple[KernelResources, ...]:
         """Return what each kernel takes."""
         ...
-
-
-class WrongResultError(Exception):
-    """The program computes something else than the original; the text says what."""
 
 
 class NotComparedError(Exception):

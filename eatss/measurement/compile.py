@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache as once
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from eatss.cache import DEFAULT_LIMIT_BYTES, Cache, default_cache, key_of
 from eatss.compilers import find_nvcc
@@ -26,13 +25,12 @@ from eatss.frozen import frozen
 from eatss.guard import guarded
 from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
+from eatss.measurement.measurement import CompilerName
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.supervisor import child_environment, signal_group
 from eatss.text import one_line
-
-CompilerName: TypeAlias = Literal["nvrtc", "nvcc"]
 
 COMPILE_LIMIT_S = 300.0
 

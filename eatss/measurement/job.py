@@ -8,9 +8,12 @@ from typing import Any, Literal, TypeAlias
 from eatss.extensions import Origin
 from eatss.frozen import frozen
 from eatss.measurement.measurement import (
+    CompilerName,
     DeviceInfo,
     KernelResources,
+    LaunchedBy,
     Missing,
+    Restoring,
     Status,
     Window,
 )
@@ -48,6 +51,8 @@ class Progress:
     windows_done: int
     left_s: float
 
+
+OnProgress: TypeAlias = Callable[[Progress], None] | None
 
 Ending: TypeAlias = Literal["interval", "budget"]
 """A part of :data:`eatss.measurement.measurement.HowEnded`."""
@@ -124,17 +129,17 @@ class Loaded:
 
 @frozen
 class Prepared:
-    """A variant is loaded and right.
+    """A variant is loaded and right; ``None`` is what is not known of one that is not.
 
     ``checked`` says in words what it was compared with, ``unchecked`` why it was not with the
     original, ``data`` what kind of random numbers its arguments hold.
     """
 
     task: int
-    compiler: Literal["nvrtc", "nvcc"]
-    launched_by: Literal["graph", "stream", "host code"]
-    restoring: Literal["none", "between windows", "inside windows"]
-    checked: tuple[str, ...]
+    compiler: CompilerName | None = None
+    launched_by: LaunchedBy | None = None
+    restoring: Restoring = "none"
+    checked: tuple[str, ...] = ()
     unchecked: str = ""
     data: str | None = None
 

@@ -58,6 +58,10 @@ Status: TypeAlias = Literal[
 
 Objective: TypeAlias = Literal["time", "energy"]
 
+CompilerName: TypeAlias = Literal["nvrtc", "nvcc"]
+LaunchedBy: TypeAlias = Literal["graph", "stream", "host code"]
+Restoring: TypeAlias = Literal["none", "between windows", "inside windows"]
+
 HowEnded: TypeAlias = Literal["interval", "budget", "interrupted", "failed", "cut short"]
 
 
@@ -166,9 +170,9 @@ class Method:
     """
 
     meter: str | None
-    compiler: Literal["nvrtc", "nvcc"] | None
-    launched_by: Literal["graph", "stream", "host code"] | None
-    restoring: Literal["none", "between windows", "inside windows"]
+    compiler: CompilerName | None
+    launched_by: LaunchedBy | None
+    restoring: Restoring
     confidence: float
     target: float
     least_window_s: float

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import fields
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -31,12 +32,13 @@ class Span:
         """Seconds of what is measured."""
         return self.end_s - self.begin_s
 
+    @property
+    def settled_s(self) -> float:
+        """From when on a sensor of power tells of nothing but the load.
 
-@dataclass(slots=True)
-class Recording:
-    """What the meters saw, once recording has ended."""
-
-    traces: tuple[Trace, ...] = field(default=())
+        It tells of a time that is past: of a load's first ``POWER_SETTLE_S`` that before it, too.
+        """
+        return max(self.load_begin_s + POWER_SETTLE_S, self.begin_s)
 
 
 @runtime_checkable
@@ -67,6 +69,7 @@ class Metering:
         Raises:
             MeterError: the meter that was asked for by name does not work here.
         """
+        self.card = card
         self.primary: str | None = None
         self.failure = ""
         self._live: list[Meter] = []
@@ -88,33 +91,58 @@ class Metering:
         elif choice == "none":
             self.failure = "no meter was asked for"
         elif not self.failure:
-            self.failure = _no_sensor(card)
+            reasons = "; ".join(f"{one.what}: {one.reason}" for one in self.missing_meters)
+            self.failure = "no sensor of energy or power answers here" + (
+                f": {reasons}" if reasons else "; eatss doctor says more"
+            )
 
     @property
     def works(self) -> bool:
         """Whether the meter that results rest on still answers."""
         return any(meter.name == self.primary for meter in self._live)
 
-    @contextmanager
-    def recording(self) -> Iterator[Recording]:
-        """Record while the block runs; the traces are there after it."""
-        recording = Recording()
-        started = self._start()
-        try:
-            yield recording
-        finally:
-            recording.traces = self._stop(started)
+    @property
+    def missing_meters(self) -> tuple[Missing, ...]:
+        """Why the card does not offer some meters, as far as it tells."""
+        card = self.card
+        return card.missing_meters() if isinstance(card, ExplainsMissingMeters) else ()
 
-    def readings(self, recording: Recording, span: Span) -> tuple[tuple[Reading, ...], str]:
+    @contextmanager
+    def recording(self) -> Iterator[list[Trace]]:
+        """Record while the block runs; the traces are in the list after it."""
+        traces: list[Trace] = []
+        started: list[Meter] = []
+        for meter in tuple(self._live):
+            with self._guarded(meter):
+                meter.start()
+                started.append(meter)
+        try:
+            yield traces
+        finally:
+            for meter in started:
+                with self._guarded(meter):
+                    traces.append(meter.stop())
+
+    @contextmanager
+    def _guarded(self, meter: Meter) -> Iterator[None]:
+        """Leave a meter out from now on if it fails in the block."""
+        try:
+            yield
+        except MeterError as error:
+            self._live.remove(meter)
+            if self.primary is None or meter.name == self.primary:
+                self.failure = f"{error} ({error.remedy})" if error.remedy else str(error)
+
+    def readings(self, traces: Sequence[Trace], span: Span) -> tuple[tuple[Reading, ...], str]:
         """Return what the meters say of a span, the primary first, and why that one says nothing.
 
-        A sensor of power tells of a time that is past, so its trace is cut ``POWER_SETTLE_S``
-        after the load began, or when what is measured began if that is later.
+        A trace of power is cut from when on it is of the load alone.
         """
         found: list[Reading] = []
         why = self.failure
-        for trace in recording.traces:
-            reading = _cut(trace, span)
+        for trace in traces:
+            settle_s = None if trace.kind == "energy" else span.settled_s - span.begin_s
+            reading = read(trace, span.begin_s, span.end_s, settle_s=settle_s)
             if isinstance(reading, Reading):
                 found.append(reading)
             if trace.meter == self.primary:
@@ -122,85 +150,50 @@ class Metering:
         found.sort(key=lambda reading: reading.meter != self.primary)
         return tuple(found), why
 
-    def most_power_w(self, recording: Recording, span: Span) -> float | None:
-        """Return the highest value of a sensor of power in a span, ``None`` if there is none.
+    def power_w(self, settle: Callable[[], object], load: Callable[[], object]) -> float | str:
+        """Return the mean power of a load after it has settled, or why it is not known."""
+        now = self.card.now
+        with self.recording() as traces:
+            load_begin_s = now()
+            settle()
+            begin_s = now()
+            load()
+            span = Span(load_begin_s=load_begin_s, begin_s=begin_s, end_s=now())
+        readings, why = self.readings(traces, span)
+        return why or readings[0].power_w
 
-        Values of the load's first ``POWER_SETTLE_S`` are of the time before it, too.
-        """
-        begin_s = max(span.load_begin_s + POWER_SETTLE_S, span.begin_s)
-        values = [
+    def period_s(self, traces: Sequence[Trace]) -> float | None:
+        """Return the seconds between updates of the primary meter, ``None`` if not known."""
+        trace = self.primary_trace(traces)
+        period = "" if trace is None else update_period_s(trace)
+        return None if isinstance(period, str) else period.median_s
+
+    def primary_trace(self, traces: Sequence[Trace]) -> Trace | None:
+        """Return the trace of the primary meter, ``None`` if it gave none."""
+        return next((trace for trace in traces if trace.meter == self.primary), None)
+
+    def opened(self) -> CardOpened:
+        """Return what is to be told of a card that works and of its meters."""
+        return CardOpened(
+            device=self.card.info,
+            meter=self.primary,
+            no_meter=self.failure,
+            missing_meters=self.missing_meters,
+        )
+
+
+def most_power_w(traces: Sequence[Trace], span: Span) -> float | None:
+    """Return the highest value of a sensor of power in a span, ``None`` if there is none."""
+    return max(
+        (
             sample.value
-            for trace in recording.traces
+            for trace in traces
             if trace.kind == "power"
             for sample in trace.samples
-            if begin_s <= sample.time_s <= span.end_s
-        ]
-        return max(values, default=None)
-
-    def period_s(self, recording: Recording) -> float | None:
-        """Return the seconds between updates of the primary meter, ``None`` if not known."""
-        for trace in recording.traces:
-            if trace.meter == self.primary:
-                period = update_period_s(trace)
-                return None if isinstance(period, str) else period.median_s
-        return None
-
-    def primary_trace(self, recording: Recording) -> Trace | None:
-        """Return the trace of the primary meter, ``None`` if it gave none."""
-        return next((t for t in recording.traces if t.meter == self.primary), None)
-
-    def _start(self) -> list[Meter]:
-        started: list[Meter] = []
-        for meter in tuple(self._live):
-            try:
-                meter.start()
-            except MeterError as error:
-                self._drop(meter, error)
-            else:
-                started.append(meter)
-        return started
-
-    def _stop(self, started: Sequence[Meter]) -> tuple[Trace, ...]:
-        traces: list[Trace] = []
-        for meter in started:
-            try:
-                traces.append(meter.stop())
-            except MeterError as error:
-                self._drop(meter, error)
-        return tuple(traces)
-
-    def _drop(self, meter: Meter, error: MeterError) -> None:
-        self._live.remove(meter)
-        if self.primary is None or meter.name == self.primary:
-            self.failure = f"{error} ({error.remedy})" if error.remedy else str(error)
-
-
-def _cut(trace: Trace, span: Span) -> Reading | str:
-    if trace.kind == "energy":
-        return read(trace, span.begin_s, span.end_s)
-    settled_s = max(span.load_begin_s + POWER_SETTLE_S, span.begin_s)
-    return read(trace, span.begin_s, span.end_s, settle_s=settled_s - span.begin_s)
-
-
-def card_opened(card: MeteredCard, metering: Metering) -> CardOpened:
-    """Return what is to be told of a card that works and of its meters."""
-    return CardOpened(
-        device=card.info,
-        meter=metering.primary,
-        no_meter=metering.failure,
-        missing_meters=_missing_meters(card),
+            if span.settled_s <= sample.time_s <= span.end_s
+        ),
+        default=None,
     )
-
-
-def _no_sensor(card: MeteredCard) -> str:
-    """Say that a card has no meter at all, and why not each."""
-    reasons = "; ".join(f"{meter.what}: {meter.reason}" for meter in _missing_meters(card))
-    sentence = "no sensor of energy or power answers here"
-    return f"{sentence}: {reasons}" if reasons else f"{sentence}; eatss doctor says more"
-
-
-def _missing_meters(card: MeteredCard) -> tuple[Missing, ...]:
-    return card.missing_meters() if isinstance(card, ExplainsMissingMeters) else ()
 
 
 @contextmanager
@@ -240,10 +233,10 @@ def sampled_states(
 
 def load_state(seen: Sequence[CardState]) -> LoadState:
     """Return what was seen of a load as one."""
-    clocks = [state.sm_clock_mhz for state in seen if state.sm_clock_mhz is not None]
-    memory = [state.memory_clock_mhz for state in seen if state.memory_clock_mhz is not None]
-    warmth = [state.temperature_c for state in seen if state.temperature_c is not None]
-    reasons = [state.throttle for state in seen if state.throttle is not None]
+    clocks, memory, warmth, reasons = (
+        [value for state in seen if (value := getattr(state, field.name)) is not None]
+        for field in fields(CardState)
+    )
     return LoadState(
         samples=len(seen),
         sm_clock_lowest_mhz=min(clocks, default=None),
@@ -251,5 +244,5 @@ def load_state(seen: Sequence[CardState]) -> LoadState:
         sm_clock_highest_mhz=max(clocks, default=None),
         memory_clock_mhz=min(memory, default=None),
         temperature_c=max(warmth, default=None),
-        throttle=tuple(dict.fromkeys(sum(reasons, ()))) if reasons else None,
+        throttle=tuple(dict.fromkeys(chain(*reasons))) if reasons else None,
     )

@@ -1,45 +1,18 @@
-"""Where a measurement comes from: versions, hashes, time and host."""
+"""Where a measurement comes from: hashes of source and options, the revision of eatss."""
 
 from __future__ import annotations
 
 import json
-import platform
 import subprocess
-from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 from eatss.codec import encode
-from eatss.measurement.measurement import Provenance
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program
-from eatss.version import __version__
 
 _GIT_LIMIT_S = 10.0
-
-
-def make_provenance(
-    program: Program | None, directory: Path | None, options: MeasureOptions
-) -> Provenance:
-    """Return the provenance of a measurement that is made now.
-
-    Args:
-        program: what was measured, ``None`` if it could not be generated.
-        directory: the folder it is in.
-        options: how it was measured.
-    """
-    revision, _ = package_revision()
-    source_hash, _ = source_hash_of(program, directory)
-    return Provenance(
-        eatss_version=__version__,
-        revision=revision,
-        source_hash=source_hash,
-        text_hash=None if program is None else sha256(program.text.encode()).hexdigest(),
-        option_hash=option_hash(program, options),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        host=platform.node(),
-    )
 
 
 def option_hash(program: Program | None, options: MeasureOptions) -> str:

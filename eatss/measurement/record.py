@@ -33,8 +33,14 @@ from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import Program
 from eatss.program.expression import Sizes
 
+NOT_PREPARED = Prepared(task=-1)
+"""Of a variant that was not, or not yet."""
+
 FOR_AN_INTERVAL = 2
 """Windows."""
+
+START = Entered(task=None, stage="start", limit_s=180.0)
+"""Until the first stage: importing libraries and opening the card."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +51,7 @@ class Record:
     program: Program | None
     sizes: Sizes
     resources: tuple[KernelResources, ...] | None = None
-    prepared: Prepared | None = None
+    prepared: Prepared = NOT_PREPARED
     warm_up_s: float | None = None
     restoring_j: list[float] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
@@ -55,6 +61,33 @@ class Record:
     ended: HowEnded | None = None
     status: Status | None = None
     reason: str = ""
+
+    def take(self, event: Event) -> None:
+        """Note an event of this variant."""
+        match event:
+            case Loaded():
+                self.resources = event.resources
+            case Prepared():
+                self.prepared = event
+            case WarmedUp():
+                self.warm_up_s = (self.warm_up_s or 0.0) + event.warm_up_s
+            case RestoringMeasured():
+                self.restoring_j.extend(event.energies_j)
+            case WindowTaken():
+                self.windows.append(event.window)
+                self.no_energy.append(event.no_energy)
+                self.spent_s += event.spent_s
+            case Remarked():
+                self.note(event.note)
+            case Ended():
+                self.ended = event.ended
+            case Failed():
+                self.fail(event.status, event.reason)
+
+    def note(self, note: str) -> None:
+        """Note a sentence that a reader has to know, once."""
+        if note not in self.notes:
+            self.notes.append(note)
 
     def fail(self, status: Status, reason: str) -> None:
         """Note a failure; nothing more is done for the variant."""
@@ -66,8 +99,8 @@ class Record:
             index=index,
             label=self.variant.label,
             directory=str(Path(self.variant.directory or "").absolute()),
-            checked=() if self.prepared is None else self.prepared.checked,
-            unchecked="" if self.prepared is None else self.prepared.unchecked,
+            checked=self.prepared.checked,
+            unchecked=self.prepared.unchecked,
             times_s=tuple(window.time_s for window in self.windows),
             energies_j=tuple(window.energy_j for window in self.windows),
             spent_s=self.spent_s,
@@ -93,47 +126,25 @@ class Records:
 
     def take(self, event: Event) -> None:
         """Note an event."""
-        if isinstance(event, CardOpened):
-            self.device, self.meter, self.no_meter = event.device, event.meter, event.no_meter
-            self.missing_meters = event.missing_meters
-        elif isinstance(event, Entered):
-            self.stage = event
-        elif isinstance(event, IdleRead):
-            self._take_idle(event)
-        elif isinstance(event, Remarked) and event.task is None:
-            for record in self.variants:
-                _note_once(record, event.note)
-        else:
-            self._take_variants(event)
-
-    def _take_idle(self, event: IdleRead) -> None:
-        if event.warm:
-            self.warm_idle_w, self.no_warm_idle = event.power_w, event.reason
-        else:
-            self.idle_asked = True
-            self.idle_w, self.no_idle = event.power_w, event.reason
-
-    def _take_variants(self, event: Event) -> None:
-        if isinstance(event, Loaded):
-            self.variants[event.task].resources = event.resources
-        elif isinstance(event, Prepared):
-            self.variants[event.task].prepared = event
-        elif isinstance(event, WarmedUp):
-            record = self.variants[event.task]
-            record.warm_up_s = (record.warm_up_s or 0.0) + event.warm_up_s
-        elif isinstance(event, RestoringMeasured):
-            self.variants[event.task].restoring_j.extend(event.energies_j)
-        elif isinstance(event, WindowTaken):
-            record = self.variants[event.task]
-            record.windows.append(event.window)
-            record.no_energy.append(event.no_energy)
-            record.spent_s += event.spent_s
-        elif isinstance(event, Remarked) and event.task is not None:
-            _note_once(self.variants[event.task], event.note)
-        elif isinstance(event, Ended):
-            self.variants[event.task].ended = event.ended
-        elif isinstance(event, Failed):
-            self.variants[event.task].fail(event.status, event.reason)
+        match event:
+            case CardOpened():
+                self.device, self.meter, self.no_meter = event.device, event.meter, event.no_meter
+                self.missing_meters = event.missing_meters
+            case Entered():
+                self.stage = event
+            case IdleRead(warm=True):
+                self.warm_idle_w, self.no_warm_idle = event.power_w, event.reason
+            case IdleRead():
+                self.idle_asked = True
+                self.idle_w, self.no_idle = event.power_w, event.reason
+            case Remarked(task=None):
+                for record in self.variants:
+                    record.note(event.note)
+            case (
+                Loaded() | Prepared() | WarmedUp() | RestoringMeasured() | WindowTaken()
+                | Remarked() | Ended() | Failed()
+            ):  # fmt: skip
+                self.variants[event.task or 0].take(event)
 
     @property
     def running(self) -> Record | None:
@@ -141,6 +152,11 @@ class Records:
         if self.stage is None or self.stage.task is None:
             return None
         return self.variants[self.stage.task]
+
+    def fail_running(self, status: Status, reason: str) -> None:
+        """Note a failure of the variant that runs now, if one does."""
+        if self.running is not None and self.running.ended is None:
+            self.running.fail(status, reason)
 
     @property
     def windows(self) -> int:
@@ -165,25 +181,20 @@ class Records:
                 continue
             if len(record.windows) < least:
                 record.fail("launch error", reason)
-                continue
-            record.ended = "cut short"
-            _note_once(record, f"cut short after {len(record.windows)} windows: {reason}")
+            else:
+                record.ended = "cut short"
+                record.note(f"cut short after {len(record.windows)} windows: {reason}")
 
     def progress(self) -> Progress:
         """Return what runs now and what is left."""
         active = [record for record in self.variants if record.ended is None]
-        running = self.running
+        running, stage = self.running, self.stage or START
         return Progress(
             variant="" if running is None else running.variant.label,
-            stage="start" if self.stage is None else self.stage.stage,
-            window=0 if self.stage is None else self.stage.window,
+            stage=stage.stage,
+            window=stage.window,
             variants_done=len(self.variants) - len(active),
             variants=len(self.variants),
             windows_done=self.windows,
             left_s=sum(max(0.0, self.options.budget_s - record.spent_s) for record in active),
         )
-
-
-def _note_once(record: Record, note: str) -> None:
-    if note not in record.notes:
-        record.notes.append(note)

@@ -1,5 +1,8 @@
 """The trials of a job: every variant prepared, then windows by turns until all have converged.
 
+A variant is compiled and loaded, compared with the original and with the first variant that was
+right, and repeated until it is known how many runs fill a window and whether many in a row drift.
+
 Variants take one window each in every round, in reverse order in every other round, so that drift
 of the card hits all alike; the n-th windows of all variants are of one round. A variant has
 converged when it has enough windows and both its intervals are narrow. It stays in the turn until
@@ -12,8 +15,26 @@ The card's idle power is read before anything else, while it is cold, and once m
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from os import cpu_count
+from pathlib import Path
+from typing import TypeVar
+
 from eatss.diagnostics import InputError
-from eatss.measurement.card import Card, CompileError, LaunchError, WrongResultError
+from eatss.measurement.card import (
+    Card,
+    NotComparedError,
+    TellsResources,
+    VariantError,
+    Workload,
+    WrongResultError,
+)
 from eatss.measurement.job import (
     CardLost,
     Done,
@@ -24,35 +45,40 @@ from eatss.measurement.job import (
     Failed,
     IdleRead,
     Job,
+    Loaded,
+    Prepared,
     Remarked,
+    RestoringMeasured,
+    StageName,
     Task,
+    WarmedUp,
     WindowTaken,
 )
-from eatss.measurement.measurement import Status
-from eatss.measurement.metering import Metering, card_opened
-from eatss.measurement.meters.meter import MeterError
-from eatss.measurement.preparation import (
-    Known,
-    LoadedVariant,
-    Preparation,
-    Trial,
-    WarmUp,
-    run_limit_s,
-)
+from eatss.measurement.launches import complete_sizes
+from eatss.measurement.measurement import Restoring
+from eatss.measurement.metering import Metering
+from eatss.measurement.meters.meter import MeterError, Trace
+from eatss.measurement.meters.reading import steady
+from eatss.measurement.options import MeasureOptions
 from eatss.measurement.record import FOR_AN_INTERVAL
 from eatss.measurement.statistics import energy_estimate, mean_estimate
 from eatss.measurement.windows import (
     GAP_LIMIT,
+    SETTLE_S,
+    Pace,
     RawWindow,
     finish_window,
     follow,
     idle_power_w,
+    least_window_s,
     longer,
     take_window,
     too_short,
 )
+from eatss.program import load_program
 from eatss.supervisor import Refused
 
+IDLE_LIMIT_S = 60.0
 IDLE_PAUSE_S = 2.0
 """After windows, until the card has come to rest."""
 
@@ -64,6 +90,53 @@ ATTEMPTS = 3
 NO_ENERGY_PATIENCE = 4
 """Windows of a job that are taken again since the meter gave no reading."""
 
+COMPILE_LIMIT_S = 900.0
+"""The slowest compiler of the largest text takes minutes."""
+
+CHECK_RUNS = 10
+"""Checks run the program and the original a few times each."""
+
+MOST_CHECKS = 16
+"""Variants that are checked at once."""
+
+FILL_LIMIT_S = 30.0
+"""All memory of a card is filled with random numbers in less."""
+
+RESET_RUNS = 5
+
+PACE_S = 0.1
+"""Runs are timed together for at most this long to learn how many fill a window."""
+
+SHORTEST_PACE_S = 0.02
+
+PACE_SHARE = 1 / 8
+"""Of the shortest window: what a quick pass may spend on learning how long its window is."""
+
+DRIFT_FACTOR = 1.2
+"""Repeating is tried for this many times the runs that a window is expected to hold."""
+
+RESTORING_WINDOWS = 3
+
+LONGEST_WARM_UP_S = 10.0
+WARM_UP_PIECE_S = 0.5
+STEADY_S = 1.0
+STEADY_WITHIN = 0.02
+"""Power is steady where the means of the halves of ``STEADY_S`` differ by less than this."""
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of programs, by what variants with the same results have in common.
+
+    ``references`` are the results of the first variant that was right, with its label;
+    ``repeatable`` is how many runs in a row do not drift.
+    """
+
+    references: dict[tuple[str, ...], tuple[str, object]] = field(default_factory=dict)
+    repeatable: dict[tuple[str, ...], int] = field(default_factory=dict)
+
 
 def run_trials(card: Card, job: Job, emit: Emit) -> None:
     """Measure the variants of a job and tell what happens, in order."""
@@ -72,7 +145,7 @@ def run_trials(card: Card, job: Job, emit: Emit) -> None:
     except MeterError as error:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
-    emit(card_opened(card, metering))
+    emit(metering.opened())
     if run_on(card, metering, job, emit, Known()):
         emit(Done())
 
@@ -88,184 +161,374 @@ def run_on(card: Card, metering: Metering, job: Job, emit: Emit, known: Known) -
         known: what earlier jobs on this card left, and what this one leaves.
     """
     try:
-        _Trials(card, metering, job, emit).run(known)
-    except _LostError as lost:
-        emit(CardLost(reason=str(lost)))
+        _Trials(card, metering, job, emit, known).run()
+    except VariantError as error:
+        if not error.lost:
+            raise
+        emit(CardLost(reason=str(error)))
         return False
     return True
 
 
-class _LostError(Exception):
-    """The card is of no use any more."""
+@dataclass(slots=True, kw_only=True)
+class _Trial:
+    """A variant that is loaded, and what was measured of it so far.
+
+    ``program`` is what variants with the same results have in common, which take turns.
+    ``energies_j`` are of a run in each window, ``restoring_j`` of a restoring, which takes
+    ``restoring_s``. ``tried_runs`` is how many runs in a row were seen not to drift.
+    """
+
+    task: Task
+    program: tuple[str, ...]
+    workload: Workload
+    times_s: list[float]
+    energies_j: list[float | None]
+    spent_s: float
+    pace: Pace = field(init=False)
+    restoring: Restoring = "none"
+    tried_runs: int = 0
+    restoring_j: list[float] = field(default_factory=list)
+    restoring_s: float = 0.0
+    no_restoring: str = ""
+    warm: bool = False
+
+    @property
+    def restores_inside(self) -> bool:
+        """Whether inputs are restored before every run."""
+        return self.restoring == "inside windows"
 
 
 class _Trials:
-    def __init__(self, card: Card, metering: Metering, job: Job, emit: Emit) -> None:
+    def __init__(self, card: Card, metering: Metering, job: Job, emit: Emit, known: Known) -> None:
         self._card = card
         self._metering = metering
         self._job = job
+        self._options = job.options
         self._emit = emit
+        self._known = known
+        self._checks: dict[int, Future[str]] = {}
         self._origin_s = card.now() - job.elapsed_s
         self._patience = NO_ENERGY_PATIENCE
         self._others: tuple[str, ...] | None = ()
 
-    def run(self, known: Known) -> None:
+    def run(self) -> None:
         """Prepare all variants, then measure those that are right."""
-        if self._job.looks_around and not self._job.idle_known:
-            self._idle(warm=False)
-        preparation = Preparation(self._card, self._job.options, self._emit, known)
-        loaded = [one for task in self._job.tasks if (one := self._loaded(preparation, task))]
-        with preparation.checking(loaded):
-            trials = [trial for one in loaded if (trial := self._examined(preparation, one))]
+        looks_around = self._job.looks_around
+        if looks_around and not self._job.idle_known:
+            self._idle(pause_s=0.0)
+        tried = (self._attempt(task, partial(self._load, task)) for task in self._job.tasks)
+        loaded = [trial for trial in tried if trial is not None]
+        with self._checking(loaded):
+            trials = [
+                trial
+                for trial in loaded
+                if self._attempt(trial.task, partial(self._examine, trial), trial)
+            ]
         if not trials:
             return
-        if self._job.looks_around:
+        if looks_around:
             self._note_other_processes("before the first window")
-        programs: dict[tuple[str, ...], list[Trial]] = {}
+        programs: dict[tuple[str, ...], list[_Trial]] = {}
         for trial in trials:
             programs.setdefault(trial.program, []).append(trial)
         while any(programs.values()):
             for active in programs.values():
                 self._round(active)
-        if self._job.looks_around:
+        if looks_around:
             self._note_other_processes("after the last window")
-            self._idle(warm=True)
+            self._idle(pause_s=IDLE_PAUSE_S)
 
-    def _loaded(self, preparation: Preparation, task: Task) -> LoadedVariant | None:
+    def _attempt(
+        self, task: Task, do: Callable[[], _Found], trial: _Trial | None = None
+    ) -> _Found | None:
+        """Return what is done for a variant; tell of its failure, and be done with it then.
+
+        Raises:
+            VariantError: the card is lost.
+        """
         try:
-            return preparation.load(task)
-        except (CompileError, LaunchError, InputError) as error:
-            self._fail(task, error)
-            return None
+            return do()
+        except InputError as error:
+            failed = VariantError(error.diagnostics[0].message)
+        except VariantError as error:
+            failed = error
+        self._emit(Failed(task=task.index, status=failed.status, reason=str(failed)))
+        if failed.lost:
+            raise failed
+        if trial is not None:
+            trial.workload.close()
+        return None
 
-    def _examined(self, preparation: Preparation, variant: LoadedVariant) -> Trial | None:
-        try:
-            return preparation.examine(variant)
-        except (CompileError, LaunchError, WrongResultError, InputError) as error:
-            self._fail(variant.task, error)
-            return None
+    def _enter(self, task: Task | None, stage: StageName, limit_s: float, window: int = 0) -> None:
+        index = None if task is None else task.index
+        self._emit(Entered(task=index, stage=stage, limit_s=limit_s, window=window))
 
-    def _fail(
-        self, task: Task, error: CompileError | LaunchError | WrongResultError | InputError
-    ) -> None:
-        status: Status = "launch error"
-        if isinstance(error, CompileError):
-            status = "compile error"
-        elif isinstance(error, WrongResultError):
-            status = "wrong result"
-        elif isinstance(error, LaunchError) and error.timed_out:
-            status = "timeout"
-        reason = error.diagnostics[0].message if isinstance(error, InputError) else str(error)
-        self._emit(Failed(task=task.index, status=status, reason=reason))
-        if isinstance(error, LaunchError) and error.lost:
-            raise _LostError(str(error))
+    def _remark(self, task: Task | None, note: str) -> None:
+        self._emit(Remarked(task=None if task is None else task.index, note=note))
 
-    def _idle(self, *, warm: bool) -> None:
-        self._emit(Entered(task=None, stage="idle power", limit_s=60.0))
-        pause_s = IDLE_PAUSE_S if warm else 0.0
-        found = idle_power_w(self._card, self._metering, pause_s=pause_s, seconds=IDLE_S)
-        if isinstance(found, str):
-            self._emit(IdleRead(power_w=None, reason=found, warm=warm))
-        else:
-            self._emit(IdleRead(power_w=found, reason="", warm=warm))
+    def _limit_s(self, expected_s: float) -> float:
+        """Return when something expected to take ``expected_s`` seconds is taken to hang."""
+        return self._options.timeout_s + 3 * expected_s
+
+    def _seconds(self, do: Callable[[], object]) -> float:
+        """Return the seconds that something takes by the meters' clock, never none."""
+        begin_s = self._card.now()
+        do()
+        return max(self._card.now() - begin_s, 1e-7)
+
+    def _run_s(self, took_s: float, least_s: float, repeated: Callable[[int], float]) -> float:
+        """Return the seconds of one of many in a row, where one took ``took_s``."""
+        count = 1
+        while took_s < least_s:
+            count = min(16 * count, math.ceil(1.2 * least_s * count / took_s))
+            took_s = repeated(count)
+        return took_s / count
+
+    # around all variants
+
+    def _idle(self, *, pause_s: float) -> None:
+        self._enter(None, "idle power", IDLE_LIMIT_S)
+        self._emit(idle_read(self._metering, pause_s=pause_s))
 
     def _note_other_processes(self, when: str) -> None:
         """Remark on other processes that are on the card, unless they were there before."""
         found = self._card.other_processes()
         if found and found != self._others:
-            note = f"{when} the card was also used by {', '.join(found)}: what that draws is in it"
-            self._emit(Remarked(task=None, note=note))
+            listed = ", ".join(found)
+            self._remark(
+                None, f"{when} the card was also used by {listed}: what that draws is in it"
+            )
         if found is None and self._others is not None:
-            note = "whether other processes used the card is not known"
-            self._emit(Remarked(task=None, note=note))
+            self._remark(None, "whether other processes used the card is not known")
         self._others = found
 
-    def _round(self, active: list[Trial]) -> None:
+    # a variant until its first window
+
+    def _load(self, task: Task) -> _Trial:
+        """Compile a variant and bring it onto the card."""
+        directory = Path(task.directory)
+        program = load_program(directory)
+        sizes = complete_sizes(program, self._options.sizes)
+        self._enter(task, "compile", COMPILE_LIMIT_S)
+        workload = self._card.load(program, directory, sizes, self._options.seed)
+        if isinstance(workload, TellsResources):
+            self._emit(Loaded(task=task.index, resources=workload.resources()))
+        original = program.original
+        return _Trial(
+            task=task,
+            program=(
+                program.name,
+                program.dtype,
+                sha256((directory / original.file).read_bytes()).hexdigest(),
+                *(f"{name}={value}" for name, value in sorted(sizes.items())),
+                *original.defines,
+            ),
+            workload=workload,
+            times_s=list(task.times_s),
+            energies_j=list(task.energies_j),
+            spent_s=task.spent_s,
+        )
+
+    @contextmanager
+    def _checking(self, trials: Sequence[_Trial]) -> Iterator[None]:
+        """Check variants against the original ahead of their turn, several at once.
+
+        Only those whose checks are processes of their own: one that crashes here would be taken
+        for the variant whose turn it is.
+        """
+        with ThreadPoolExecutor(min(MOST_CHECKS, cpu_count() or 1)) as pool:
+            try:
+                for trial in trials:
+                    if self._needs_check(trial.task) and trial.workload.checks_apart:
+                        self._checks[trial.task.index] = pool.submit(
+                            trial.workload.check, self._options.timeout_s
+                        )
+                yield
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _needs_check(self, task: Task) -> bool:
+        return self._options.check and not (task.checked or task.unchecked)
+
+    def _examine(self, trial: _Trial) -> bool:
+        """Make sure that a variant is right, and learn how it is to be repeated."""
+        task, workload, timeout_s = trial.task, trial.workload, self._options.timeout_s
+        checked, unchecked = list(task.checked), task.unchecked
+        if self._needs_check(task):
+            self._enter(task, "check", COMPILE_LIMIT_S + CHECK_RUNS * timeout_s)
+            ahead = self._checks.get(task.index)
+            try:
+                checked.append(workload.check(timeout_s) if ahead is None else ahead.result())
+            except NotComparedError as error:
+                unchecked = str(error)
+        # Making data for the first time may take a few runs of its own, to choose data that stay
+        # finite and to capture graphs.
+        self._enter(task, "first run", FILL_LIMIT_S + RESET_RUNS * timeout_s)
+        workload.reset()
+        self._card.wait()
+        self._enter(task, "first run", timeout_s)
+        first_s = self._seconds(lambda: workload.timed(1))
+        if self._options.check:
+            self._compare(trial, checked)
+        self._repeat(trial, first_s)
+        self._emit(
+            Prepared(
+                task=task.index,
+                compiler=workload.compiler,
+                launched_by=workload.launched_by,
+                restoring=trial.restoring,
+                checked=tuple(checked),
+                unchecked=unchecked,
+                data=workload.flavour,
+            )
+        )
+        return True
+
+    def _compare(self, trial: _Trial, checked: list[str]) -> None:
+        """Compare the results of the first run with those of the first variant that was right."""
+        task, workload = trial.task, trial.workload
+        self._enter(task, "compare", COMPILE_LIMIT_S)
+        if said := workload.drifted():
+            self._remark(task, f"after one run from fresh data: {said}")
+        if trial.program not in self._known.references:
+            self._known.references[trial.program] = (task.label, workload.keep())
+            return
+        label, reference = self._known.references[trial.program]
+        words = f"the result of '{label}' at full size"
+        difference = workload.difference(reference)
+        if not difference.equal:
+            said = workload.magnified(difference)
+            if not said:
+                raise WrongResultError(
+                    f"at full size the result differs from that of '{label}': {difference.message}"
+                )
+            words += f" ({said})"
+        if words not in checked:
+            checked.append(words)
+
+    def _repeat(self, trial: _Trial, first_s: float) -> None:
+        """Learn how long a run takes when many run in a row, and decide how inputs are restored.
+
+        What one variant of a program was seen to bear, the others bear too: they compute the same.
+        """
+        task, workload, options = trial.task, trial.workload, self._options
+
+        def repeated(count: int) -> float:
+            self._enter(task, "try repeating", options.timeout_s)
+            return self._seconds(lambda: workload.timed(count))
+
+        trial.pace = Pace(
+            run_s=self._run_s(first_s, pace_s(options), repeated),
+            window_s=options.least_window_s * (1 + options.spare),
+            settle_s=options.settle_s,
+        )
+        if not workload.overwrites_inputs:
+            return
+        trial.restoring = "between windows"
+        runs = math.ceil(DRIFT_FACTOR * (trial.pace.runs + trial.pace.settling_runs))
+        known = self._known.repeatable.get(trial.program, 0)
+        if runs <= known:
+            trial.tried_runs = known
+            return
+        if options.restoring == "between windows":
+            self._remark(task, "whether repeated runs drift was not tried")
+            return
+        self._enter(task, "try repeating", self._limit_s(runs * trial.pace.run_s))
+        workload.reset()
+        workload.timed(runs)
+        said = workload.drifted()
+        if said:
+            trial.restoring = "inside windows"
+            self._remark(
+                task, f"inputs are restored before every run, since {runs} in a row drift: {said}"
+            )
+        else:
+            trial.tried_runs = self._known.repeatable[trial.program] = runs
+
+    def _warm_up(self, trial: _Trial) -> None:
+        """Run the load until power is steady, then set how long its windows last."""
+        task, warm_up_s = trial.task, self._options.warm_up_s
+        self._enter(task, "warm-up", self._limit_s(LONGEST_WARM_UP_S + warm_up_s))
+        trial.workload.reset()
+        self._card.wait()
+        loaded_s, trace = self._loaded(trial) if warm_up_s else (0.0, None)
+        self._emit(WarmedUp(task=task.index, warm_up_s=loaded_s))
+        if trace is not None and not _steady(trace):
+            self._remark(task, f"power had not settled after {loaded_s:.1f} s of warm-up")
+        if trial.restores_inside:
+            self._measure_restoring(trial)
+        trial.warm = True
+
+    def _loaded(self, trial: _Trial) -> tuple[float, Trace | None]:
+        """Run the load by pieces; return for how long, and what the primary meter saw of it."""
+        warm_up_s, metering = self._options.warm_up_s, self._metering
+        longest_s = max(LONGEST_WARM_UP_S, warm_up_s)
+        loaded_s, piece_s = 0.0, max(warm_up_s, WARM_UP_PIECE_S)
+        trace: Trace | None = None
+        while True:
+            count = max(1, math.ceil(piece_s / trial.pace.run_s))
+            with metering.recording() as traces:
+                begin_s = self._card.now()
+                trial.workload.timed(count, restoring=trial.restores_inside)
+                took_s = self._card.now() - begin_s
+            loaded_s += took_s
+            window_s = least_window_s(self._options, metering.period_s(traces))
+            trial.pace = replace(
+                trial.pace, run_s=took_s / count, window_s=max(window_s, trial.pace.window_s)
+            )
+            seen = metering.primary_trace(traces)
+            if trace is not None and seen is not None:
+                seen = replace(seen, samples=trace.samples + seen.samples)
+            trace = seen
+            settled = trace is None or _steady(trace)
+            if loaded_s >= longest_s or (loaded_s >= warm_up_s and settled):
+                return loaded_s, trace
+            piece_s = WARM_UP_PIECE_S
+
+    def _measure_restoring(self, trial: _Trial) -> None:
+        """Learn what restoring takes from windows of nothing else."""
+        window_s = trial.pace.window_s
+        self._enter(trial.task, "restoring", self._limit_s(RESTORING_WINDOWS * 2 * window_s))
+
+        def restore(count: int) -> None:
+            trial.workload.restore(count)
+            self._card.wait()
+
+        def restored(count: int) -> float:
+            return self._seconds(partial(restore, count))
+
+        run_s = self._run_s(restored(1), PACE_S, restored)
+        pace = Pace(run_s=run_s, window_s=window_s)
+        trial.restoring_s = run_s
+        took_s: list[float] = []
+        for _ in range(RESTORING_WINDOWS):
+            power_w = self._metering.power_w(
+                partial(restore, max(1, math.ceil(SETTLE_S / run_s))),
+                lambda: took_s.append(restored(pace.runs)),
+            )
+            if isinstance(power_w, str):
+                trial.no_restoring = f"what restoring the inputs takes is not known: {power_w}"
+                trial.restoring_j.clear()
+                return
+            trial.restoring_j.append(power_w * took_s[-1] / pace.runs)
+        self._emit(RestoringMeasured(task=trial.task.index, energies_j=tuple(trial.restoring_j)))
+
+    # windows
+
+    def _round(self, active: list[_Trial]) -> None:
         """Let every variant of a program that is behind take a window; drop those that end."""
         taken = min((len(trial.times_s) for trial in active), default=0)
         turn = [trial for trial in active if len(trial.times_s) == taken]
         for trial in reversed(turn) if taken % 2 else turn:
             begin_s = self._card.now()
-            try:
-                if not trial.warm:
-                    WarmUp(self._card, self._metering, self._job.options, self._emit).warm(trial)
-                raw = self._window(trial)
-            except LaunchError as error:
+            raw = self._attempt(trial.task, partial(self._window, trial), trial)
+            if raw is None:
                 active.remove(trial)
-                self._fail(trial.task, error)
-                trial.workload.close()
-                continue
-            self._note(trial, raw, begin_s)
-        self._drop(active)
-
-    def _window(self, trial: Trial) -> RawWindow:
-        """Take a window, again where it was too short."""
-        options = self._job.options
-        for attempt in range(ATTEMPTS):
-            limit_s = run_limit_s(options, trial.pace.expected_s)
-            number = len(trial.times_s) + 1
-            self._emit(
-                Entered(task=trial.task.index, stage="window", limit_s=limit_s, window=number)
-            )
-            raw = take_window(
-                self._card,
-                self._metering,
-                trial.workload,
-                trial.pace,
-                restoring=trial.restores_inside,
-            )
-            self._check_drift(trial)
-            if attempt == ATTEMPTS - 1 or not self._take_again(raw):
-                break
-            trial.pace = longer(trial.pace, raw, options)
-        trial.pace = follow(trial.pace, raw)
-        return raw
-
-    def _take_again(self, raw: RawWindow) -> bool:
-        if raw.no_energy and self._metering.works and self._patience:
-            self._patience -= 1
-            return True
-        return too_short(raw, self._job.options)
-
-    def _check_drift(self, trial: Trial) -> None:
-        """Make converged of repeating where a window held more runs than were tried."""
-        runs = trial.pace.runs + trial.pace.settling_runs
-        if trial.restoring != "between windows" or runs <= trial.tried_runs:
-            return
-        trial.tried_runs = runs
-        said = trial.workload.drifted()
-        if said:
-            self._remark(trial, f"{runs} runs in a row drift: {said}")
-
-    def _note(self, trial: Trial, raw: RawWindow, begin_s: float) -> None:
-        """Tell of a window and of what is odd about it."""
-        no_energy = raw.no_energy or (_no_difference(trial, raw) if trial.restores_inside else "")
-        restoring_j = sum(trial.restoring_j) / len(trial.restoring_j) if trial.restoring_j else None
-        window = finish_window(
-            raw, origin_s=self._origin_s, restoring_j=restoring_j, no_energy=no_energy
-        )
-        if too_short(raw, self._job.options):
-            updates = raw.readings[0].updates if raw.readings else 0
-            seen = f"{raw.span.duration_s:.3g} s with {updates} updates of the sensor"
-            self._remark(
-                trial, f"window {len(trial.times_s) + 1} is shorter than asked for: {seen}"
-            )
-        gap = raw.gap(trial.restoring_s)
-        if gap > GAP_LIMIT:
-            waited = f"the card waited {100 * gap:.1f} % of the time"
-            self._remark(trial, f"in window {len(trial.times_s) + 1} {waited}")
-        trial.times_s.append(window.time_s)
-        trial.energies_j.append(window.energy_j)
-        spent_s = self._card.now() - begin_s
-        trial.spent_s += spent_s
-        self._emit(
-            WindowTaken(task=trial.task.index, window=window, no_energy=no_energy, spent_s=spent_s)
-        )
-
-    def _drop(self, active: list[Trial]) -> None:
-        """Drop the variants of a program that need no more windows, and tell why."""
-        converged = [trial for trial in active if self._converged(trial)]
+            else:
+                self._note(trial, raw, begin_s)
         spent = [trial for trial in active if self._spent(trial)]
+        converged = [trial for trial in active if self._converged(trial)]
         all_done = all(trial in converged or trial in spent for trial in active)
         for trial in list(active) if all_done else spent:
             ended: Ending = "interval" if trial in converged else "budget"
@@ -273,12 +536,71 @@ class _Trials:
             active.remove(trial)
             trial.workload.close()
 
-    def _spent(self, trial: Trial) -> bool:
-        least = min(FOR_AN_INTERVAL, self._job.options.least_windows)
-        return trial.spent_s >= self._job.options.budget_s and len(trial.times_s) >= least
+    def _window(self, trial: _Trial) -> RawWindow:
+        """Take a window, again where it was too short."""
+        if not trial.warm:
+            self._warm_up(trial)
+        for attempt in range(ATTEMPTS):
+            self._enter(
+                trial.task,
+                "window",
+                self._limit_s(trial.pace.expected_s),
+                window=len(trial.times_s) + 1,
+            )
+            raw = take_window(
+                self._metering, trial.workload, trial.pace, restoring=trial.restores_inside
+            )
+            self._check_drift(trial)
+            if attempt == ATTEMPTS - 1 or not self._take_again(raw):
+                break
+            trial.pace = longer(trial.pace, raw, self._options)
+        trial.pace = follow(trial.pace, raw)
+        return raw
 
-    def _converged(self, trial: Trial) -> bool:
-        options = self._job.options
+    def _take_again(self, raw: RawWindow) -> bool:
+        if raw.no_energy and self._metering.works and self._patience:
+            self._patience -= 1
+            return True
+        return too_short(raw, self._options)
+
+    def _check_drift(self, trial: _Trial) -> None:
+        """Make converged of repeating where a window held more runs than were tried."""
+        runs = trial.pace.runs + trial.pace.settling_runs
+        if trial.restoring != "between windows" or runs <= trial.tried_runs:
+            return
+        trial.tried_runs = runs
+        if said := trial.workload.drifted():
+            self._remark(trial.task, f"{runs} runs in a row drift: {said}")
+
+    def _note(self, trial: _Trial, raw: RawWindow, begin_s: float) -> None:
+        """Tell of a window and of what is odd about it."""
+        task, gap = trial.task, raw.gap(trial.restoring_s)
+        no_energy = raw.no_energy or (_no_difference(trial, gap) if trial.restores_inside else "")
+        restoring_j = sum(trial.restoring_j) / len(trial.restoring_j) if trial.restoring_j else None
+        window = finish_window(
+            raw, origin_s=self._origin_s, restoring_j=restoring_j, no_energy=no_energy
+        )
+        number = len(trial.times_s) + 1
+        if too_short(raw, self._options):
+            updates = raw.readings[0].updates if raw.readings else 0
+            seen = f"{raw.span.duration_s:.3g} s with {updates} updates of the sensor"
+            self._remark(task, f"window {number} is shorter than asked for: {seen}")
+        if gap > GAP_LIMIT:
+            self._remark(task, f"in window {number} the card waited {100 * gap:.1f} % of the time")
+        trial.times_s.append(window.time_s)
+        trial.energies_j.append(window.energy_j)
+        spent_s = self._card.now() - begin_s
+        trial.spent_s += spent_s
+        self._emit(
+            WindowTaken(task=task.index, window=window, no_energy=no_energy, spent_s=spent_s)
+        )
+
+    def _spent(self, trial: _Trial) -> bool:
+        least = min(FOR_AN_INTERVAL, self._options.least_windows)
+        return trial.spent_s >= self._options.budget_s and len(trial.times_s) >= least
+
+    def _converged(self, trial: _Trial) -> bool:
+        options = self._options
         if len(trial.times_s) < options.least_windows:
             return False
         estimates = [mean_estimate(trial.times_s, options.confidence)]
@@ -288,21 +610,31 @@ class _Trials:
         widths = [estimate.relative for estimate in estimates]
         return all(width is not None and width <= options.target for width in widths)
 
-    def _remark(self, trial: Trial, note: str) -> None:
-        self._emit(Remarked(task=trial.task.index, note=note))
+
+def pace_s(options: MeasureOptions) -> float:
+    """Return how long runs are timed together, at least, to learn how many fill a window."""
+    return min(PACE_S, max(SHORTEST_PACE_S, PACE_SHARE * options.least_window_s))
 
 
-def _no_difference(trial: Trial, raw: RawWindow) -> str:
+def idle_read(metering: Metering, *, pause_s: float = 0.0) -> IdleRead:
+    """Read the power of a card doing nothing, after a pause where it was warm."""
+    found = idle_power_w(metering, pause_s=pause_s, seconds=IDLE_S)
+    power_w, reason = (None, found) if isinstance(found, str) else (found, "")
+    return IdleRead(power_w=power_w, reason=reason, warm=pause_s > 0)
+
+
+def _steady(trace: Trace) -> bool:
+    return steady(trace, last_s=STEADY_S, within=STEADY_WITHIN)
+
+
+def _no_difference(trial: _Trial, gap: float) -> str:
     """Say why the energy of restorings cannot be subtracted, "" if it can."""
-    if trial.no_restoring:
+    if trial.no_restoring or abs(gap) <= GAP_LIMIT:
         return trial.no_restoring
-    gap = raw.gap(trial.restoring_s)
-    if abs(gap) <= GAP_LIMIT:
-        return ""
-    what = f"runs and restorings account for {100 * (1 - gap):.1f} % of a window"
-    why = (
-        "the card waited for this machine between them"
-        if gap > 0
-        else "restoring by itself is slower"
+    why = "restoring by itself is slower"
+    if gap > 0:
+        why = "the card waited for this machine between them"
+    return (
+        f"runs and restorings account for {100 * (1 - gap):.1f} % of a window ({why}), so that "
+        "what restoring takes cannot be subtracted"
     )
-    return f"{what} ({why}), so that what restoring takes cannot be subtracted"

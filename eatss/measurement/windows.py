@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from eatss.frozen import frozen
-from eatss.measurement.card import Card, MeteredCard, SteadyLoad, Workload
+from eatss.measurement.card import SteadyLoad
 from eatss.measurement.measurement import CardState, LoadState, Reading, Window
-from eatss.measurement.metering import Metering, Span, load_state
+from eatss.measurement.metering import Metering, Span, load_state, most_power_w
 from eatss.measurement.options import MeasureOptions
 
 SETTLE_S = 0.5
@@ -114,17 +115,18 @@ def least_window_s(options: MeasureOptions, period_s: float | None) -> float:
 
 
 def take_window(
-    card: MeteredCard, metering: Metering, workload: SteadyLoad, pace: Pace, *, restoring: bool
+    metering: Metering, workload: SteadyLoad, pace: Pace, *, restoring: bool
 ) -> RawWindow:
     """Take one window of runs.
 
     Raises:
         LaunchError: the card refused or a kernel failed.
     """
+    card = metering.card
     before = card.state()
     workload.reset()
     card.wait()
-    with metering.recording() as recording:
+    with metering.recording() as traces:
         load_begin_s = card.now()
         if pace.settling_runs:
             workload.timed(pace.settling_runs, restoring=restoring)
@@ -134,7 +136,7 @@ def take_window(
             end_s = card.now()
         after = card.state()
     span = Span(load_begin_s=load_begin_s, begin_s=begin_s, end_s=end_s)
-    readings, why = metering.readings(recording, span)
+    readings, why = metering.readings(traces, span)
     return RawWindow(
         span=span,
         runs=pace.runs,
@@ -144,18 +146,18 @@ def take_window(
         before=before,
         after=after,
         during=load_state(seen),
-        most_power_w=metering.most_power_w(recording, span),
+        most_power_w=most_power_w(traces, span),
     )
 
 
 def too_short(raw: RawWindow, options: MeasureOptions) -> bool:
     """Return whether the window lasts too short or its meter moved too few times."""
-    if raw.span.duration_s < options.least_window_s:
-        return True
-    return (
-        bool(raw.readings)
-        and not raw.no_energy
-        and (raw.readings[0].updates < options.least_updates)
+    return raw.span.duration_s < options.least_window_s or _too_few(raw, options)
+
+
+def _too_few(raw: RawWindow, options: MeasureOptions) -> bool:
+    return not raw.no_energy and any(
+        one.updates < options.least_updates for one in raw.readings[:1]
     )
 
 
@@ -166,7 +168,7 @@ def longer(pace: Pace, raw: RawWindow, options: MeasureOptions) -> Pace:
         wanted_s *= 1.5
     elif raw.span.duration_s < options.least_window_s:
         wanted_s *= SHORT_FACTOR
-    elif raw.readings and raw.readings[0].updates < options.least_updates:
+    elif _too_few(raw, options):
         reading = raw.readings[0]
         lost_s = raw.span.duration_s - reading.span_s
         per_update_s = reading.span_s / reading.updates
@@ -210,51 +212,13 @@ def finish_window(
     )
 
 
-def restoring_energy_j(
-    card: Card, metering: Metering, workload: Workload, pace: Pace
-) -> float | str:
-    """Return the joules of one restoring from a window of nothing else, or why it is not known.
-
-    ``pace.run_s`` is the time of one restoring.
-    """
-    with metering.recording() as recording:
-        load_begin_s = card.now()
-        restore(card, workload, max(1, math.ceil(SETTLE_S / pace.run_s)))
-        begin_s = card.now()
-        restore(card, workload, pace.runs)
-        end_s = card.now()
-    span = Span(load_begin_s=load_begin_s, begin_s=begin_s, end_s=end_s)
-    readings, why = metering.readings(recording, span)
-    if why:
-        return why
-    return readings[0].power_w * span.duration_s / pace.runs
-
-
-def restore(card: Card, workload: Workload, count: int) -> float:
-    """Restore inputs ``count`` times, wait, and return the seconds it took."""
-    begin_s = card.now()
-    workload.restore(count)
-    card.wait()
-    return card.now() - begin_s
-
-
-def idle_power_w(
-    card: MeteredCard, metering: Metering, *, pause_s: float, seconds: float
-) -> float | str:
+def idle_power_w(metering: Metering, *, pause_s: float, seconds: float) -> float | str:
     """Return the power of the card doing nothing, or why it is not known.
 
     Args:
-        card: which does nothing.
-        metering: its meters.
+        metering: meters of the card.
         pause_s: time that is left out first, for the card to come to rest.
         seconds: time that is measured.
     """
-    with metering.recording() as recording:
-        load_begin_s = card.now()
-        card.sleep(pause_s)
-        begin_s = card.now()
-        card.sleep(seconds)
-        end_s = card.now()
-    span = Span(load_begin_s=load_begin_s, begin_s=begin_s, end_s=end_s)
-    readings, why = metering.readings(recording, span)
-    return why or readings[0].power_w
+    sleep = metering.card.sleep
+    return metering.power_w(partial(sleep, pause_s), partial(sleep, seconds))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from eatss.measurement.arguments import (
     Array,
@@ -35,7 +35,7 @@ from eatss.measurement.differences import (
 )
 from eatss.measurement.kernels import HostCode, Kernels, Runner
 from eatss.measurement.launches import launches, refusal
-from eatss.measurement.measurement import KernelResources
+from eatss.measurement.measurement import CompilerName, KernelResources, LaunchedBy
 from eatss.program import Entry, Program
 from eatss.program.expression import Sizes
 from eatss.verify.data import FLAVOURS, Flavour
@@ -85,12 +85,12 @@ class CupyWorkload:
         self._restorer = Runner(memory.cupy, memory.stream, self._restore)
 
     @property
-    def compiler(self) -> Literal["nvrtc", "nvcc"]:
+    def compiler(self) -> CompilerName:
         """What compiled it."""
         return self._compiled.toolchain.name
 
     @property
-    def launched_by(self) -> Literal["graph", "stream", "host code"]:
+    def launched_by(self) -> LaunchedBy:
         """How a run is launched; known from the first :meth:`reset` on."""
         return "host code" if self._host_code is not None else self._runner.launched_by
 

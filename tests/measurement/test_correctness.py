@@ -104,10 +104,10 @@ def test_a_failure_is_raised_with_the_sizes(status: Status, error: type[Exceptio
 def test_a_hang_is_told_from_other_failures() -> None:
     with pytest.raises(LaunchError, match="took longer") as caught:
         verdict(verification(("timeout", "took longer than 60 s")))
-    assert caught.value.timed_out
+    assert caught.value.status == "timeout"
     with pytest.raises(LaunchError) as caught:
         verdict(verification(("crash", "was ended by signal SIGSEGV")))
-    assert not caught.value.timed_out
+    assert caught.value.status == "launch error"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement import Progress, Variant, measure_variants, preparation
+from eatss.measurement import Progress, Variant, measure_variants, trials
 from eatss.measurement.measurement import CardState
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import Meter, MeterError
@@ -404,4 +404,4 @@ def test_progress_tells_what_runs_and_how_much_is_left(folders: Folders) -> None
 
 @pytest.mark.parametrize(("window_s", "pace_s"), [(2.0, 0.1), (0.4, 0.05), (0.05, 0.02)])
 def test_a_quick_pass_learns_its_pace_quickly(window_s: float, pace_s: float) -> None:
-    assert preparation.pace_s(MeasureOptions(least_window_s=window_s)) == pytest.approx(pace_s)
+    assert trials.pace_s(MeasureOptions(least_window_s=window_s)) == pytest.approx(pace_s)
