@@ -7,9 +7,9 @@ cannot be asked becomes a sentence in :attr:`Detection.reasons`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
 
 from eatss.frozen import frozen
 from eatss.gpu.cuda_order import cuda_uuid
@@ -56,8 +56,6 @@ class Detection:
     driver_version: str | None = None
 
 
-_Answer = TypeVar("_Answer")
-
 _CUDA_FIELDS = {
     "sm_count": "multiProcessorCount",
     "memory_bytes": "totalGlobalMem",
@@ -93,8 +91,21 @@ def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
     reasons: list[str] = []
     nvml = nvml or _module("pynvml", "NVML", "nvidia-ml-py", reasons)
     cupy = cupy or _module("cupy", "CuPy", "cupy-cuda13x", reasons)
-    driver, by_nvml = _ask("NVML", lambda: _read_nvml(nvml), reasons) if nvml else (None, ())
-    by_cuda = _ask("CuPy", lambda: (None, _read_cupy(cupy, nvml)), reasons)[1] if cupy else ()
+    driver: str | None = None
+    by_nvml: tuple[DetectedGpu, ...] = ()
+    by_cuda: tuple[DetectedGpu, ...] = ()
+    try:
+        if nvml:
+            driver, by_nvml = _read_nvml(nvml)
+    except Exception as error:  # NVML has error classes of its own
+        reasons.append(f"NVML sees no GPU: {one_line(error)}")
+    try:
+        if cupy:
+            runtime = cupy.cuda.runtime
+            cards = range(runtime.getDeviceCount())
+            by_cuda = tuple(_cuda_gpu(runtime.getDeviceProperties(card), nvml) for card in cards)
+    except Exception as error:  # likewise CUDA
+        reasons.append(f"CuPy sees no GPU: {one_line(error)}")
     gpus = _merge(by_nvml, by_cuda)
     if not gpus and not reasons:
         reasons.append("the driver is there but reports no GPU")
@@ -115,43 +126,27 @@ def _module(name: str, reader: str, package: str, reasons: list[str]) -> Any:
     return None
 
 
-def _ask(
-    reader: str,
-    read: Callable[[], tuple[str | None, tuple[DetectedGpu, ...]]],
-    reasons: list[str],
-) -> tuple[str | None, tuple[DetectedGpu, ...]]:
-    try:
-        return read()
-    except Exception as error:  # NVML and CUDA each have error classes of their own
-        reasons.append(f"{reader} sees no GPU: {one_line(error)}")
-        return None, ()
-
-
-def _read_nvml(nvml: Any) -> tuple[str | None, tuple[DetectedGpu, ...]]:
+def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
     nvml.nvmlInit()
     try:
         driver = _text(nvml.nvmlSystemGetDriverVersion())
-        count = nvml.nvmlDeviceGetCount()
-        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+        handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
         return driver, tuple(_nvml_gpu(nvml, handle, driver) for handle in handles)
     finally:
         nvml.nvmlShutdown()
 
 
 def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
-    def ask(query: Callable[[], _Answer]) -> _Answer | None:
+    def ask(what: str, clock: str = "") -> Any:
         """Return an answer, or ``None`` where this card or this NVML does not know it."""
         try:
-            return query()
+            given = (getattr(nvml, clock),) if clock else ()
+            return getattr(nvml, f"nvmlDeviceGet{what}")(handle, *given)
         except (nvml.NVMLError, AttributeError):
             return None
 
-    capability = ask(lambda: nvml.nvmlDeviceGetCudaComputeCapability(handle))
-    memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
-    sm_clock = ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))
-    memory_clock = ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM))
-    bus_width = ask(lambda: nvml.nvmlDeviceGetMemoryBusWidth(handle))
-    limit_mw = ask(lambda: nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle))
+    capability, memory = ask("CudaComputeCapability"), ask("MemoryInfo")
+    limit_mw = ask("PowerManagementDefaultLimit")
     return DetectedGpu(
         name=_text(nvml.nvmlDeviceGetName(handle)),
         uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
@@ -159,16 +154,12 @@ def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
         driver_version=driver,
         compute_capability=None if capability is None else (capability[0], capability[1]),
         memory_bytes=None if memory is None else int(memory.total),
-        max_sm_clock_mhz=sm_clock,
-        bandwidth_gb_s=_bandwidth_gb_s(memory_clock, bus_width),
+        max_sm_clock_mhz=ask("MaxClockInfo", "NVML_CLOCK_SM"),
+        bandwidth_gb_s=_bandwidth_gb_s(
+            ask("MaxClockInfo", "NVML_CLOCK_MEM"), ask("MemoryBusWidth")
+        ),
         power_limit_w=None if limit_mw is None else limit_mw / 1000,
     )
-
-
-def _read_cupy(cupy: Any, nvml: Any) -> tuple[DetectedGpu, ...]:
-    runtime = cupy.cuda.runtime
-    count = runtime.getDeviceCount()
-    return tuple(_cuda_gpu(runtime.getDeviceProperties(index), nvml) for index in range(count))
 
 
 def _cuda_gpu(properties: Mapping[str, Any], nvml: Any) -> DetectedGpu:
@@ -200,28 +191,20 @@ def _merge(
     """Join the answers of both readers by UUID, NVML's order first."""
     cuda = {gpu.uuid: gpu for gpu in by_cuda if gpu.uuid}
     joined = [_join(gpu, cuda[gpu.uuid]) if gpu.uuid in cuda else gpu for gpu in by_nvml]
-    known = {gpu.uuid for gpu in by_nvml}
-    return (*joined, *(gpu for gpu in by_cuda if not gpu.uuid or gpu.uuid not in known))
+    known = {gpu.uuid for gpu in by_nvml if gpu.uuid}
+    return (*joined, *(gpu for gpu in by_cuda if gpu.uuid not in known))
 
 
 def _join(nvml: DetectedGpu, cuda: DetectedGpu) -> DetectedGpu:
     # NVML counts all of the memory, CUDA what is left of it for programs; NVML's name and
     # bandwidth are the fuller ones.
-    kept = {"name", "uuid", "readers", "memory_bytes", "bandwidth_gb_s"}
-    figures: dict[str, Any] = {
-        field.name: value
-        for field in fields(DetectedGpu)
-        if field.name not in kept and (value := getattr(cuda, field.name)) is not None
-    }
-    memory = nvml.memory_bytes or cuda.memory_bytes
-    bandwidth = nvml.bandwidth_gb_s or cuda.bandwidth_gb_s
-    return replace(
-        nvml,
-        readers=("NVML", "CuPy"),
-        memory_bytes=memory,
-        bandwidth_gb_s=bandwidth,
-        **figures,
-    )
+    fuller = {"name", "uuid", "memory_bytes", "bandwidth_gb_s"}
+    figures: dict[str, Any] = {}
+    for field in fields(DetectedGpu):
+        told = getattr(nvml, field.name), getattr(cuda, field.name)
+        first, other = told if field.name in fuller else reversed(told)
+        figures[field.name] = other if first is None else first
+    return DetectedGpu(**figures | {"readers": ("NVML", "CuPy")})
 
 
 def _text(value: str | bytes) -> str:

@@ -11,13 +11,12 @@ list is data, so that a profile with several faults is told all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from eatss.diagnostics import Diagnostic, InputError, did_you_mean
-from eatss.frozen import frozen
 from eatss.gpu.findings import Origin, finding, from_pydantic
 from eatss.gpu.profile import (
     COEFFICIENTS,
@@ -30,15 +29,7 @@ from eatss.gpu.profile import (
 )
 
 if TYPE_CHECKING:
-    from eatss.gpu.schema import Document, FigureValues
-
-
-@frozen
-class Contradiction:
-    """Two figures that cannot both be right; ``field`` is the one to point at."""
-
-    field: str
-    message: str
+    from eatss.gpu.schema import Document
 
 
 ORDERED: tuple[tuple[str, str, str], ...] = (
@@ -59,31 +50,22 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
 WHOLE_WARPS = ("threads_per_block", "max_threads_per_sm")
 
 
-def contradictions(figures: Mapping[str, float]) -> Iterator[Contradiction]:
-    """Yield what cannot hold among ``figures`` (field name to value); absent ones are skipped."""
+def contradictions(figures: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """Yield what cannot hold among ``figures``: the one to point at, and why; some may be absent.
+
+    ``figures`` are values by the names of fields.
+    """
+    said = {
+        name: f"{name} = {int(value) if value == int(value) else value}"
+        for name, value in figures.items()
+    }
     for small, large, why in ORDERED:
         if small in figures and large in figures and figures[small] > figures[large]:
-            yield Contradiction(
-                field=small,
-                message=(
-                    f"{small} = {_show(figures[small])} is more than "
-                    f"{large} = {_show(figures[large])}, but {why}"
-                ),
-            )
+            yield small, f"{said[small]} is more than {said[large]}, but {why}"
     warp = figures.get("threads_per_warp")
     for field in WHOLE_WARPS:
         if warp and field in figures and figures[field] % warp:
-            yield Contradiction(
-                field=field,
-                message=(
-                    f"{field} = {_show(figures[field])} is not a multiple of "
-                    f"threads_per_warp = {_show(warp)}"
-                ),
-            )
-
-
-def _show(value: float) -> str:
-    return str(int(value)) if value == int(value) else str(value)
+            yield field, f"{said[field]} is not a multiple of {said['threads_per_warp']}"
 
 
 _MOST_FINDINGS = 20
@@ -102,13 +84,21 @@ def profile_from_document(document: Mapping[str, Any], origin: Origin = _PLAIN) 
     if not isinstance(document, Mapping):
         message = f"a profile is a table, not {type(document).__name__}"
         raise InputError(finding("EATSS-G008", message, (), origin))
-    shape, shape_findings = _read_shape(document, origin)
-    values, value_findings, faulty = _read_values(document, origin)
-    crossing = islice(_cross_findings(document, faulty, origin), _MOST_FINDINGS)
-    findings = [*shape_findings, *value_findings, *crossing]
-    if shape is None or values is None or findings:
+    from pydantic import ValidationError  # noqa: PLC0415  (only needed to read a profile)
+
+    from eatss.gpu.schema import Document  # noqa: PLC0415
+
+    try:
+        shape = Document.model_validate(dict(document))
+        wrong = []
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)
+    findings = [from_pydantic(detail, origin) for detail in wrong[:_MOST_FINDINGS]]
+    faulty = {str(detail["loc"][1]) for detail in wrong if detail["loc"][1:]}
+    findings += islice(_cross_findings(document, faulty, origin), _MOST_FINDINGS)
+    if findings:
         raise InputError(*sorted(findings, key=_place_order))
-    return _build(shape, values)
+    return _built(shape)
 
 
 def profile_to_document(profile: GpuProfile) -> dict[str, Any]:
@@ -150,171 +140,75 @@ def calibration_to_document(calibration: Calibration) -> dict[str, Any]:
     return document
 
 
-def _read_shape(
-    document: Mapping[str, Any], origin: Origin
-) -> tuple[Document | None, list[Diagnostic]]:
-    """Check all but the values of the figures."""
-    from pydantic import ValidationError  # noqa: PLC0415  (only needed to read a profile)
-
-    from eatss.gpu.schema import Document  # noqa: PLC0415
-
-    try:
-        return Document.model_validate(dict(document)), []
-    except ValidationError as error:
-        details = error.errors(include_url=False)[:_MOST_FINDINGS]
-        return None, [from_pydantic(detail, detail["loc"], origin) for detail in details]
-
-
-def _read_values(
-    document: Mapping[str, Any], origin: Origin
-) -> tuple[FigureValues | None, list[Diagnostic], set[str]]:
-    """Check the values of the figures; also return the fields that are not usable."""
-    from pydantic import ValidationError  # noqa: PLC0415
-
-    from eatss.gpu.schema import FigureValues  # noqa: PLC0415
-
-    figures = document.get("figures")
-    if not isinstance(figures, Mapping):
-        return None, [], set(FIGURES)
-    shapeless = {
-        name
-        for name, entry in figures.items()
-        if not isinstance(entry, Mapping) or "value" not in entry
-    }
-    values = {name: entry["value"] for name, entry in figures.items() if name not in shapeless}
-    nulls = [name for name, value in values.items() if value is None]
-    findings = [_no_value(name, origin) for name in nulls[:_MOST_FINDINGS]]
-    faulty = shapeless.union(nulls)
-    try:
-        model = FigureValues.model_validate(values)
-    except ValidationError as error:
-        for detail in error.errors(include_url=False)[:_MOST_FINDINGS]:
-            field = str(detail["loc"][0])
-            if field not in faulty:  # else it is already said what is wrong with it
-                of_key = detail["type"] in {"missing", "extra_forbidden"}
-                path = ("figures", field) if of_key else ("figures", field, "value")
-                findings.append(from_pydantic(detail, path, origin))
-        return None, findings, faulty | {str(detail["loc"][0]) for detail in error.errors()}
-    return model, findings, faulty
-
-
-def _no_value(name: str, origin: Origin) -> Diagnostic:
-    """Word a JSON ``null``, which TOML cannot say: an unknown figure is left out."""
-    message = f"figures.{name}.value is null"
-    return finding(
-        "EATSS-G008",
-        message,
-        ("figures", name, "value"),
-        origin,
-        f"leave out {name} if no source gives it",
-    )
-
-
-def _build(shape: Document, values: FigureValues) -> GpuProfile:
+def _built(shape: Document) -> GpuProfile:
     major, minor = shape.compute_capability.split(".")
-    figures: dict[str, Any] = {name: getattr(values, name) for name in FIGURES}
+    figures = {name: getattr(shape.figures, name) for name in FIGURES}
+    values: dict[str, Any] = {name: one and one.value for name, one in figures.items()}
+    measured = shape.calibration
     return GpuProfile(
         name=shape.name,
         title=shape.title,
         aliases=tuple(shape.aliases),
         architecture=shape.architecture,
         compute_capability=(int(major), int(minor)),
-        sources=tuple(
-            (name, shape.figures[name].source) for name in FIGURES if name in shape.figures
-        ),
+        sources=tuple((name, one.source) for name, one in figures.items() if one is not None),
         bibliography=tuple(
-            Source(key=key, title=entry.title, url=entry.url)
-            for key, entry in shape.sources.items()
+            Source(key=key, **entry.model_dump()) for key, entry in shape.sources.items()
         ),
         notes=tuple(shape.notes.items()),
-        calibration=_calibration(shape),
-        **figures,
+        calibration=None if measured is None else _calibration(measured.model_dump()),
+        **values,
     )
 
 
-def _calibration(shape: Document) -> Calibration | None:
-    entry = shape.calibration
-    if entry is None:
-        return None
-    plain = entry.model_dump() | {
-        "cards": tuple(entry.cards),
-        "coefficients": tuple(
-            (name, Coefficient(**entry.coefficients[name].model_dump()))
-            for name in COEFFICIENTS
-            if name in entry.coefficients
-        ),
-    }
-    return Calibration(**plain)
-
-
-def _calibration_findings(document: Mapping[str, Any], origin: Origin) -> Iterator[Diagnostic]:
-    table = document.get("calibration")
-    coefficients = table.get("coefficients") if isinstance(table, Mapping) else None
-    if not isinstance(coefficients, Mapping):
-        return
-    for name in coefficients:
-        if name not in COEFFICIENTS:
-            hint = did_you_mean(str(name), COEFFICIENTS) or None
-            path = ("calibration", "coefficients", str(name))
-            yield finding("EATSS-G006", f"{name} is no coefficient of a card", path, origin, hint)
+def _calibration(plain: dict[str, Any]) -> Calibration:
+    coefficients = plain.pop("coefficients")
+    ordered = tuple(
+        (name, Coefficient(**coefficients[name])) for name in COEFFICIENTS if name in coefficients
+    )
+    return Calibration(**plain | {"cards": tuple(plain["cards"]), "coefficients": ordered})
 
 
 def _cross_findings(
     document: Mapping[str, Any], faulty: set[str], origin: Origin
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong between parts that are each in order."""
-    figures = document.get("figures")
-    if isinstance(figures, Mapping):
-        sound = {name: entry for name, entry in figures.items() if name not in faulty}
-        values = {name: _bytes_or_number(entry["value"]) for name, entry in sound.items()}
-        for fault in contradictions(values):
-            yield finding("EATSS-G010", fault.message, ("figures", fault.field), origin)
-        yield from _source_findings(sound, document.get("sources"), origin)
-    yield from _note_findings(document.get("notes"), origin)
-    yield from _name_findings(document, origin)
-    yield from _calibration_findings(document, origin)
+    from eatss.gpu.schema import parse_size  # noqa: PLC0415
 
-
-def _source_findings(
-    figures: Mapping[str, Any], sources: object, origin: Origin
-) -> Iterator[Diagnostic]:
-    if not isinstance(sources, Mapping):
-        return
-    for name, entry in figures.items():
-        key = entry.get("source")
-        if isinstance(key, str) and key and key not in sources:
+    sources = document.get("sources")
+    figures = _table(document, ("figures",))
+    sound = {name: entry for name, entry in figures.items() if name not in faulty}
+    values: dict[str, Any] = {name: parse_size(entry["value"]) for name, entry in sound.items()}
+    for field, message in contradictions(values):
+        yield finding("EATSS-G010", message, ("figures", field), origin)
+    for name, entry in sound.items():
+        key = entry["source"]
+        if isinstance(sources, Mapping) and key not in sources:
             message = f'{name} names the source "{key}", which [sources] lacks'
             hint = f"known: {', '.join(map(str, sources)) or 'none'}"
             yield finding("EATSS-G011", message, ("figures", name, "source"), origin, hint)
-
-
-def _note_findings(notes: object, origin: Origin) -> Iterator[Diagnostic]:
-    if not isinstance(notes, Mapping):
-        return
-    fields = tuple(GpuProfile.__dataclass_fields__)
-    for name in notes:
-        if name not in fields:
-            hint = did_you_mean(str(name), fields) or None
-            message = f"the note {name} is about no field of a profile"
-            yield finding("EATSS-G011", message, ("notes", str(name)), origin, hint)
-
-
-def _name_findings(document: Mapping[str, Any], origin: Origin) -> Iterator[Diagnostic]:
+    for path, known, code, message in (
+        (("notes",), tuple(GpuProfile.__dataclass_fields__), "EATSS-G011",
+         "the note {} is about no field of a profile"),
+        (("calibration", "coefficients"), tuple(COEFFICIENTS), "EATSS-G006",
+         "{} is no coefficient of a card"),
+    ):  # fmt: skip
+        for name in _table(document, path):
+            if name not in known:
+                meant = did_you_mean(str(name), known) or None
+                yield finding(code, message.format(name), (*path, str(name)), origin, meant)
     aliases = document.get("aliases", [])
-    if not isinstance(aliases, list):
-        return
-    names = [document.get("name"), *aliases]
+    names = [document.get("name"), *(aliases if isinstance(aliases, list) else ())]
     for name in sorted({name for name in names if isinstance(name, str) and names.count(name) > 1}):
         message = f"the profile calls itself {name} more than once"
         yield finding("EATSS-G010", message, ("aliases",), origin, "give each name once")
 
 
-def _bytes_or_number(value: object) -> float:
-    from eatss.gpu.schema import parse_size  # noqa: PLC0415
-
-    number = parse_size(value)
-    assert isinstance(number, int | float)
-    return number
+def _table(document: object, path: Sequence[str]) -> Mapping[str, Any]:
+    """Return a table of a document; an empty one if there is none."""
+    for key in path:
+        document = document.get(key) if isinstance(document, Mapping) else None
+    return document if isinstance(document, Mapping) else {}
 
 
 def _place_order(diagnostic: Diagnostic) -> tuple[int, int, str]:

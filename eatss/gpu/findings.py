@@ -24,7 +24,7 @@ and no answer is a possible answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from eatss.diagnostics import Diagnostic, SourceSpan, did_you_mean
@@ -160,11 +160,9 @@ def finding(
     )
 
 
-def from_pydantic(
-    detail: Mapping[str, Any], location: Sequence[int | str], origin: Origin
-) -> Diagnostic:
-    """Word one error of pydantic about the key ``location``."""
-    path = tuple(str(part) for part in location)
+def from_pydantic(detail: Mapping[str, Any], origin: Origin) -> Diagnostic:
+    """Word one error of pydantic."""
+    path = tuple(str(part) for part in detail["loc"])
     code, message, hint = _word(detail, path)
     return finding(code, message, path, origin, hint)
 
@@ -174,6 +172,10 @@ def _word(detail: Mapping[str, Any], path: tuple[str, ...]) -> tuple[str, str, s
     dotted = ".".join(path)
     wording: tuple[str, str, str | None]
     match kind:
+        case _ if detail["input"] is None and path[0] == "figures" and path[-1] == "value":
+            # as JSON can say, and TOML cannot: an unknown figure is left out
+            absent = f"leave out {path[1]} if no source gives it"
+            return "EATSS-G008", f"{dotted} is null", absent
         case "missing":
             return _missing(path)
         case "extra_forbidden":

@@ -59,21 +59,21 @@ def named_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
         InputError: there is no such profile, or its file is wrong. All findings
             about a file are in it, each with its place.
     """
-    if isinstance(name_or_path, os.PathLike) or _looks_like_path(name_or_path):
-        return _read(Path(name_or_path))
-    name = name_or_path.strip().lower()
-    shipped = shipped_names(profile_directory())
-    card = shipped.get(name) or _added_cards(shipped).get(name)
-    if card is None:
-        raise _unknown_name(name_or_path, [*shipped, *_added_cards(shipped)])
-    return _read(CARDS.get(card))
+    file = profile_file(name_or_path)
+    if file is None:
+        shipped = shipped_names(profile_directory())
+        raise _unknown_name(str(name_or_path), [*shipped, *_added_cards(shipped)])
+    return _read(file)
 
 
 def profile_file(gpu: object) -> Path | None:
     """Return the file that the profile a user gives stands in, ``None`` where it is in none."""
-    if not isinstance(gpu, str | os.PathLike):
+    if isinstance(gpu, os.PathLike):
+        return Path(gpu)
+    if not isinstance(gpu, str):
         return None
-    if isinstance(gpu, os.PathLike) or _looks_like_path(gpu):
+    separators = [sep for sep in (os.sep, os.altsep) if sep]
+    if gpu.lower().endswith(".toml") or any(sep in gpu for sep in separators):
         return Path(gpu)
     shipped, name = shipped_names(profile_directory()), gpu.strip().lower()
     card = shipped.get(name) or _added_cards(shipped).get(name)
@@ -110,11 +110,6 @@ def profile_directory() -> Path:
                 hint="install eatss again, or give a profile's file by its path",
             )
         ) from None
-
-
-def _looks_like_path(text: str) -> bool:
-    separators = [sep for sep in (os.sep, os.altsep) if sep]
-    return text.lower().endswith(".toml") or any(sep in text for sep in separators)
 
 
 def _shipped_files() -> dict[str, Path]:
@@ -197,15 +192,30 @@ def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
 
 def _parsed(path: Path, text: str) -> GpuProfile:
     """Read the text of a profile, which takes as long as the rest of a command that knows all."""
-    long_key = LONG_KEY.search(text)
-    if long_key is not None:
-        raise _too_long_a_key(path, text, long_key.start())
     import tomllib  # noqa: PLC0415 - what is kept needs none
 
+    long_key = LONG_KEY.search(text)
+    if long_key is not None:
+        start = long_key.start()
+        message = f"a key of more than {MAX_KEY_PARTS} parts is none of a profile"
+        line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+        raise _syntax_error(path, text, line, column, message)
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
-        raise _bad_syntax(path, text, error) from None
+    except RecursionError:
+        message = f"{path} is nested too deeply for a profile"
+        raise input_error("EATSS-G005", message) from None
+    except tomllib.TOMLDecodeError as error:
+        message, line, column = str(error), len(text.splitlines()), 1
+        found = SYNTAX_PLACE.search(message)
+        if found is not None:
+            message = message[: found.start()]
+            if found[1] is not None:
+                line, column = int(found[1]), int(found[2])
+        raise _syntax_error(path, text, line, column, f"not valid TOML: {message}") from None
+    except ValueError as error:  # a number of 5000 digits
+        message = f"{path} holds a number that no card can have: {error}"
+        raise input_error("EATSS-G005", message) from None
     from eatss.gpu.document import profile_from_document  # noqa: PLC0415 - needs pydantic
 
     return profile_from_document(document, Origin(label=str(path), text=text))
@@ -230,29 +240,6 @@ def _text(path: Path) -> str:
 def _unreadable(path: Path, error: Exception) -> InputError:
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return input_error("EATSS-G002", f"cannot read the profile {path}: {reason}")
-
-
-def _too_long_a_key(path: Path, text: str, start: int) -> InputError:
-    line = text.count("\n", 0, start) + 1
-    message = f"a key of more than {MAX_KEY_PARTS} parts is none of a profile"
-    return _syntax_error(path, text, line, start - text.rfind("\n", 0, start), message)
-
-
-def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
-    if isinstance(error, RecursionError):
-        return input_error("EATSS-G005", f"{path} is nested too deeply for a profile")
-    import tomllib  # noqa: PLC0415
-
-    if not isinstance(error, tomllib.TOMLDecodeError):
-        return input_error("EATSS-G005", f"{path} holds a number that no card can have: {error}")
-    message = str(error)
-    found = SYNTAX_PLACE.search(message)
-    line, column = len(text.splitlines()), 1
-    if found is not None:
-        message = message[: found.start()]
-        if found[1] is not None:
-            line, column = int(found[1]), int(found[2])
-    return _syntax_error(path, text, line, column, f"not valid TOML: {message}")
 
 
 def _syntax_error(path: Path, text: str, line: int, column: int, message: str) -> InputError:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.gpu.detect import DetectedGpu
 from eatss.gpu.document import profile_from_document
 from eatss.gpu.findings import Origin
@@ -26,22 +26,22 @@ VARIANT_WORDS = frozenset(
 )
 """Words of a card's name that make it another card than the one without them."""
 
-L1_SHARED_KIB = {
-    (7, 0): 128,
-    (7, 2): 128,
-    (7, 5): 96,
-    (8, 0): 192,
-    (8, 6): 128,
-    (8, 7): 192,
-    (8, 9): 128,
-    (9, 0): 256,
-    (10, 0): 256,
-    (10, 3): 256,
-    (11, 0): 256,
-    (12, 0): 128,
-    (12, 1): 128,
+GENERATIONS = {
+    (7, 0): ("Volta", 128),
+    (7, 2): ("Volta", 128),
+    (7, 5): ("Turing", 96),
+    (8, 0): ("Ampere", 192),
+    (8, 6): ("Ampere", 128),
+    (8, 7): ("Ampere", 192),
+    (8, 9): ("Ada", 128),
+    (9, 0): ("Hopper", 256),
+    (10, 0): ("Blackwell", 256),
+    (10, 3): ("Blackwell", 256),
+    (11, 0): ("Blackwell", 256),
+    (12, 0): ("Blackwell", 128),
+    (12, 1): ("Blackwell", 128),
 }
-"""L1 and shared memory of an SM together, which no driver reports.
+"""Architectures, and KiB of L1 and shared memory of an SM together, which no driver reports.
 
 From the CUDA guide, compute capabilities, table *Shared Memory Capacity per Compute Capability*.
 """
@@ -49,40 +49,23 @@ From the CUDA guide, compute capabilities, table *Shared Memory Capacity per Com
 REGISTERS_PER_THREAD = 255
 """The same on every compute capability from 3.5 to 12.1 (CUDA guide)."""
 
-_REPORTED = {
-    name: name
-    for name in (
-        "threads_per_block",
-        "threads_per_warp",
-        "registers_per_sm",
-        "registers_per_block",
-        "l2_bytes",
-        "sm_count",
-        "max_threads_per_sm",
-        "max_blocks_per_sm",
-        "shared_per_sm_bytes",
-        "shared_per_block_bytes",
-        "shared_per_block_optin_bytes",
-        "memory_bytes",
-        "bandwidth_gb_s",
-    )
-}
+_REPORTED = (
+    "threads_per_block",
+    "threads_per_warp",
+    "registers_per_sm",
+    "registers_per_block",
+    "l2_bytes",
+    "sm_count",
+    "max_threads_per_sm",
+    "max_blocks_per_sm",
+    "shared_per_sm_bytes",
+    "shared_per_block_bytes",
+    "shared_per_block_optin_bytes",
+    "memory_bytes",
+    "bandwidth_gb_s",
+)
 _REPORTED_OPTIONAL = {"boost_clock_mhz": "max_sm_clock_mhz", "tdp_w": "power_limit_w"}
-_ARCHITECTURES = {
-    (7, 0): "Volta",
-    (7, 2): "Volta",
-    (7, 5): "Turing",
-    (8, 0): "Ampere",
-    (8, 6): "Ampere",
-    (8, 7): "Ampere",
-    (8, 9): "Ada",
-    (9, 0): "Hopper",
-    (10, 0): "Blackwell",
-    (10, 3): "Blackwell",
-    (11, 0): "Blackwell",
-    (12, 0): "Blackwell",
-    (12, 1): "Blackwell",
-}
+_OWN = "write a profile for the card (a TOML file) and give its path"
 _NOTES = {
     "boost_clock_mhz": "The highest SM clock that the driver allows.",
     "bandwidth_gb_s": "Memory clock × bus width × 2 transfers a clock.",
@@ -129,36 +112,40 @@ def profile_from_device(detected: DetectedGpu) -> GpuProfile:
             compute capability is unknown or older than those in the table.
     """
     capability = detected.compute_capability
-    if capability is None or not (is_tabulated(capability) or _is_newer(capability)):
+    if capability is None or not (is_tabulated(capability) or capability > max(GENERATIONS)):
         shown = "unknown" if capability is None else ".".join(map(str, capability))
         raise input_error(
             "EATSS-G031",
             f"{detected.name}: how L1 and shared memory divide is not known for compute "
             f"capability {shown}",
-            hint="write a profile for the card (a TOML file) and give its path",
+            hint=_OWN,
         )
-    missing = [field for field, name in _REPORTED.items() if getattr(detected, name) is None]
+    missing = [field for field in _REPORTED if getattr(detected, field) is None]
     if missing:
-        raise InputError(_not_reported(detected, missing))
+        more = "install CuPy (pip install 'eatss[gpu]'), which reports more; or "
+        raise input_error(
+            "EATSS-G030",
+            f"{detected.name}: the driver does not report {', '.join(missing)}",
+            hint=_OWN if "CuPy" in detected.readers else more + _OWN,
+        )
     return profile_from_document(_document(detected, capability), Origin(label=detected.name))
 
 
 def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, Any]:
-    reported = _REPORTED | {
-        field: name
-        for field, name in _REPORTED_OPTIONAL.items()
-        if getattr(detected, name) is not None
-    }
+    reported = dict(zip(_REPORTED, _REPORTED, strict=True)) | _REPORTED_OPTIONAL
+    told = {field: getattr(detected, name) for field, name in reported.items()}
     figures = {
-        field: {"value": getattr(detected, name), "source": "driver"}
-        for field, name in reported.items()
+        field: {"value": value, "source": "driver"}
+        for field, value in told.items()
+        if value is not None
     }
     figures["registers_per_thread"] = {"value": REGISTERS_PER_THREAD, "source": "cuda-guide"}
-    notes = _NOTES
     if is_tabulated(capability):
-        l1_shared_bytes = L1_SHARED_KIB[capability] * 1024
-        figures["l1_shared_bytes"] = {"value": l1_shared_bytes, "source": "cuda-guide"}
+        architecture, l1_shared_kib = GENERATIONS[capability]
+        figures["l1_shared_bytes"] = {"value": l1_shared_kib * 1024, "source": "cuda-guide"}
+        notes = _NOTES
     else:
+        architecture = "newer than known"
         figures["l1_shared_bytes"] = {"value": detected.shared_per_sm_bytes, "source": "driver"}
         notes = _NOTES | _NOTES_OF_A_NEWER_CARD
     driver = detected.driver_version or "of unknown version"
@@ -166,7 +153,7 @@ def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, A
         "schema_version": SCHEMA_VERSION,
         "name": "-".join(re.findall(r"[a-z0-9]+", detected.name.lower())) or "gpu",
         "title": f"{detected.name}, as its driver describes it",
-        "architecture": _ARCHITECTURES.get(capability, "newer than known"),
+        "architecture": architecture,
         "compute_capability": f"{capability[0]}.{capability[1]}",
         "figures": figures,
         "sources": {
@@ -182,37 +169,15 @@ def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, A
 
 def is_tabulated(capability: tuple[int, int] | None) -> bool:
     """Return whether limits of a compute capability are known that no driver reports."""
-    return capability in L1_SHARED_KIB
-
-
-def _is_newer(capability: tuple[int, int]) -> bool:
-    return capability > max(L1_SHARED_KIB)
-
-
-def _not_reported(detected: DetectedGpu, missing: list[str]) -> Diagnostic:
-    hint = "write a profile for the card (a TOML file) and give its path"
-    if "CuPy" not in detected.readers:
-        hint = f"install CuPy (pip install 'eatss[gpu]'), which reports more; or {hint}"
-    return Diagnostic(
-        code="EATSS-G030",
-        message=f"{detected.name}: the driver does not report {', '.join(missing)}",
-        hint=hint,
-    )
+    return capability in GENERATIONS
 
 
 def _figures_agree(detected: DetectedGpu, profile: GpuProfile) -> bool:
-    capability, sms, memory = (
-        detected.compute_capability,
-        detected.sm_count,
-        detected.memory_bytes,
-    )
+    memory = profile.memory_bytes
     return (
-        (capability is None or capability == profile.compute_capability)
-        and (sms is None or sms == profile.sm_count)
-        and (
-            memory is None
-            or abs(memory - profile.memory_bytes) <= MEMORY_TOLERANCE * profile.memory_bytes
-        )
+        detected.compute_capability in (None, profile.compute_capability)
+        and detected.sm_count in (None, profile.sm_count)
+        and abs((detected.memory_bytes or memory) - memory) <= MEMORY_TOLERANCE * memory
     )
 
 

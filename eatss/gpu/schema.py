@@ -12,7 +12,7 @@ only when a profile is read.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -76,43 +76,50 @@ Note = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
+_Value = TypeVar("_Value")
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Figure(_Strict):
-    """One figure and the key of its source; ``FigureValues`` judges the value."""
+class Figure(_Strict, Generic[_Value]):
+    """One figure and the key of its source."""
 
-    value: object
+    value: _Value
     source: Text
 
 
-class FigureValues(_Strict):
-    """The values of the table ``[figures]``; its keys are the fields of ``GpuProfile``."""
+_UNKNOWN: Any = Field(default=None)
+"""A figure that may be left out, but not be null."""
 
-    threads_per_block: Threads
-    threads_per_warp: Threads
-    registers_per_sm: Registers
-    registers_per_block: Registers
-    registers_per_thread: Registers
-    l1_shared_bytes: OnChipBytes
-    l2_bytes: L2Bytes
 
-    sm_count: SmCount
-    max_threads_per_sm: Threads
-    max_blocks_per_sm: Threads
-    shared_per_sm_bytes: OnChipBytes
-    shared_per_block_bytes: OnChipBytes
-    shared_per_block_optin_bytes: OnChipBytes
-    base_clock_mhz: Clock | None = None
-    boost_clock_mhz: Clock | None = None
-    memory_bytes: MemoryBytes
-    bandwidth_gb_s: Bandwidth
-    peak_fp64_gflops: Gflops | None = None
-    peak_fp64_tensor_gflops: Gflops | None = None
-    peak_fp32_gflops: Gflops | None = None
-    peak_tf32_tensor_gflops: Gflops | None = None
-    tdp_w: Watts | None = None
+class Figures(_Strict):
+    """The table ``[figures]``; its keys are the fields of ``GpuProfile``."""
+
+    threads_per_block: Figure[Threads]
+    threads_per_warp: Figure[Threads]
+    registers_per_sm: Figure[Registers]
+    registers_per_block: Figure[Registers]
+    registers_per_thread: Figure[Registers]
+    l1_shared_bytes: Figure[OnChipBytes]
+    l2_bytes: Figure[L2Bytes]
+
+    sm_count: Figure[SmCount]
+    max_threads_per_sm: Figure[Threads]
+    max_blocks_per_sm: Figure[Threads]
+    shared_per_sm_bytes: Figure[OnChipBytes]
+    shared_per_block_bytes: Figure[OnChipBytes]
+    shared_per_block_optin_bytes: Figure[OnChipBytes]
+    base_clock_mhz: Figure[Clock] = _UNKNOWN
+    boost_clock_mhz: Figure[Clock] = _UNKNOWN
+    memory_bytes: Figure[MemoryBytes]
+    bandwidth_gb_s: Figure[Bandwidth]
+    peak_fp64_gflops: Figure[Gflops] = _UNKNOWN
+    peak_fp64_tensor_gflops: Figure[Gflops] = _UNKNOWN
+    peak_fp32_gflops: Figure[Gflops] = _UNKNOWN
+    peak_tf32_tensor_gflops: Figure[Gflops] = _UNKNOWN
+    tdp_w: Figure[Watts] = _UNKNOWN
 
 
 class SourceEntry(_Strict):
@@ -156,7 +163,7 @@ class Document(_Strict):
     aliases: list[Name] = []
     architecture: Text
     compute_capability: Annotated[str, Field(pattern=r"^\d{1,2}\.\d$")]
-    figures: dict[Text, Figure]
+    figures: Figures
     sources: dict[Text, SourceEntry]
     notes: dict[Text, Note] = {}
     calibration: CalibrationEntry | None = None

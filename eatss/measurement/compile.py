@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache as once
 from pathlib import Path
+from typing import Literal
 
 from eatss.cache import DEFAULT_LIMIT_BYTES, Cache, default_cache, key_of
 from eatss.compilers import find_nvcc
@@ -70,8 +71,8 @@ class CompileTarget:
         Raises:
             CompileError: it does not compile.
         """
-        toolchains = (self.toolchain,)
-        return compile_program(toolchains, program, sizes, self.capability, cache=self._cache).path
+        options = options_of(self.toolchain, program, sizes, self.capability)
+        return _made(self.toolchain, program.text, program.file, options, self._cache)
 
     def compile_text(self, text: str, file: str) -> Path:
         """Return the machine code of CUDA that belongs to no program.
@@ -81,8 +82,8 @@ class CompileTarget:
         Raises:
             CompileError: it does not compile.
         """
-        options = tuple(_target_options(self.toolchain, self.capability))
-        return _cubin(self.toolchain, text, file, options, self._cache, COMPILE_LIMIT_S)
+        options = _target_options(self.toolchain, self.capability)
+        return _made(self.toolchain, text, file, options, self._cache)
 
     @property
     def _cache(self) -> Cache:
@@ -157,23 +158,17 @@ def compile_program(
     for toolchain in toolchains:
         options = options_of(toolchain, program, sizes, capability)
         try:
-            path = _cubin(toolchain, program.text, program.file, options, cache, limit_s)
+            path = _made(toolchain, program.text, program.file, options, cache, limit_s=limit_s)
         except CompileError as error:
             refused = error
-            continue
-        return Compiled(path=path, toolchain=toolchain)
+        else:
+            return Compiled(path=path, toolchain=toolchain)
     assert refused is not None
     raise refused
 
 
 def compile_host_code(
-    toolchain: Toolchain,
-    program: Program,
-    sizes: Sizes,
-    capability: int,
-    *,
-    cache: Path | Cache,
-    limit_s: float = COMPILE_LIMIT_S,
+    toolchain: Toolchain, program: Program, sizes: Sizes, capability: int, *, cache: Cache
 ) -> Path:
     """Compile the whole text, launchers included, to a shared library by nvcc.
 
@@ -183,37 +178,24 @@ def compile_host_code(
         CompileError: nvcc does not take it.
     """
     options = (*options_of(toolchain, program, sizes, capability), "-shared", "-Xcompiler", "-fPIC")
-    return _made(toolchain, program.text, program.file, options, cache, limit_s, suffix=".so")
+    return _made(toolchain, program.text, program.file, options, cache, kind="library")
 
 
 def options_of(
     toolchain: Toolchain, program: Program, sizes: Sizes, capability: int
 ) -> tuple[str, ...]:
     """Return what a compiler is told; NVRTC optimises as ``-O3`` does without being told."""
-    options = [*_target_options(toolchain, capability), *program.flags]
-    for parameter in program.parameters:
-        if parameter.kind == "macro":
-            value = sizes[parameter.name]
-            options.append(f"-D{parameter.macro}={value if value >= 0 else f'({value})'}")
-    return tuple(options)
+    macros = ((one.macro, sizes[one.name]) for one in program.parameters if one.kind == "macro")
+    return (
+        *_target_options(toolchain, capability),
+        *program.flags,
+        *(f"-D{name}={value if value >= 0 else f'({value})'}" for name, value in macros),
+    )
 
 
-def _target_options(toolchain: Toolchain, capability: int) -> list[str]:
-    options = [f"-arch=sm_{capability}", _STANDARD]
-    return [*options, "-O3"] if toolchain.name == "nvcc" else options
-
-
-def _cubin(
-    toolchain: Toolchain,
-    text: str,
-    file: str,
-    options: tuple[str, ...],
-    cache: Path | Cache,
-    limit_s: float,
-) -> Path:
-    if toolchain.name == "nvcc":
-        options = ("-cubin", *options)
-    return _made(toolchain, text, file, options, cache, limit_s, suffix=".cubin")
+def _target_options(toolchain: Toolchain, capability: int) -> tuple[str, ...]:
+    optimised = ("-O3",) if toolchain.name == "nvcc" else ()
+    return (f"-arch=sm_{capability}", _STANDARD, *optimised)
 
 
 def _made(
@@ -222,49 +204,39 @@ def _made(
     file: str,
     options: tuple[str, ...],
     cache: Path | Cache,
-    limit_s: float,
     *,
-    suffix: str,
+    kind: Literal["cubin", "library"] = "cubin",
+    limit_s: float = COMPILE_LIMIT_S,
 ) -> Path:
-    kept = cache if isinstance(cache, Cache) else Cache(cache)
-    kind = "cubin" if suffix == ".cubin" else "library"
+    """Return a file of this process with what was compiled, now or before."""
+    by_nvcc = toolchain.name == "nvcc"
+    target = options[0].removeprefix("-arch=")
+    if by_nvcc and kind == "cubin":
+        options = ("-cubin", *options)
+    kept = Cache(cache) if isinstance(cache, Path) else cache
     key = key_of(1, toolchain.name, toolchain.version, options, file, text)
     code = kept.get(kind, key)
     if code is None:
-        code = _compiled(toolchain, text, file, options, limit_s)
-        kept.put(kind, key, code, about=f"{file} by {toolchain} for {_architecture(options)}")
-    path = Path(_of_this_process().name) / f"{key}{suffix}"
+        with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
+            made = Path(work) / "made"
+            if by_nvcc:
+                (Path(work) / file).write_text(text, encoding="utf-8")
+                _run(toolchain, (*options, file, "-o", str(made)), "", work, limit_s)
+            else:
+                asked = nvrtc.Request(text=text, name=file, options=options, target=str(made))
+                _run(toolchain, (), asked.to_json(), work, limit_s)
+            try:
+                code = made.read_bytes()
+            except FileNotFoundError:
+                raise CompileError(f"{toolchain} says that all is well, and made no code") from None
+        kept.put(kind, key, code, about=f"{file} by {toolchain} for {target}")
+    path = Path(_of_this_process().name) / f"{key}{'.cubin' if kind == 'cubin' else '.so'}"
     write_whole(path, code)
     return path
 
 
-def _compiled(
-    toolchain: Toolchain, text: str, file: str, options: tuple[str, ...], limit_s: float
-) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
-        made = Path(work) / "made"
-        if toolchain.name == "nvrtc":
-            asked = nvrtc.Request(text=text, name=file, options=options, target=str(made))
-            _run(toolchain, (), asked.to_json(), Path(work), limit_s)
-        else:
-            (Path(work) / file).write_text(text, encoding="utf-8")
-            _run(toolchain, (*options, file, "-o", str(made)), "", work, limit_s)
-        try:
-            return made.read_bytes()
-        except FileNotFoundError:
-            raise CompileError(f"{toolchain} says that all is well, and made no code") from None
-
-
-def _architecture(options: Sequence[str]) -> str:
-    return next(one.removeprefix("-arch=") for one in options if one.startswith("-arch="))
-
-
 def _run(
-    toolchain: Toolchain,
-    words: Sequence[str],
-    given: str,
-    directory: str | Path,
-    limit_s: float,
+    toolchain: Toolchain, words: Sequence[str], given: str, directory: str, limit_s: float
 ) -> None:
     try:
         compiler = subprocess.Popen(  # noqa: S603

@@ -10,8 +10,9 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,8 +69,13 @@ def compare_with_original(
     sizes = reduced_sizes(program)
     if not sizes:
         raise NotComparedError("its sizes are fixed, and so large that the original takes too long")
+
+    def compile_ahead(each: Sizes) -> None:
+        with suppress(CompileError):  # it is said where the program is to run
+            target.compile(program, each)
+
     with ThreadPoolExecutor(len(sizes)) as pool:  # the process that compares finds them made
-        list(pool.map(lambda each: _compile_ahead(program, each, target), sizes))
+        list(pool.map(compile_ahead, sizes))
     try:
         found = verify(
             directory,
@@ -131,11 +137,6 @@ def _sizes_text(sizes: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sizes) or "its fixed sizes"
 
 
-def _compile_ahead(program: Program, sizes: Sizes, target: CompileTarget) -> None:
-    with suppress(CompileError):  # it is said where the program is to run
-        target.compile(program, sizes)
-
-
 def make_machine(program: Program, sizes: Sizes, target: str) -> CupyMachine:
     """Return what runs entries of a program at these sizes; called in the comparing process."""
     card = decode(CompileTarget, json.loads(target))
@@ -148,21 +149,21 @@ def make_machine(program: Program, sizes: Sizes, target: str) -> CupyMachine:
     return CupyMachine(cupy, program, sizes, path)
 
 
+@dataclass(frozen=True)
 class CupyMachine:
     """A :class:`eatss.verify.device.Machine` on CuPy, for one choice of sizes."""
 
-    orders: tuple[bool, ...] = (False,)
+    orders: ClassVar[tuple[bool, ...]] = (False,)
 
-    def __init__(self, cupy: Any, program: Program, sizes: Sizes, path: Path) -> None:
-        self._cupy = cupy
-        self._program = program
-        self._sizes = sizes
-        self._path = path
+    cupy: Any
+    program: Program
+    sizes: Sizes
+    path: Path
 
     def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
         """Run an entry on copies in device memory, guard zones included."""
         assert not backward
-        broken = broken_assumption(entry, self._sizes)
+        broken = broken_assumption(entry, self.sizes)
         if broken is not None:
             return Launched(-broken - 1, "ok", "")
         try:
@@ -177,14 +178,14 @@ class CupyMachine:
         return Launched(0, "ok", "")
 
     def _launch(self, entry: Entry, buffers: Sequence[Buffer]) -> None:
-        cupy, program, sizes = self._cupy, self._program, self._sizes
-        kernels = Kernels(cupy, program, self._path)
-        memory = [cupy.asarray(buffer.raw) for buffer in buffers]
+        cupy, program, sizes = self.cupy, self.program, self.sizes
+        kernels = Kernels(cupy, program, self.path)
         bound: dict[str, Any] = {
             temporary.name: (cupy.zeros if temporary.zeroed else cupy.empty)(key.shape, key.dtype)
             for key, temporary in zip(temporaries_of(entry, sizes), entry.temporaries, strict=True)
         }
-        for buffer, device in zip(buffers, memory, strict=True):
+        memory = [(buffer, cupy.asarray(buffer.raw)) for buffer in buffers]
+        for buffer, device in memory:
             by_value = buffer.argument.role in ("scalar", "parameter")
             pointer = np.uint64(device.data.ptr + buffer.guard)
             bound[buffer.argument.name] = buffer.array.reshape(-1)[0] if by_value else pointer
@@ -192,5 +193,5 @@ class CupyMachine:
         for launch in entry_launches(entry, program.entries.index(entry), codes, sizes):
             kernels.launch(launch, bound)
         cupy.cuda.runtime.deviceSynchronize()
-        for buffer, device in zip(buffers, memory, strict=True):
+        for buffer, device in memory:
             buffer.raw[:] = device.get()

@@ -24,7 +24,7 @@ from eatss.gpu.detect import (
     detect,
     detect_gpus,
 )
-from eatss.gpu.match import L1_SHARED_KIB, match_profile, profile_from_device
+from eatss.gpu.match import GENERATIONS, match_profile, profile_from_device
 
 UUID_BYTES = bytes(range(16))
 UUID = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"
@@ -408,7 +408,7 @@ def test_nonsense_from_a_driver_is_refused_like_nonsense_in_a_file() -> None:
 
 def test_the_table_of_l1_sizes_agrees_with_the_shipped_profiles() -> None:
     for profile in list_profiles():
-        assert L1_SHARED_KIB[profile.compute_capability] * 1024 == profile.l1_shared_bytes
+        assert GENERATIONS[profile.compute_capability][1] * 1024 == profile.l1_shared_bytes
 
 
 def test_nothing_is_imported_when_stand_ins_are_given(monkeypatch: pytest.MonkeyPatch) -> None:

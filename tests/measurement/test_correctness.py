@@ -225,7 +225,7 @@ def test_the_machine_tells_a_crash() -> None:
         raise CudaError("cudaErrorIllegalAddress: an illegal memory access", 700)
 
     machine = machine_at(8)
-    machine._cupy.bodies["kernel_lu_k0"] = fail
+    machine.cupy.bodies["kernel_lu_k0"] = fail
     entry = load_program(LU).entries[0]
     launched = machine.launch(entry, make_buffers(entry, {"N": 8}, "uniform", 0), backward=False)
     assert (launched.code, launched.status) == (700, "crash")
@@ -237,7 +237,7 @@ def lu_machine(program: Program, sizes: Mapping[str, int], *words: str) -> CupyM
         raise VerifyCompileError("lu.cu(1): error: no")
     machine = machine_at(sizes["N"])
     if words == ("wrong",):
-        machine._cupy.bodies["kernel_lu_k1"] = machine._cupy.bodies["kernel_lu_k0"]
+        machine.cupy.bodies["kernel_lu_k1"] = machine._cupy.bodies["kernel_lu_k0"]
     return machine
 
 
