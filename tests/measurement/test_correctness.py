@@ -237,7 +237,7 @@ def lu_machine(program: Program, sizes: Mapping[str, int], *words: str) -> CupyM
         raise VerifyCompileError("lu.cu(1): error: no")
     machine = machine_at(sizes["N"])
     if words == ("wrong",):
-        machine.cupy.bodies["kernel_lu_k1"] = machine._cupy.bodies["kernel_lu_k0"]
+        machine.cupy.bodies["kernel_lu_k1"] = machine.cupy.bodies["kernel_lu_k0"]
     return machine
 
 
