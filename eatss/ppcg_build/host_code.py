@@ -6,11 +6,12 @@ CUDA runtime's answers. They are read as tokens, one form after the other; any o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Sequence
+from itertools import takewhile
 
 from eatss.frozen import frozen
-from eatss.ppcg_build.integers import integer
+from eatss.ppcg_build.integers import Reader
 from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program import (
     Apply,
@@ -23,14 +24,12 @@ from eatss.program import (
     Operator,
     equals,
 )
-from eatss.program.tokens import Token, closing, tokens
+from eatss.program.tokens import Token, tokens
 
 _START = "cudaCheckKernel"
 """The macro that PPCG defines at the start of every region."""
 
 _DEVICE = "dev_"
-
-Extents: TypeAlias = tuple[IntExpr, IntExpr, IntExpr]
 
 
 @frozen
@@ -73,7 +72,11 @@ def host_regions(text: str) -> tuple[HostRegion, ...]:
         NotUnderstoodError: a statement in a region is of no known form.
     """
     found = tokens(text)
-    return tuple(_Region(found, place).read() for place in _starts(found))
+    return tuple(
+        _Region(found, place + 1).read()
+        for place, token in enumerate(found)
+        if token.kind == "directive" and token.text.split()[1:2] == [f"{_START}()"]
+    )
 
 
 def device_name(argument: str) -> str | None:
@@ -81,217 +84,158 @@ def device_name(argument: str) -> str | None:
     return argument.removeprefix(_DEVICE) if argument.startswith(_DEVICE) else None
 
 
-def _starts(found: Sequence[Token]) -> Iterator[int]:
-    for place, token in enumerate(found):
-        if token.kind == "directive" and token.text.split()[1:2] == [f"{_START}()"]:
-            yield place + 1
-
-
-class _Region:
+class _Region(Reader):
     """Reads the statements of a region from its start to the end of the block around."""
 
     def __init__(self, found: Sequence[Token], start: int) -> None:
-        self._tokens = found
-        self._place = start
+        super().__init__(found, start)
+        self._statement_at = start
         self._types: dict[str, str] = {}
         self._memory: list[DeviceMemory] = []
         self._launches: list[Launched] = []
-        self._dims: dict[str, Extents] = {}
+        self._dims: dict[str, list[IntExpr]] = {}
 
     def read(self) -> HostRegion:
         steps = self._statements()
-        names = [launch.kernel for launch in self._launches]
-        for name in names:
-            if names.count(name) > 1:
+        for name, many in Counter(launch.kernel for launch in self._launches).items():
+            if many > 1:
                 raise NotUnderstoodError(f"'{name}' is launched in several places")
-        return HostRegion(
-            memory=tuple(self._memory), launches=tuple(self._launches), steps=tuple(steps)
-        )
+        return HostRegion(memory=tuple(self._memory), launches=tuple(self._launches), steps=steps)
 
-    # -- statements ---------------------------------------------------------------------------
-
-    def _statements(self) -> list[HostStep]:
+    def _statements(self) -> tuple[HostStep, ...]:
         """Read to the bracket that closes the block."""
         steps: list[HostStep] = []
-        while self._text() != "}":
+        while not self.takes("}"):
             steps += self._statement()
-        return steps
+        return tuple(steps)
 
-    def _statement(self) -> list[HostStep]:
-        token = self._tokens[self._place] if self._place < len(self._tokens) else None
-        if token is None:
+    def _statement(self) -> tuple[HostStep, ...]:
+        if not self.kind():
             raise NotUnderstoodError("the host code ends inside a region")
-        if token.kind == "directive":
-            self._place += 1
-            return []
-        if token.text == "{":
-            self._place += 1
-            steps = self._statements()
-            self._place += 1
-            return steps
-        if token.text == "for":
-            return [self._loop()]
-        if token.text == "if":
+        self._statement_at = self.place
+        if self.kind() == "directive":
+            self.place += 1
+            return ()
+        if self.takes("{"):
+            return self._statements()
+        if self.takes("for"):
+            return (self._loop(),)
+        if self.takes("if"):
             return self._condition()
-        return self._simple(self._upto_semicolon())
+        return self._simple()
 
     def _loop(self) -> HostStep:
-        head = self._head()
-        ends = [place for place, token in enumerate(head) if token.text == ";"]
-        if len(ends) != 2:
-            raise _unknown(head)
-        start, test, step = head[: ends[0]], head[ends[0] + 1 : ends[1]], head[ends[1] + 1 :]
-        counter = start[1].text if len(start) > 3 else ""
-        texts = [token.text for token in (*start[:3:2], *test[:1], *step[:2])]
-        if texts != ["int", "=", counter, counter, "+="] or test[1].text not in ("<", "<="):
-            raise _unknown(head)
-        upper = integer(test[2:])
-        if test[1].text == "<":
-            upper = Apply(Operator.SUB, (upper, Constant(1)))
-        by = integer(step[2:])
+        self.expect("(", "int")
+        counter = self._word()
+        self.expect("=")
+        lower = self.integer()
+        self.expect(";", counter)
+        below = self.takes("<")
+        self.expect(*(() if below else ("<=",)))
+        upper = self.integer()
+        self.expect(";", counter, "+=")
+        by = self.integer()
+        self.expect(")")
         if not isinstance(by, Constant) or by.value < 1:
-            raise _unknown(head)
-        body = self._statement()
+            raise self.unknown()
         return HostLoop(
             counter=counter,
-            lower=integer(start[3:]),
-            upper=upper,
+            lower=lower,
+            upper=Apply(Operator.SUB, (upper, Constant(1))) if below else upper,
             step=by.value,
-            body=tuple(body),
+            body=self._statement(),
         )
 
-    def _condition(self) -> list[HostStep]:
-        condition = integer(self._head())
-        steps: list[HostStep] = [HostIf(condition=condition, body=tuple(self._statement()))]
-        if self._text() == "else":
-            self._place += 1
-            otherwise = equals(condition, 0)
-            steps.append(HostIf(condition=otherwise, body=tuple(self._statement())))
+    def _condition(self) -> tuple[HostStep, ...]:
+        self.expect("(")
+        condition = self.integer()
+        self.expect(")")
+        then = HostIf(condition=condition, body=self._statement())
+        if not self.takes("else"):
+            return (then,)
+        return (then, HostIf(condition=equals(condition, 0), body=self._statement()))
+
+    def _simple(self) -> tuple[HostStep, ...]:
+        """Read a statement that a semicolon ends."""
+        rest = (token.text for token in self.tokens[self.place :])
+        texts = list(takewhile(";".__ne__, rest))
+        steps: tuple[HostStep, ...] = ()
+        if not texts:
+            raise NotUnderstoodError("the host code has an empty statement")
+        if self.takes("cudaCheckReturn"):
+            self.expect("(")
+            if self.text() in ("cudaMemcpy", "cudaFree"):  # nothing of the device part
+                self.place += len(texts) - 2
+            else:
+                self._allocation()
+        elif self.takes(_START):
+            self.expect("(", ")")
+        elif self.takes("dim3"):
+            name = self._word()
+            self.expect("(")
+            self._dims[name] = extents = [self.integer()]
+            while not self.takes(")"):
+                self.expect(",")
+                extents.append(self.integer())
+        elif "<<<" in texts:
+            steps = (self._launch(),)
+        elif texts[-2:-1] == ["*"] and texts[-1].startswith(_DEVICE):
+            self._types[texts[-1].removeprefix(_DEVICE)] = " ".join(texts[:-2])
+            self.place += len(texts)
+        elif any(text.endswith("=") for text in texts):
+            said = " ".join(texts[:20])
+            raise NotUnderstoodError(f"a statement stays on the host: '{said}'")
+        self.expect(";")
         return steps
 
-    def _simple(self, words: Sequence[Token]) -> list[HostStep]:
-        texts = [token.text for token in words]
-        if texts[0] == "cudaCheckReturn":
-            self._call(words[2:-1])
-        elif texts[:2] == [_START, "("] or not texts:
-            pass
-        elif texts[0] == "dim3":
-            self._dims[texts[1]] = self._extents(words[2:])
-        elif "<<<" in texts:
-            return [self._launch(words)]
-        elif "*" in texts and texts[-1].startswith(_DEVICE) and texts[-2] == "*":
-            name = texts[-1].removeprefix(_DEVICE)
-            self._types[name] = " ".join(texts[:-2])
-        elif any(text.endswith("=") for text in texts):
-            raise NotUnderstoodError(f"a statement stays on the host: '{_said(words)}'")
-        else:
-            raise _unknown(words)
-        return []
-
-    # -- calls and launches -------------------------------------------------------------------
-
-    def _call(self, words: Sequence[Token]) -> None:
-        """Note an allocation; copies and the end of memory are nothing of the device part."""
-        function = words[0].text if words else ""
-        if function in ("cudaMemcpy", "cudaFree"):
-            return
-        if function != "cudaMalloc":
-            raise _unknown(words)
-        _, size = _separated(words[2:-1])
-        texts = [token.text for token in words]
-        name = texts[texts.index("&") + 1].removeprefix(_DEVICE)
+    def _allocation(self) -> None:
+        self.expect("cudaMalloc", "(", "(", "void", "*", "*", ")", "&")
+        name = self._word().removeprefix(_DEVICE)
         if name not in self._types:
             raise NotUnderstoodError(f"memory for '{name}' is of no known type")
-        place = len(size)
-        while place and size[place - 1].text != "sizeof":
-            place -= 1
-        factors = size[: max(0, place - 1)]
+        self.expect(",")
+        extents: list[IntExpr] = []
+        while not self.takes("sizeof"):
+            self.expect("(")
+            extents.append(self.integer())
+            self.expect(")", "*")
+        self.expect("(")
+        while not self.takes(")"):
+            self._word()
+        self.expect(")", ")")
         self._memory.append(
-            DeviceMemory(
-                name=name, element_type=self._types[name], extents=tuple(_factors(factors))
-            )
+            DeviceMemory(name=name, element_type=self._types[name], extents=tuple(extents))
         )
 
-    def _launch(self, words: Sequence[Token]) -> HostStep:
-        texts = [token.text for token in words]
-        opened, closed = texts.index("<<<"), texts.index(">>>")
-        if opened != 1 or texts[closed + 1] != "(" or texts[-1] != ")":
-            raise _unknown(words)
-        given = [_one_word(part) for part in _separated(words[opened + 1 : closed])]
-        if len(given) != 2 or not all(name in self._dims for name in given):
-            raise _unknown(words)
-        grid, block = (self._dims[name] for name in given)
-        passed = tuple(_one_word(part) for part in _separated(words[closed + 2 : -1]))
+    def _launch(self) -> HostStep:
+        kernel = self._word()
+        self.expect("<<<")
+        names = [self._word()]
+        self.expect(",")
+        names.append(self._word())
+        self.expect(">>>", "(")
+        passed: list[str] = []
+        while not self.takes(")"):
+            self.expect(*([","] if passed else []))
+            passed.append(self._word())
+        grid, block = (self._dims.get(name, []) for name in names)
+        if not 0 < len(grid) <= 3 or not 0 < len(block) <= 3:
+            raise self.unknown()
         sizes = [extent.value for extent in block if isinstance(extent, Constant)]
-        if len(sizes) != 3:
-            raise NotUnderstoodError(f"the block of {texts[0]} is no number")
-        x, y, z = sizes
-        self._launches.append(Launched(kernel=texts[0], block=(x, y, z), arguments=passed))
-        return Launch(kernel=texts[0], grid=grid)
+        if len(sizes) < len(block):
+            raise NotUnderstoodError(f"the block of {kernel} is no number")
+        x, y, z = sizes + [1] * (3 - len(sizes))
+        self._launches.append(Launched(kernel=kernel, block=(x, y, z), arguments=tuple(passed)))
+        ones: list[IntExpr] = [Constant(1)] * (3 - len(grid))
+        width, height, depth = grid + ones
+        return Launch(kernel=kernel, grid=(width, height, depth))
 
-    def _extents(self, words: Sequence[Token]) -> Extents:
-        extents = [integer(part) for part in _separated(words[1:-1])]
-        if len(extents) > 3:
-            raise _unknown(words)
-        ones: list[IntExpr] = [Constant(1)] * (3 - len(extents))
-        x, y, z = extents + ones
-        return x, y, z
+    def _word(self) -> str:
+        if self.kind() != "word":
+            raise self.unknown()
+        self.place += 1
+        return self.tokens[self.place - 1].text
 
-    # -- tokens -------------------------------------------------------------------------------
-
-    def _text(self) -> str:
-        return self._tokens[self._place].text if self._place < len(self._tokens) else ""
-
-    def _head(self) -> Sequence[Token]:
-        """Return what stands in the brackets after a keyword, and go on after them."""
-        opening = self._place + 1
-        end = closing(self._tokens, opening)
-        self._place = end + 1
-        return self._tokens[opening + 1 : end]
-
-    def _upto_semicolon(self) -> Sequence[Token]:
-        start = self._place
-        while self._text() not in (";", ""):
-            self._place += 1
-        self._place += 1
-        words = self._tokens[start : self._place - 1]
-        if not words:
-            raise NotUnderstoodError("the host code has an empty statement")
-        return words
-
-
-def _separated(words: Sequence[Token]) -> list[Sequence[Token]]:
-    """Return what commas separate, those inside brackets left alone."""
-    parts: list[Sequence[Token]] = []
-    depth, start = 0, 0
-    for place, token in enumerate(words):
-        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
-        if token.text == "," and not depth:
-            parts.append(words[start:place])
-            start = place + 1
-    return [*parts, words[start:]] if words else []
-
-
-def _factors(words: Sequence[Token]) -> Iterator[IntExpr]:
-    """Yield the extents of ``(64) * (n + 1)``."""
-    place = 0
-    while place < len(words):
-        if words[place].text != "(":
-            raise _unknown(words)
-        end = closing(words, place)
-        yield integer(words[place + 1 : end])
-        place = end + 2
-
-
-def _one_word(words: Sequence[Token]) -> str:
-    if len(words) != 1 or words[0].kind != "word":
-        raise _unknown(words)
-    return words[0].text
-
-
-def _unknown(words: Sequence[Token]) -> NotUnderstoodError:
-    return NotUnderstoodError(f"the host code has a statement of no known form: '{_said(words)}'")
-
-
-def _said(words: Sequence[Token]) -> str:
-    return " ".join(token.text for token in words[:20])
+    def unknown(self) -> NotUnderstoodError:
+        said = self.said(self._statement_at)
+        return NotUnderstoodError(f"the host code has a statement of no known form: '{said}'")

@@ -31,21 +31,31 @@ def integer(tokens: Sequence[Token]) -> IntExpr:
     Raises:
         NotUnderstoodError: they are none.
     """
-    reader = _Reader(tokens)
-    found = reader.ternary()
+    reader = Reader(tokens)
+    found = reader.integer()
     if reader.place != len(tokens):
-        raise reader.error()
+        raise reader.no_integer()
     return found
 
 
-class _Reader:
-    """Reads from left to right; ``place`` is the next token."""
+class Reader:
+    """Reads from left to right; ``place`` is the next token, ``begun`` that of an expression."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[Token], place: int = 0) -> None:
         self.tokens = tokens
-        self.place = 0
+        self.place = self.begun = place
+
+    def integer(self) -> IntExpr:
+        """Read the longest expression that stands next.
+
+        Raises:
+            NotUnderstoodError: there is none.
+        """
+        self.begun = self.place
+        return self.ternary()
 
     def ternary(self) -> IntExpr:
+        """Read an expression with a condition."""
         condition = self.binary(0)
         if not self.takes("?"):
             return condition
@@ -54,6 +64,7 @@ class _Reader:
         return select(condition, yes, self.ternary())
 
     def binary(self, level: int) -> IntExpr:
+        """Read what operators of a level and those that bind more join."""
         if level == len(_LEVELS):
             return self.unary()
         left = self.binary(level + 1)
@@ -63,6 +74,7 @@ class _Reader:
         return left
 
     def unary(self) -> IntExpr:
+        """Read what no operator joins."""
         if self.takes("-"):
             operand = self.unary()
             if isinstance(operand, Constant):
@@ -72,36 +84,53 @@ class _Reader:
             inner = self.ternary()
             self.expect(")")
             return inner
-        if self.place >= len(self.tokens):
-            raise self.error()
-        token = self.tokens[self.place]
+        kind, text = self.kind(), self.text()
+        if kind == "number" and text.isdigit():
+            self.place += 1
+            return Constant(int(text))
+        if kind == "word" and self.text(1) != "(":
+            self.place += 1
+            return Name(text)
+        if text not in _FUNCTIONS:
+            raise self.no_integer()
         self.place += 1
-        if token.kind == "number" and token.text.isdigit():
-            return Constant(int(token.text))
-        if token.kind == "word" and self.text() != "(":
-            return Name(token.text)
-        if token.text in _FUNCTIONS:
-            self.expect("(")
-            first = self.ternary()
-            self.expect(",")
-            second = self.ternary()
-            self.expect(")")
-            return Apply(_FUNCTIONS[token.text], (first, second))
-        self.place -= 1
-        raise self.error()
+        self.expect("(")
+        first = self.ternary()
+        self.expect(",")
+        second = self.ternary()
+        self.expect(")")
+        return Apply(_FUNCTIONS[text], (first, second))
 
-    def text(self) -> str:
-        return self.tokens[self.place].text if self.place < len(self.tokens) else ""
+    def kind(self) -> str:
+        """Return of what kind the next token is, "" behind the last."""
+        return self.tokens[self.place].kind if self.place < len(self.tokens) else ""
+
+    def text(self, ahead: int = 0) -> str:
+        """Return the next token, or one further ahead, "" behind the last."""
+        place = self.place + ahead
+        return self.tokens[place].text if place < len(self.tokens) else ""
 
     def takes(self, text: str) -> bool:
+        """Go on behind a token if it is the next; tell whether it is."""
         found = self.text() == text
         self.place += found
         return found
 
-    def expect(self, text: str) -> None:
-        if not self.takes(text):
-            raise self.error()
+    def expect(self, *texts: str) -> None:
+        """Go on behind tokens that have to be the next."""
+        for text in texts:
+            if not self.takes(text):
+                raise self.unknown()
 
-    def error(self) -> NotUnderstoodError:
-        whole = " ".join(token.text for token in self.tokens[:20])
+    def unknown(self) -> NotUnderstoodError:
+        """Return the error of tokens that stand where others are expected."""
+        return self.no_integer()
+
+    def no_integer(self) -> NotUnderstoodError:
+        """Return the error of what is no expression."""
+        whole = self.said(self.begun)
         return NotUnderstoodError(f"'{whole}' is no integer expression that is known here")
+
+    def said(self, begun: int) -> str:
+        """Return some tokens in words."""
+        return " ".join(token.text for token in self.tokens[begun : begun + 20])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from eatss.diagnostics import Diagnostic, Severity
 from eatss.model import KernelSelection, Selection
@@ -36,86 +36,61 @@ def mismatches(
         used: the sizes that it says it used.
     """
     if len(names) != len(selection.kernels):
-        return (_kernels(len(selection.kernels), len(names)),)
+        what = f"{len(names)} kernel{'s' * (len(names) != 1)}"
+        wanted = len(selection.kernels)
+        message = f"PPCG generated {what}, sizes were selected for {wanted}"
+        return (Diagnostic(code="EATSS-R020", message=message, hint=_CUT),)
     blocks = {launch.kernel: launch.block for launch in launches}
     found: list[Diagnostic] = []
     for kernel, name in zip(selection.kernels, names, strict=True):
-        found += _tile(kernel, used.tiles)
-        if kernel.block and not kernel.keeps_default:
-            if name in blocks:
-                found += _block(kernel, blocks[name])
-            else:
-                found += _used_block(kernel, used.blocks)
-    for text in kernels:
-        found += _shared(text, selection)
+        found += _of_kernel(kernel, used, blocks.get(name))
+    most = PPCG_SHARED_BYTES if selection.keeps_default else selection.ppcg_max_shared_memory
+    found += (
+        Diagnostic(
+            code="EATSS-R024",
+            message=f"{text.name} has {text.shared_bytes} bytes of shared memory, at most {most} "
+            "were allowed",
+            hint="this PPCG does not take --max-shared-memory as PPCG 0.09 does",
+        )
+        for text in kernels
+        if text.shared_bytes > most
+    )
     return tuple(found)
 
 
-def _kernels(wanted: int, got: int) -> Diagnostic:
-    what = f"{got} kernel{'s' * (got != 1)}"
-    return _error("EATSS-R020", f"PPCG generated {what}, sizes were selected for {wanted}", _CUT)
-
-
-def _tile(kernel: KernelSelection, used: Mapping[int, tuple[int, ...]]) -> Iterator[Diagnostic]:
-    asked = tuple(size for _, size in kernel.tile_sizes)
-    got = used.get(kernel.index, ())
-    if len(asked) != len(got):
-        yield _error(
-            "EATSS-R020",
-            f"{kernel.name}: PPCG tiles {len(got)} loops, sizes were selected for {len(asked)}",
-            _CUT,
-        )
-    elif asked != got and not kernel.keeps_default:
-        yield _error(
-            "EATSS-R021",
-            f"{kernel.name}: PPCG took the tile {_by(got)}, {_by(asked)} was asked for",
-            _SIZES,
-        )
-
-
-def _block(kernel: KernelSelection, launched: tuple[int, int, int]) -> Iterator[Diagnostic]:
-    asked = tuple(size for _, size in kernel.block)
-    got = tuple(reversed(launched[: len(asked)]))
-    further = launched[len(asked) :]
-    if got == asked and set(further) <= {1}:
-        return
-    message = f"{kernel.name}: PPCG launches blocks of {_by(got)}, {_by(asked)} was asked for"
-    if set(further) <= {1} and all(one <= most for one, most in zip(got, asked, strict=True)):
-        yield Diagnostic(
-            code="EATSS-R023",
-            severity=Severity.WARNING,
-            message=message,
-            hint="PPCG gives a block no more threads than a tile or the loop has points",
-        )
-    else:
-        yield _error("EATSS-R022", message, _SIZES)
-
-
-def _used_block(
-    kernel: KernelSelection, used: Mapping[int, tuple[int, ...]]
+def _of_kernel(
+    kernel: KernelSelection, used: UsedSizes, launched: tuple[int, ...] | None
 ) -> Iterator[Diagnostic]:
-    asked = tuple(size for _, size in kernel.block)
-    got = used.get(kernel.index, asked)
-    if got != asked:
-        message = f"{kernel.name}: PPCG took blocks of {_by(got)}, {_by(asked)} was asked for"
-        yield _error("EATSS-R022", message, _SIZES)
-
-
-def _shared(text: KernelText, selection: Selection) -> Iterator[Diagnostic]:
-    keeps = selection.keeps_default
-    most = PPCG_SHARED_BYTES if keeps else selection.ppcg_max_shared_memory
-    if text.shared_bytes > most:
-        yield _error(
-            "EATSS-R024",
-            f"{text.name} has {text.shared_bytes} bytes of shared memory, at most {most} were "
-            "allowed",
-            "this PPCG does not take --max-shared-memory as PPCG 0.09 does",
-        )
+    """Yield what of a kernel's tile and block is not as selected."""
+    tile, block = (tuple(n for _, n in pairs) for pairs in (kernel.tile_sizes, kernel.block))
+    tiled = used.tiles.get(kernel.index, ())
+    code, severity, message, hint = "", Severity.ERROR, "", _SIZES
+    if len(tile) != len(tiled):
+        code, hint = "EATSS-R020", _CUT
+        message = f"PPCG tiles {len(tiled)} loops, sizes were selected for {len(tile)}"
+    elif tile != tiled and not kernel.keeps_default:
+        code = "EATSS-R021"
+        message = f"PPCG took the tile {_by(tiled)}, {_by(tile)} was asked for"
+    if code:
+        yield Diagnostic(code=code, message=f"{kernel.name}: {message}", hint=hint)
+    if not block or kernel.keeps_default:
+        return
+    further: set[int] = set()
+    if launched is None:
+        got, verb = used.blocks.get(kernel.index, block), "took"
+    else:
+        got, verb = tuple(reversed(launched[: len(block)])), "launches"
+        further = set(launched[len(block) :]) - {1}
+    if got == block and not further:
+        return
+    code, hint = "EATSS-R022", _SIZES
+    fewer = all(one <= most for one, most in zip(got, block, strict=False))
+    if launched is not None and not further and fewer:
+        code, severity = "EATSS-R023", Severity.WARNING
+        hint = "PPCG gives a block no more threads than a tile or the loop has points"
+    message = f"{kernel.name}: PPCG {verb} blocks of {_by(got)}, {_by(block)} was asked for"
+    yield Diagnostic(code=code, severity=severity, message=message, hint=hint)
 
 
 def _by(sizes: Sequence[int]) -> str:
     return " x ".join(map(str, sizes)) or "nothing"
-
-
-def _error(code: str, message: str, hint: str) -> Diagnostic:
-    return Diagnostic(code=code, message=message, hint=hint)

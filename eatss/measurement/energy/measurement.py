@@ -202,8 +202,7 @@ class EnergyMeasurement(Tabular):
 
         What meters of the user tell is not in it: a socket on the wall has the card in it already.
         """
-        kinds = {source.kind for source in self.sources} & {"card", "cpu"}
-        parts = [self.energy_j] * ("card" in kinds) + [self.cpu_energy_j] * ("cpu" in kinds)
+        parts = [self.energy_j] * bool(self.cards) + [self.cpu_energy_j] * bool(self.cpus)
         known = [part for part in parts if part is not None]
         return sum(known) if known and len(known) == len(parts) else None
 
@@ -301,49 +300,29 @@ def _of_own(named: Iterable[tuple[str, SourceEnergy | WindowShare]]) -> list[str
     return [f"{name} {_joules(one.energy_j, one.uncertainty_j)}" for name, one in named]
 
 
-def summed(values: Iterable[float | None]) -> float | None:
-    """Return the sum of what is all known; ``None`` if something is not, or there is nothing."""
-    known = list(values)
-    found = [value for value in known if value is not None]
-    return sum(found) if found and len(found) == len(known) else None
-
-
 Cell: TypeAlias = str | int | float | None
 
 
 def energy_rows(found: EnergyMeasurement) -> list[dict[str, Cell]]:
     """Return a row a source, first of the block (``window`` is ``None``), then of each window."""
-    rows = [
-        _row(None, 1, found.time_s, one.name, one.kind, one.energy_j, one.uncertainty_j)
-        for one in found.sources
+    rows: list[tuple[str | None, int, float, str, SourceEnergy | WindowShare]] = [
+        (None, 1, found.time_s, one.name, one) for one in found.sources
     ]
     rows += [
-        _row(
-            window.name, window.count, window.time_s,
-            share.source, share.kind, share.energy_j, share.uncertainty_j,
-        )
+        (window.name, window.count, window.time_s, share.source, share)
         for window in found.windows
         for share in window.sources
-    ]  # fmt: skip
-    return rows
-
-
-def _row(
-    window: str | None,
-    count: int,
-    time_s: float,
-    source: str,
-    kind: str,
-    energy_j: float | None,
-    uncertainty_j: float | None,
-) -> dict[str, Cell]:
-    return {
-        "window": window,
-        "count": count,
-        "source": source,
-        "kind": kind,
-        "time_s": time_s,
-        "energy_j": energy_j,
-        "uncertainty_j": uncertainty_j,
-        "power_w": energy_j / time_s if energy_j is not None and time_s > 0 else None,
-    }
+    ]
+    return [
+        {
+            "window": name,
+            "count": count,
+            "source": source,
+            "kind": one.kind,
+            "time_s": time_s,
+            "energy_j": one.energy_j,
+            "uncertainty_j": one.uncertainty_j,
+            "power_w": one.energy_j / time_s if one.energy_j is not None and time_s > 0 else None,
+        }
+        for name, count, time_s, source, one in rows
+    ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 from eatss.diagnostics import EatssError
 from eatss.measurement.energy.measurement import (
@@ -17,7 +18,6 @@ from eatss.measurement.energy.measurement import (
     WindowEnergy,
     WindowRun,
     WindowShare,
-    summed,
 )
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.choose import ChosenMeters
@@ -153,18 +153,20 @@ class Source:
     def result(self, begin_s: float, end_s: float) -> SourceEnergy:
         """Return what was drawn between two moments, after :meth:`stop`."""
         told, missing = self.energies(((begin_s, end_s),))
-        best = told[0] if told else None
+        best = {} if not told else {
+            "energy_j": told[0].energy_j,
+            "uncertainty_j": told[0].uncertainty_j,
+            "power_w": told[0].energy_j / (end_s - begin_s),
+            "meter": told[0].meter,
+            "updates": told[0].updates,
+        }  # fmt: skip
         trace = power_samples(self._power or self.traces, begin_s, end_s)
         during = [sample.power_w for sample in trace if sample.time_s >= 0]
+        unknown: dict[str, Any] = dict.fromkeys(("energy_j", "uncertainty_j", "power_w", "meter"))
         return SourceEnergy(
             name=self.name,
             kind=self.kind,
-            energy_j=None if best is None else best.energy_j,
-            uncertainty_j=None if best is None else best.uncertainty_j,
-            power_w=None if best is None else best.energy_j / (end_s - begin_s),
             peak_power_w=max(during, default=None),
-            meter=None if best is None else best.meter,
-            updates=0 if best is None else best.updates,
             checks=tuple(told[1:]),
             device=self.info,
             before=self._before,
@@ -172,6 +174,7 @@ class Source:
             missing=(*self.missing, *missing),
             trace=trace,
             contradiction=self._contradiction(begin_s, end_s),
+            **unknown | {"updates": 0} | best,
         )
 
     def _contradiction(self, begin_s: float, end_s: float) -> str:
@@ -265,36 +268,33 @@ def energy_result(
         end_s: when it ended.
     """
     results = tuple(source.result(begin_s, end_s) for source in sources)
-    cards = [one for one in results if one.kind == "card"]
-    cpus = [one for one in results if one.kind == "cpu"]
-    first = cards[0] if cards else None
-    energy_j = summed(one.energy_j for one in cards)
-    missing = [
-        Missing(what=one.what, reason=_placed(source.name, one.reason, several=len(results) > 1))
-        for source in results
-        for one in source.missing
-    ]
+    several, time_s = len(results) > 1, end_s - begin_s
+    energy_j, uncertainty_j = _sums(results, "card")
+    cpu_energy_j, cpu_uncertainty_j = _sums(results, "cpu")
+    first = next((one for one in results if one.kind == "card"), _NO_CARD)
     named: dict[str, list[Span]] = {}
     for window in windows:
         named.setdefault(window.name, []).append(window.span)
     return EnergyMeasurement(
-        time_s=end_s - begin_s,
+        time_s=time_s,
         energy_j=energy_j,
-        uncertainty_j=None if energy_j is None else summed(one.uncertainty_j for one in cards),
-        power_w=None if energy_j is None else energy_j / (end_s - begin_s),
-        meter=None if first is None else first.meter,
-        updates=0 if first is None else first.updates,
-        checks=() if first is None else first.checks,
-        device=None if first is None else first.device,
-        before=None if first is None else first.before,
-        after=None if first is None else first.after,
+        uncertainty_j=uncertainty_j,
+        power_w=None if energy_j is None else energy_j / time_s,
+        meter=first.meter,
+        updates=first.updates,
+        checks=first.checks,
+        device=first.device,
+        before=first.before,
+        after=first.after,
         error="",
-        missing=tuple(missing),
-        cpu_energy_j=summed(one.energy_j for one in cpus),
-        cpu_uncertainty_j=summed(one.uncertainty_j for one in cpus),
+        missing=tuple(
+            one for source in results for one in _placed(source.name, source.missing, several)
+        ),
+        cpu_energy_j=cpu_energy_j,
+        cpu_uncertainty_j=cpu_uncertainty_j,
         sources=results,
         contradictions=tuple(
-            _placed(one.name, one.contradiction, several=len(results) > 1)
+            f"{one.name}: {one.contradiction}" if several else one.contradiction
             for one in results
             if one.contradiction
         ),
@@ -302,8 +302,15 @@ def energy_result(
     )
 
 
-def _placed(source: str, reason: str, *, several: bool) -> str:
-    return f"{source}: {reason}" if several else reason
+_NO_CARD = SourceEnergy(
+    name="", kind="card", energy_j=None, uncertainty_j=None, power_w=None, peak_power_w=None,
+    meter=None, updates=0,
+)  # fmt: skip
+
+
+def _placed(source: str, missing: Sequence[Missing], several: bool) -> Iterator[Missing]:
+    """Yield what is missing of a source, which is named where there are several."""
+    return (replace(one, reason=f"{source}: {one.reason}") if several else one for one in missing)
 
 
 def _window(
@@ -311,24 +318,17 @@ def _window(
 ) -> WindowEnergy:
     whole = joined(spans)
     time_s = sum(end_s - start_s for start_s, end_s in whole)
-    shares: list[WindowShare] = []
+    told = [source.energies(whole) for source in sources]
+    shares = tuple(map(_share, sources, (energies for energies, _ in told)))
     missing: list[Missing] = []
-    for source in sources:
-        told, why = source.energies(whole)
-        best = told[0] if told else None
-        shares.append(_share(source, best))
-        if best is None:
-            missing += [
-                Missing(
-                    what=one.what,
-                    reason=_placed(source.name, one.reason, several=len(sources) > 1),
-                )
-                for one in why or source.missing
-            ]
+    for source, (energies, why) in zip(sources, told, strict=True):
+        if not energies:
+            missing += _placed(source.name, why or source.missing, len(sources) > 1)
     if not sources:
         missing.append(Missing(what="energy", reason="no card, CPU or meter records it"))
     energy_j, uncertainty_j = _sums(shares, "card")
     cpu_energy_j, cpu_uncertainty_j = _sums(shares, "cpu")
+    cards = [source for source in sources if source.kind == "card"]
     return WindowEnergy(
         name=name,
         count=len(spans),
@@ -338,19 +338,16 @@ def _window(
         cpu_energy_j=cpu_energy_j,
         cpu_uncertainty_j=cpu_uncertainty_j,
         power_w=energy_j / time_s if energy_j is not None else None,
-        sources=tuple(shares),
-        runs=tuple(_run(span, sources, begin_s) for span in spans),
+        sources=shares,
+        runs=tuple(_run(span, cards, begin_s) for span in spans),
         missing=tuple(missing),
     )
 
 
-def _run(span: Span, sources: Sequence[Source], begin_s: float) -> WindowRun:
-    shares = []
-    for source in sources:
-        if source.kind == "card":
-            told, _ = source.energies((span,))
-            shares.append(_share(source, told[0] if told else None))
-    energy_j, uncertainty_j = _sums(shares, "card")
+def _run(span: Span, cards: Sequence[Source], begin_s: float) -> WindowRun:
+    energy_j, uncertainty_j = _sums(
+        [_share(card, card.energies((span,))[0]) for card in cards], "card"
+    )
     return WindowRun(
         begin_s=span[0] - begin_s,
         time_s=span[1] - span[0],
@@ -359,17 +356,28 @@ def _run(span: Span, sources: Sequence[Source], begin_s: float) -> WindowRun:
     )
 
 
-def _share(source: Source, energy: IntervalEnergy | None) -> WindowShare:
+def _share(source: Source, told: Sequence[IntervalEnergy]) -> WindowShare:
     return WindowShare(
         source=source.name,
         kind=source.kind,
-        energy_j=None if energy is None else energy.energy_j,
-        uncertainty_j=None if energy is None else energy.uncertainty_j,
+        energy_j=told[0].energy_j if told else None,
+        uncertainty_j=told[0].uncertainty_j if told else None,
     )
 
 
-def _sums(shares: Sequence[WindowShare], kind: SourceKind) -> tuple[float | None, float | None]:
-    """Return the energy of all sources of a kind, and how far it may be off."""
-    own = [share for share in shares if share.kind == kind]
-    energy_j = summed(share.energy_j for share in own)
-    return energy_j, None if energy_j is None else summed(share.uncertainty_j for share in own)
+def _sums(
+    drawn: Sequence[WindowShare | SourceEnergy], kind: SourceKind
+) -> tuple[float | None, float | None]:
+    """Return the energy of all sources of a kind, and how far it may be off.
+
+    ``None`` if that of one is not known, or there is none.
+    """
+    own = [one for one in drawn if one.kind == kind]
+    known = [
+        (one.energy_j, one.uncertainty_j)
+        for one in own
+        if one.energy_j is not None and one.uncertainty_j is not None
+    ]
+    if not known or len(known) < len(own):
+        return None, None
+    return sum(one for one, _ in known), sum(one for _, one in known)
