@@ -12,7 +12,7 @@ from eatss.measurement.measurement import Comparison, ComparisonRow, Estimate, M
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.provenance import source_hash_of
 from eatss.measurement.statistics import inverse, paired_ratio, ratio_of_estimates
-from eatss.program import Program, load_program
+from eatss.program import load_program
 from eatss.program.expression import SizePairs
 
 
@@ -39,7 +39,24 @@ def check_measurable(variants: Sequence[Variant], options: MeasureOptions) -> tu
         InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-E072`` and ``EATSS-E073``
             the sizes are not a program's.
     """
-    return tuple(_traits_of_all(variants, options))
+    found: list[Traits] = []
+    for variant in variants:
+        if variant.directory is None:
+            continue  # it was rejected, and stands beside anything
+        program = load_program(variant.directory)
+        # without the definition of the type, which dtype tells, given or not
+        given = (one for one in program.original.defines if one.partition("=")[2] != program.dtype)
+        found.append(
+            Traits(
+                label=variant.label,
+                program=program.name,
+                dtype=program.dtype,
+                source_hash=source_hash_of(program, variant.directory)[0],
+                sizes=tuple(complete_sizes(program, options.sizes).items()),
+                defines=tuple(sorted(given)),
+            )
+        )
+    return tuple(found)
 
 
 def check_comparable(variants: Sequence[Variant], options: MeasureOptions) -> None:
@@ -60,52 +77,25 @@ def check_alike(one: Traits, other: Traits) -> None:
     Raises:
         InputError: ``EATSS-E079``.
     """
+    hashes = (one.source_hash or "", other.source_hash or "")
     for what, own, others in (
         ("program", one.program, other.program),
         ("type", one.dtype, other.dtype),
-        ("definitions (-D)", " ".join(one.defines), " ".join(other.defines)),
-        ("sizes", _sizes(one), _sizes(other)),
-        *_sources(one, other),
+        ("definitions (-D)", *(" ".join(each.defines) for each in (one, other))),
+        ("sizes", *(" ".join(f"{n}={v}" for n, v in each.sizes) for each in (one, other))),
+        (
+            "original source, whose hashes are",
+            *(each[:12] if all(hashes) else "" for each in hashes),
+        ),
     ):
         if own != others:
-            told = f": {own or 'none'} and {others or 'none'}"
             raise input_error(
                 "EATSS-E079",
-                f"'{one.label}' and '{other.label}' differ in their {what}{told}",
+                f"'{one.label}' and '{other.label}' differ in their {what}: {own or 'none'} and "
+                f"{others or 'none'}",
                 hint="compare variants of one C file, of one type and at the same sizes; to "
                 "measure different programs use: eatss measure",
             )
-
-
-def _traits_of_all(variants: Sequence[Variant], options: MeasureOptions) -> Iterator[Traits]:
-    for variant in variants:
-        if variant.directory is None:
-            continue  # it was rejected, and stands beside anything
-        program = load_program(variant.directory)
-        yield Traits(
-            label=variant.label,
-            program=program.name,
-            dtype=program.dtype,
-            source_hash=source_hash_of(program, variant.directory)[0],
-            sizes=tuple(complete_sizes(program, options.sizes).items()),
-            defines=_defines(program),
-        )
-
-
-def _defines(program: Program) -> tuple[str, ...]:
-    """Return the definitions but that of the type, which ``dtype`` tells, given or not."""
-    given = program.original.defines
-    return tuple(sorted(each for each in given if each.partition("=")[2] != program.dtype))
-
-
-def _sources(one: Traits, other: Traits) -> Iterator[tuple[str, str, str]]:
-    """Yield what tells the originals apart, where both are known."""
-    if one.source_hash is not None and other.source_hash is not None:
-        yield "original source, whose hashes are", one.source_hash[:12], other.source_hash[:12]
-
-
-def _sizes(traits: Traits) -> str:
-    return " ".join(f"{name}={value}" for name, value in traits.sizes)
 
 
 LEAST_PAIRS = 3
@@ -135,24 +125,15 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
             hint=f"there are: {', '.join(labels) or 'none'}",
         )
     baseline = measurements[labels.index(baseline_label)]
-    for measurement in measurements:
-        _check_comparable(measurement, baseline)
+    for one in measurements:
+        if one is not baseline and "rejected by the model" not in (one.status, baseline.status):
+            check_alike(_traits(one), _traits(baseline))
     return Comparison(
         program=baseline.program,
         baseline=baseline_label,
-        rows=tuple(_row(measurement, baseline) for measurement in measurements),
-        notes=tuple(
-            note for measurement in measurements for note in _unlike(measurement, baseline)
-        ),
+        rows=tuple(_row(one, baseline) for one in measurements),
+        notes=tuple(note for one in measurements for note in _unlike(one, baseline)),
     )
-
-
-def _check_comparable(measurement: Measurement, baseline: Measurement) -> None:
-    if measurement.status == "rejected by the model" or measurement is baseline:
-        return
-    if baseline.status == "rejected by the model":
-        return
-    check_alike(_traits(measurement), _traits(baseline))
 
 
 def _traits(measurement: Measurement) -> Traits:
@@ -185,11 +166,14 @@ def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:
 def _row(measurement: Measurement, baseline: Measurement) -> ComparisonRow:
     slowdown = _ratio(measurement, baseline, "time_s")
     energy = _ratio(measurement, baseline, "energy_j")
+    ppw: Ratio | None = None
+    if energy is not None and measurement.flops is not None and baseline.flops:
+        ppw = inverse(energy, factor=measurement.flops / baseline.flops)
     return ComparisonRow(
         measurement=measurement,
         speedup=None if slowdown is None else inverse(slowdown),
         energy_ratio=energy,
-        ppw_ratio=_ppw_ratio(measurement, baseline, energy),
+        ppw_ratio=ppw,
     )
 
 
@@ -230,12 +214,3 @@ def _pairs(measurement: Measurement, baseline: Measurement, what: str) -> list[t
     rounds = zip(measurement.windows, baseline.windows, strict=False)
     values = ((getattr(own, what), getattr(other, what)) for own, other in rounds)
     return [(own, other) for own, other in values if own is not None and other is not None]
-
-
-def _ppw_ratio(
-    measurement: Measurement, baseline: Measurement, energy: Ratio | None
-) -> Ratio | None:
-    """Return the variant's FLOP per joule over the baseline's."""
-    if energy is None or measurement.flops is None or not baseline.flops:
-        return None
-    return inverse(energy, factor=measurement.flops / baseline.flops)

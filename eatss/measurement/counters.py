@@ -17,13 +17,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 from eatss.codec import encode
 from eatss.diagnostics import input_error
-from eatss.frozen import frozen
 from eatss.measurement.launches import launches
 from eatss.measurement.measurement import Counter, KernelCounters, Measurement, Missing
 from eatss.measurement.options import MeasureOptions
@@ -45,25 +46,13 @@ METRICS = (
 _KERNEL = "Kernel Name"
 _BARE = re.compile(r"\s*(?:\w+\s+)?(\w+)\s*(?:[<(]|$)")
 _SCALES = {
-    "byte": ("byte", 1.0),
-    "Kbyte": ("byte", 1e3),
-    "Mbyte": ("byte", 1e6),
-    "Gbyte": ("byte", 1e9),
-    "Tbyte": ("byte", 1e12),
-    "nsecond": ("s", 1e-9),
-    "usecond": ("s", 1e-6),
-    "msecond": ("s", 1e-3),
-    "second": ("s", 1.0),
-    "ns": ("s", 1e-9),
-    "us": ("s", 1e-6),
-    "ms": ("s", 1e-3),
-    "s": ("s", 1.0),
-    "Ksector": ("sector", 1e3),
-    "Msector": ("sector", 1e6),
-    "Gsector": ("sector", 1e9),
-    "Kinst": ("inst", 1e3),
-    "Minst": ("inst", 1e6),
-    "Ginst": ("inst", 1e9),
+    f"{letter}{unit}": (unit, scale)
+    for unit in ("byte", "sector", "inst")
+    for letter, scale in (("", 1.0), ("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
+} | {
+    f"{letter}{word}": ("s", scale)
+    for word in ("second", "s")
+    for letter, scale in (("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
 }
 """Units as different versions write them: the base unit, and how many of it one is."""
 
@@ -72,10 +61,8 @@ class NcuTableError(Exception):
     """What ncu printed is no table of counters; the text says what is wrong."""
 
 
-@frozen
-class _Launch:
-    kernel: str
-    values: Mapping[str, tuple[float, str]]
+_Values: TypeAlias = Mapping[str, tuple[float, str]]
+"""Values of metrics with their units, of one launch."""
 
 
 def kernel_counters(text: str, kernels: Sequence[str]) -> tuple[KernelCounters, ...]:
@@ -90,83 +77,62 @@ def kernel_counters(text: str, kernels: Sequence[str]) -> tuple[KernelCounters, 
     Raises:
         NcuTableError: there is no table, or it cannot be read.
     """
-    found = _launches(text)
-    counted = []
-    for kernel in kernels:
-        own = [launch for launch in found if launch.kernel == kernel]
-        if own:
-            counters = tuple(filter(None, (_counter(name, own) for name in METRICS)))
-            counted.append(KernelCounters(kernel=kernel, launches=len(own), counters=counters))
-    return tuple(counted)
+    launched: dict[str, list[_Values]] = {}
+    for kernel, values in _launches(text):
+        launched.setdefault(kernel, []).append(values)
+    return tuple(
+        KernelCounters(
+            kernel=kernel,
+            launches=len(launched[kernel]),
+            counters=tuple(filter(None, (_counter(name, launched[kernel]) for name in METRICS))),
+        )
+        for kernel in kernels
+        if kernel in launched
+    )
 
 
-def _launches(text: str) -> list[_Launch]:
-    """Return the rows of the table: a line of names, a line of units, a line a launch."""
+def _launches(text: str) -> Iterator[tuple[str, _Values]]:
+    """Yield the rows of the table: a line of names, a line of units, a line a launch."""
     lines = (line for line in text.splitlines() if line.startswith('"'))  # others are talk
-    rows = list(csv.reader(lines))
-    start = next((k for k, row in enumerate(rows) if _KERNEL in row), None)
-    if start is None:
+    rows = iter(list(csv.reader(lines)))
+    names = next((row for row in rows if _KERNEL in row), None)
+    if names is None:
         raise NcuTableError("no kernel was counted")
-    names = rows[start]
-    table = [row for row in rows[start + 1 :] if len(row) == len(names)]
-    if not table:
-        return []
-    column = names.index(_KERNEL)
-    units = table[0] if not table[0][column] else [""] * len(names)
-    return [
-        _Launch(kernel=_bare(row[column]), values=dict(_values(names, units, row)))
-        for row in table
-        if row[column]
-    ]
+    column, units = names.index(_KERNEL), [""] * len(names)
+    for number, row in enumerate(row for row in rows if len(row) == len(names)):
+        if row[column]:
+            # the name without return type, arguments and template arguments
+            bare = _BARE.match(row[column])
+            yield row[column] if bare is None else bare[1], dict(_values(names, units, row))
+        elif not number:
+            units = row
 
 
 def _values(
     names: Sequence[str], units: Sequence[str], row: Sequence[str]
-) -> list[tuple[str, tuple[float, str]]]:
-    found = []
+) -> Iterator[tuple[str, tuple[float, str]]]:
+    """Yield the metrics that have a number, with thousands separators; ``n/a`` is none."""
     for name, unit, text in zip(names, units, row, strict=True):
-        if name not in METRICS:
-            continue
-        number = _number(text)
-        if number is not None:
+        if name in METRICS:
             base, scale = _SCALES.get(unit, (unit, 1.0))
-            found.append((name, (number * scale, base)))
-    return found
+            with suppress(ValueError):
+                number = float(re.sub("[,' ]", "", text.strip()))
+                if math.isfinite(number):
+                    yield name, (number * scale, base)
 
 
-def _number(text: str) -> float | None:
-    """Return a number with thousands separators; ``None`` for ``n/a`` and the like."""
-    cleaned = text.strip().replace(",", "").replace("'", "").replace(" ", "")
-    try:
-        value = float(cleaned)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _bare(name: str) -> str:
-    """Return the name of a kernel without return type, arguments and template arguments."""
-    match = _BARE.match(name)
-    return name if match is None else match[1]
-
-
-def _counter(name: str, launches: Sequence[_Launch]) -> Counter | None:
+def _counter(name: str, launches: Sequence[_Values]) -> Counter | None:
     """Return a sum over launches, of occupancy the mean; ``None`` where a launch has no value."""
-    values = [launch.values.get(name) for launch in launches]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    if any(name not in launch for launch in launches):
         return None
-    unit = known[0][1]
+    values, unit = [launch[name][0] for launch in launches], launches[0][name][1]
     if name != OCCUPANCY:
-        return Counter(name=name, value=math.fsum(value for value, _ in known), unit=unit)
-    times = [launch.values.get(DURATION) for launch in launches]
-    weights = [time[0] for time in times if time is not None]
-    if len(weights) < len(known) or sum(weights) <= 0:
+        return Counter(name=name, value=math.fsum(values), unit=unit)
+    weights = [launch[DURATION][0] for launch in launches if DURATION in launch]
+    if len(weights) < len(values) or sum(weights) <= 0:
         return None
-    mean = sum(
-        value * weight for (value, _), weight in zip(known, weights, strict=True)
-    ) / math.fsum(weights)
-    return Counter(name=name, value=mean, unit=unit)
+    weighted = sum(value * weight for value, weight in zip(values, weights, strict=True))
+    return Counter(name=name, value=weighted / math.fsum(weights), unit=unit)
 
 
 LAUNCH_LIMIT = 200
@@ -182,14 +148,6 @@ _LONGEST_S = 600.0
 
 class CountersError(Exception):
     """Counters cannot be read here: a sentence, and what to do about it."""
-
-
-@frozen
-class Counted:
-    """Counters of the kernels of a run, and what was not counted."""
-
-    kernels: tuple[KernelCounters, ...]
-    missing: tuple[Missing, ...] = ()
 
 
 def find_ncu(places: Sequence[str] = _PLACES) -> str:
@@ -224,67 +182,43 @@ def with_counters(
     """Return a measurement with the counters of one run, or with the reason why there are none."""
     if directory is None or measurement.status not in ("ok", "unstable"):
         return without(measurement, f"the program was not counted: {measurement.status}")
+    program, sizes = load_program(directory), dict(measurement.sizes)
+    kernels = [kernel.name for kernel in program.kernels]
+    total = sum(1 for _ in islice(launches(program, sizes), limit + 1))
     try:
-        counted = count(directory, options, dict(measurement.sizes), ncu=ncu, limit=limit)
+        text = _run(ncu_command(ncu, directory, options, sizes, kernels, limit))
+        try:
+            found = kernel_counters(text, kernels)
+        except NcuTableError as error:
+            raise CountersError(f"{error}; {_tail(text)}") from None
+        counted = sum(kernel.launches for kernel in found)
+        if counted != min(total, limit):
+            raise CountersError(f"ncu counted {counted} launches of {total}; {_tail(text)}")
     except CountersError as error:
         return without(measurement, str(error))
-    gaps = tuple(old for old in measurement.missing if old.what != "counters")
-    return replace(measurement, counters=counted.kernels, missing=(*gaps, *counted.missing))
+    later = Missing(
+        what="counters of later launches",
+        reason=f"only the first {counted} launches of the run were counted",
+    )
+    gaps = (
+        Missing(what=f"{name} of {kernel.kernel}", reason="ncu gives no value for it on this card")
+        for kernel in found
+        for name in METRICS
+        if all(counter.name != name for counter in kernel.counters)
+    )
+    return _with(measurement, found, *([later] if total > counted else ()), *gaps)
 
 
 def without(measurement: Measurement, reason: str) -> Measurement:
     """Return a measurement that has no counters for a reason."""
-    gap = Missing(what="counters", reason=reason)
-    return replace(
-        measurement,
-        counters=None,
-        missing=(*(old for old in measurement.missing if old.what != "counters"), gap),
-    )
+    return _with(measurement, None, Missing(what="counters", reason=reason))
 
 
-def count(
-    directory: Path,
-    options: MeasureOptions,
-    sizes: dict[str, int],
-    *,
-    ncu: str,
-    limit: int = LAUNCH_LIMIT,
-) -> Counted:
-    """Run a program once under Nsight Compute.
-
-    Raises:
-        CountersError: it cannot be run or counted here.
-    """
-    program = load_program(directory)
-    kernels = [kernel.name for kernel in program.kernels]
-    total = sum(1 for _ in islice(launches(program, sizes), limit + 1))
-    command = ncu_command(ncu, directory, options, sizes, kernels, limit)
-    text = _run(command)
-    try:
-        found = kernel_counters(text, kernels)
-    except NcuTableError as error:
-        raise CountersError(f"{error}; {_tail(text)}") from None
-    counted = sum(kernel.launches for kernel in found)
-    if counted != min(total, limit):
-        raise CountersError(f"ncu counted {counted} launches of {total}; {_tail(text)}")
-    return Counted(kernels=found, missing=tuple(_gaps(found, counted, total)))
-
-
-def _gaps(kernels: Sequence[KernelCounters], counted: int, total: int) -> Iterator[Missing]:
-    """Yield what is not among the counters of a run, and why."""
-    if total > counted:
-        yield Missing(
-            what="counters of later launches",
-            reason=f"only the first {counted} launches of the run were counted",
-        )
-    for kernel in kernels:
-        known = {counter.name for counter in kernel.counters}
-        for name in METRICS:
-            if name not in known:
-                yield Missing(
-                    what=f"{name} of {kernel.kernel}",
-                    reason="ncu gives no value for it on this card",
-                )
+def _with(
+    measurement: Measurement, counters: tuple[KernelCounters, ...] | None, *gaps: Missing
+) -> Measurement:
+    others = (old for old in measurement.missing if old.what != "counters")
+    return replace(measurement, counters=counters, missing=(*others, *gaps))
 
 
 def ncu_command(
@@ -317,7 +251,6 @@ def _run(command: Sequence[str]) -> str:
     Raises:
         CountersError: it fails.
     """
-    environment = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(  # noqa: S603 - our own command line
             command,
@@ -326,7 +259,7 @@ def _run(command: Sequence[str]) -> str:
             errors="replace",
             check=False,
             timeout=_LONGEST_S,
-            env=environment,
+            env={**os.environ, "LC_ALL": "C"},
         )
     except subprocess.TimeoutExpired:
         raise CountersError(
@@ -335,33 +268,33 @@ def _run(command: Sequence[str]) -> str:
     except OSError as error:
         raise CountersError(f"ncu does not start: {error.strerror or error}") from None
     text = f"{done.stdout}\n{done.stderr}"
-    reason = _known_trouble(text)
-    if reason:
-        raise CountersError(reason)
+    for said, reason in _TROUBLE:
+        if any(words in text for words in said):
+            raise CountersError(reason)
     if done.returncode:
         raise CountersError(f"ncu ended with exit code {done.returncode}: {_tail(text)}")
     return done.stdout
 
 
-def _known_trouble(text: str) -> str:
-    """Return what is wrong and what to do, for what ncu is known to say; "" for the rest."""
-    if "ERR_NVGPUCTRPERM" in text:
-        return (
-            "the driver lets only administrators read hardware counters (ERR_NVGPUCTRPERM); run "
-            "as root, or have the administrator set the option NVreg_RestrictProfilingToAdmin"
-            "Users=0 of the module nvidia (a container needs the capability SYS_ADMIN)"
-        )
-    if "driver resource was unavailable" in text:
-        return (
-            "another tool holds the hardware counters (a profiler, or DCGM); end it, or pause "
-            "DCGM with: dcgmi profile --pause"
-        )
-    if "LibraryNotLoaded" in text or "InterceptorInjector" in text:
-        return (
-            "ncu cannot attach to programs on this machine (a sandbox or a container withholds "
-            "what it needs); count on the host itself"
-        )
-    return ""
+_TROUBLE = (
+    (
+        ("ERR_NVGPUCTRPERM",),
+        "the driver lets only administrators read hardware counters (ERR_NVGPUCTRPERM); run "
+        "as root, or have the administrator set the option NVreg_RestrictProfilingToAdmin"
+        "Users=0 of the module nvidia (a container needs the capability SYS_ADMIN)",
+    ),
+    (
+        ("driver resource was unavailable",),
+        "another tool holds the hardware counters (a profiler, or DCGM); end it, or pause "
+        "DCGM with: dcgmi profile --pause",
+    ),
+    (
+        ("LibraryNotLoaded", "InterceptorInjector"),
+        "ncu cannot attach to programs on this machine (a sandbox or a container withholds "
+        "what it needs); count on the host itself",
+    ),
+)
+"""What ncu is known to say, and what is wrong then and what to do."""
 
 
 def _tail(text: str) -> str:

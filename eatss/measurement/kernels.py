@@ -5,16 +5,18 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, islice, repeat
+from dataclasses import dataclass
+from itertools import chain, islice
+from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from eatss.measurement.card import LaunchError
 from eatss.measurement.cupy_module import is_out_of_memory
 from eatss.measurement.launches import MOST_LAUNCHES, ResolvedLaunch
-from eatss.measurement.measurement import KernelResources
+from eatss.measurement.measurement import KernelResources, LaunchedBy
 from eatss.program import Argument, KernelCode, Program
 from eatss.program.expression import Sizes
 from eatss.verify.data import as_parameter, dtype_of
@@ -55,35 +57,28 @@ class Kernels:
         return tuple(map(self._resources, self._codes))
 
     def _resources(self, code: KernelCode) -> KernelResources:
-        kernel = self._by_name[code.name]
-        threads = code.block[0] * code.block[1] * code.block[2]
+        kernel, threads, cuda = self._by_name[code.name], prod(code.block), self._cupy.cuda
         dynamic = code.shared_bytes if code.dynamic_shared else 0
+        occupancy: float | None = None
+        with suppress(AttributeError, KeyError, RuntimeError):  # of an older CuPy, or the driver's
+            blocks = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+                kernel.kernel.ptr, threads, dynamic
+            )
+            most = cuda.Device().attributes["MaxThreadsPerMultiProcessor"]
+            occupancy = float(blocks * threads / most)
         return KernelResources(
             kernel=code.name,
             registers=int(kernel.num_regs),
             local_bytes=int(kernel.local_size_bytes),
             shared_bytes=int(kernel.shared_size_bytes) + dynamic,
             threads=threads,
-            occupancy=_occupancy(self._cupy, kernel, threads, dynamic),
+            occupancy=occupancy,
         )
-
-
-def _occupancy(cupy: Any, kernel: Any, threads: int, dynamic: int) -> float | None:
-    """Return the share of an SM's threads that blocks keep busy; ``None`` if it is not told."""
-    try:
-        driver = cupy.cuda.driver
-        blocks = driver.occupancyMaxActiveBlocksPerMultiprocessor(
-            kernel.kernel.ptr, threads, dynamic
-        )
-        most = cupy.cuda.Device().attributes["MaxThreadsPerMultiProcessor"]
-    except (AttributeError, KeyError, RuntimeError):  # of an older CuPy, or the driver's
-        return None
-    return float(blocks * threads / most)
 
 
 def _loaded(module: Any, code: KernelCode) -> Any:
     kernel = module.get_function(code.name)
-    threads = code.block[0] * code.block[1] * code.block[2]
+    threads = prod(code.block)
     if threads > kernel.max_threads_per_block:
         raise LaunchError(
             f"kernel {code.name} takes {kernel.num_regs} registers a thread: on this card its "
@@ -148,28 +143,28 @@ _MOST_RUNS = 1000
 _LONG_S = 0.1
 
 
+@dataclass(slots=True)
 class Runner:
     """Enqueues runs on a stream, which has to be the current one.
 
     ``launch`` launches the kernels of one run and yields after each.
     """
 
-    def __init__(self, cupy: Any, stream: Any, launch: Callable[[], Iterator[None]]) -> None:
-        self._cupy = cupy
-        self._stream = stream
-        self._launch = launch
-        self._once: tuple[Any, ...] | None = None
-        self._batch: tuple[Any, ...] = ()
-        self._batch_runs = 0
+    cupy: Any
+    stream: Any
+    launch: Callable[[], Iterator[None]]
+    _once: tuple[Any, ...] | None = None
+    _batch: tuple[Any, ...] = ()
+    _batch_runs: int = 0
 
     @property
-    def launched_by(self) -> Literal["graph", "stream"]:
+    def launched_by(self) -> LaunchedBy:
         """How a run is launched; ``stream`` until :meth:`prepare` has captured it."""
         return "stream" if self._once is None else "graph"
 
     def launch_once(self) -> None:
         """Enqueue one run launch by launch."""
-        for _ in self._launch():
+        for _ in self.launch():
             pass
 
     def prepare(self, run_s: float) -> None:
@@ -201,24 +196,24 @@ class Runner:
             for _ in range(count):
                 self.launch_once()
             return
-        batches = count // self._batch_runs if self._batch_runs else 0
-        for graph in chain.from_iterable(repeat(self._batch, batches)):
-            graph.launch(self._stream)
-        for graph in chain.from_iterable(repeat(self._once, count - batches * self._batch_runs)):
-            graph.launch(self._stream)
+        batches, once = divmod(count, self._batch_runs) if self._batch_runs else (0, count)
+        for graph in (*self._batch,) * batches:
+            graph.launch(self.stream)
+        for graph in (*self._once,) * once:
+            graph.launch(self.stream)
 
     def timed(self, enqueue: Callable[[], None]) -> float:
         """Wait for what is enqueued and return the seconds it took by the card's clock."""
-        start, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
-        start.record(self._stream)
+        start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+        start.record(self.stream)
         enqueue()
-        end.record(self._stream)
+        end.record(self.stream)
         end.synchronize()
         return self.between_s(start, end)
 
     def timed_apart(self, count: int, before: Callable[[], None]) -> float:
         """Run ``count`` times, each after ``before``; return the seconds of the runs alone."""
-        cuda = self._cupy.cuda
+        cuda = self.cupy.cuda
         pairs = [(cuda.Event(), cuda.Event()) for _ in range(min(count, 128))]
         seconds = 0.0
         pending: list[tuple[Any, Any]] = []
@@ -228,40 +223,36 @@ class Runner:
                 end.synchronize()  # of long ago: the card has all other pairs ahead of it
                 seconds += self.between_s(*pending.pop(0))
             before()
-            start.record(self._stream)
+            start.record(self.stream)
             self.run(1)
-            end.record(self._stream)
+            end.record(self.stream)
             pending.append((start, end))
-        self._stream.synchronize()
+        self.stream.synchronize()
         return seconds + sum(self.between_s(*pair) for pair in pending)
 
     def between_s(self, start: Any, end: Any) -> float:
         """Return the seconds between two events that have happened."""
-        return float(self._cupy.cuda.get_elapsed_time(start, end)) / 1e3
+        return float(self.cupy.cuda.get_elapsed_time(start, end)) / 1e3
 
     def _captured(self, runs: int) -> tuple[tuple[Any, ...] | None, int]:
         """Return graphs of some runs and how many launches they are; ``None`` for too many."""
-        launches = chain.from_iterable(self._launch() for _ in range(runs))
+        launches = chain.from_iterable(self.launch() for _ in range(runs))
         graphs: list[Any] = []
         total = 0
         while True:
-            graph, count = self._capture(launches)
+            self.stream.begin_capture()
+            try:
+                count = sum(1 for _ in islice(launches, GRAPH_LAUNCHES))
+            except BaseException:
+                with suppress(Exception):  # what went wrong is on its way already
+                    self.stream.end_capture()
+                raise
+            graph = self.stream.end_capture()
             total += count
             if count:
-                graph.upload(self._stream)
+                graph.upload(self.stream)
                 graphs.append(graph)
             if total > MOST_LAUNCHES:
                 return None, total
             if count < GRAPH_LAUNCHES:
                 return tuple(graphs), total
-
-    def _capture(self, launches: Iterator[None]) -> tuple[Any, int]:
-        """Capture the next launches; return the graph and how many they are."""
-        self._stream.begin_capture()
-        try:
-            count = sum(1 for _ in islice(launches, GRAPH_LAUNCHES))
-        except BaseException:
-            with suppress(Exception):  # what went wrong is on its way already
-                self._stream.end_capture()
-            raise
-        return self._stream.end_capture(), count

@@ -8,27 +8,34 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from eatss.codec import JsonForm
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.frozen import frozen
 from eatss.measurement.labels import SELECTED
 from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
 
 Quantity: TypeAlias = Literal["time", "energy", "ppw", "speedup"]
+Relation: TypeAlias = Literal["<=", ">=", "<", ">"]
 
-_QUANTITIES: Mapping[str, Quantity] = {
-    "time": "time",
-    "energy": "energy",
-    "ppw": "ppw",
-    "speedup": "speedup",
-    "speed-up": "speedup",
+
+def time_ratio(row: ComparisonRow) -> Ratio | None:
+    """Return the variant's time over the baseline's, the inverse of its speed-up."""
+    if row.speedup is None or row.speedup.value == 0:
+        return None
+    low, high = row.speedup.low, row.speedup.high
+    return Ratio(
+        value=1 / row.speedup.value,
+        low=1 / high if high else None,
+        high=1 / low if low else None,
+    )
+
+
+_QUANTITIES: Mapping[Quantity, tuple[str, Callable[[ComparisonRow], Ratio | None]]] = {
+    "time": ("time over the baseline's", time_ratio),
+    "energy": ("energy over the baseline's", lambda row: row.energy_ratio),
+    "ppw": ("PPW over the baseline's", lambda row: row.ppw_ratio),
+    "speedup": ("speed-up", lambda row: row.speedup),
 }
-_WORDS: Mapping[Quantity, str] = {
-    "time": "time over the baseline's",
-    "energy": "energy over the baseline's",
-    "ppw": "PPW over the baseline's",
-    "speedup": "speed-up",
-}
-_RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
+_RELATIONS: Mapping[Relation, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "<": operator.lt,
@@ -43,7 +50,7 @@ class Requirement:
     """A bound on a ratio of a variant to the baseline."""
 
     quantity: Quantity
-    relation: Literal["<=", ">=", "<", ">"]
+    relation: Relation
     bound: float
 
     def __str__(self) -> str:
@@ -126,95 +133,57 @@ def required_variant(comparison: Comparison) -> ComparisonRow | None:
 def judge(comparison: Comparison, requirements: Sequence[Requirement]) -> tuple[Verdict, ...]:
     """Return whether the variant of :func:`required_variant` meets the requirements."""
     row = required_variant(comparison)
-    if row is None:
-        return tuple(_unmeasured(comparison, requirement) for requirement in requirements)
     return tuple(_verdict(comparison, row, requirement) for requirement in requirements)
 
 
-def time_ratio(row: ComparisonRow) -> Ratio | None:
-    """Return the variant's time over the baseline's, the inverse of its speed-up."""
-    if row.speedup is None or row.speedup.value == 0:
-        return None
-    low, high = row.speedup.low, row.speedup.high
-    return Ratio(
-        value=1 / row.speedup.value,
-        low=1 / high if high else None,
-        high=1 / low if low else None,
-    )
-
-
-def _verdict(comparison: Comparison, row: ComparisonRow, requirement: Requirement) -> Verdict:
-    ratio = {
-        "time": time_ratio(row),
-        "energy": row.energy_ratio,
-        "ppw": row.ppw_ratio,
-        "speedup": row.speedup,
-    }[requirement.quantity]
-    variant = row.measurement.variant
-    bound = f"{requirement.relation} {requirement.bound:g}"
-    what = f"{variant}: {_WORDS[requirement.quantity]}"
-    if ratio is None:
-        message = f"{what} was not measured, so {bound} is not met: {_why(comparison, row)}"
-        return Verdict(
-            requirement=requirement, variant=variant, met=False, ratio=None, message=message
+def _verdict(
+    comparison: Comparison, row: ComparisonRow | None, requirement: Requirement
+) -> Verdict:
+    bound, holds = requirement.bound, _RELATIONS[requirement.relation]
+    wanted = f"{requirement.relation} {bound:g}"
+    variant, met, ratio = "", False, None
+    if row is None:  # the baseline is never set beside itself
+        message = (
+            f"nothing but the baseline '{comparison.baseline}' was measured, so {wanted} is not met"
         )
-    holds = _RELATIONS[requirement.relation]
-    met = holds(ratio.value, requirement.bound)
-    message = f"{what} is {_interval(ratio)}, which {'meets' if met else 'does not meet'} {bound}"
-    if ratio.low is not None and ratio.high is not None:
-        if holds(ratio.low, requirement.bound) != holds(ratio.high, requirement.bound):
-            message += "; the interval lies on both sides of the bound"
     else:
-        message += "; no interval is known"
+        variant, (words, ratio_of) = row.measurement.variant, _QUANTITIES[requirement.quantity]
+        ratio, message = ratio_of(row), f"{variant}: {words}"
+        if ratio is None:
+            why = _why(comparison, row)
+            message += f" was not measured, so {wanted} is not met: {why}"
+        else:
+            met = holds(ratio.value, bound)
+            interval, doubt = "", "; no interval is known"
+            if ratio.low is not None and ratio.high is not None:
+                interval = f" [{ratio.low:.4g}, {ratio.high:.4g}]"
+                apart = holds(ratio.low, bound) != holds(ratio.high, bound)
+                doubt = "; the interval lies on both sides of the bound" if apart else ""
+            meets = "meets" if met else "does not meet"
+            message += f" is {ratio.value:.4g}{interval}, which {meets} {wanted}{doubt}"
     return Verdict(requirement=requirement, variant=variant, met=met, ratio=ratio, message=message)
-
-
-def _unmeasured(comparison: Comparison, requirement: Requirement) -> Verdict:
-    """Return the verdict where the baseline alone was measured: it is never set beside itself."""
-    bound = f"{requirement.relation} {requirement.bound:g}"
-    message = (
-        f"nothing but the baseline '{comparison.baseline}' was measured, so {bound} is not met"
-    )
-    return Verdict(requirement=requirement, variant="", met=False, ratio=None, message=message)
-
-
-def _interval(ratio: Ratio) -> str:
-    if ratio.low is None or ratio.high is None:
-        return f"{ratio.value:.4g}"
-    return f"{ratio.value:.4g} [{ratio.low:.4g}, {ratio.high:.4g}]"
 
 
 def _why(comparison: Comparison, row: ComparisonRow) -> str:
     """Return why a ratio is not there."""
-    sides = [row]
-    if row.measurement.variant != comparison.baseline:
-        sides.append(comparison.row(comparison.baseline))
-    reasons = []
-    for side in sides:
-        found = side.measurement
+    reasons: list[str] = []
+    for name in dict.fromkeys((row.measurement.variant, comparison.baseline)):
+        found = comparison.row(name).measurement
         if found.status not in ("ok", "unstable"):
-            reasons.append(f"{found.variant}: {found.status}, {found.reason}")
+            reasons.append(f"{name}: {found.status}, {found.reason}")
         else:
-            reasons += [f"{found.variant}: {gap.what}: {gap.reason}" for gap in found.missing]
+            reasons += [f"{name}: {gap.what}: {gap.reason}" for gap in found.missing]
     return "; ".join(reasons) or "no window of both was finished"
 
 
 def _parse(part: str, text: str) -> Requirement:
     match = _FORM.fullmatch(part)
-    quantity = None if match is None else _QUANTITIES.get(match[1].lower())
-    if match is None or quantity is None:
-        raise _malformed(text)
-    relations: Mapping[str, Literal["<=", ">=", "<", ">"]] = {
-        "<=": "<=",
-        ">=": ">=",
-        "<": "<",
-        ">": ">",
-    }
-    return Requirement(quantity=quantity, relation=relations[match[2]], bound=float(match[3]))
-
-
-def _malformed(text: str) -> InputError:
-    return input_error(
+    name = "" if match is None else match[1].lower().replace("speed-up", "speedup")
+    for quantity in _QUANTITIES:
+        for relation in _RELATIONS:
+            if match is not None and (quantity, relation) == (name, match[2]):
+                return Requirement(quantity=quantity, relation=relation, bound=float(match[3]))
+    raise input_error(
         "EATSS-E044",
         f"--require is '{text}'",
         hint="write time, energy, ppw or speedup, a relation and a number, in quotes: "

@@ -231,56 +231,42 @@ class _Run:
             self.missing.append(Missing(what=what, reason=reason))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EnergyMeter:
-    """Measures one block after the other; see :func:`energy_meter`."""
+    """Measures one block after the other; see :func:`energy_meter`.
 
-    def __init__(
-        self,
-        *,
-        device: Gpus = 0,
-        choice: str = "auto",
-        cpu: bool = False,
-        own: Sequence[OwnMeter] = (),
-        synchronize: Callable[[], object] | None = None,
-        margin_s: float = MARGIN_S,
-        meters: Sequence[Meter] | None = None,
-        module: object | None = None,
-        environment: Mapping[str, str] | None = None,
-        root: Path = Path("/"),
-        now: Callable[[], float] = time.perf_counter,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        """Prepare; nothing is asked of the card before the block begins.
+    Nothing is asked of the card before the block begins.
 
-        Args:
-            device: ``gpus`` of :func:`energy_meter`.
-            choice: likewise ``meter``.
-            cpu: likewise.
-            own: likewise ``meters``.
-            synchronize: likewise.
-            margin_s: likewise.
-            meters: of each card use these instead of choosing.
-            module: what stands in for ``pynvml``.
-            environment: where the variables of CUDA are looked for; by default this process's.
-            root: where ``/sys`` is looked for.
-            now: the clock that the meters' samples are stamped with.
-            sleep: lets time pass on it.
-        """
-        self._gpus = device
-        self._choice = choice
-        self._cpu = cpu
-        self._own = own
-        self._synchronize = synchronize
-        self._margin_s = margin_s
-        self._meters = meters
-        self._module = module
-        self._environment = environment
-        self._root = root
-        self._now = now
-        self._sleep = sleep
-        self._lock = threading.Lock()
-        self._run: _Run | None = None
-        self._result: EnergyMeasurement | None = None
+    Attributes:
+        device: ``gpus`` of :func:`energy_meter`.
+        choice: likewise ``meter``.
+        cpu: likewise.
+        own: likewise ``meters``.
+        synchronize: likewise.
+        margin_s: likewise.
+        meters: of each card use these instead of choosing.
+        module: what stands in for ``pynvml``.
+        environment: where the variables of CUDA are looked for; by default this process's.
+        root: where ``/sys`` is looked for.
+        now: the clock that the meters' samples are stamped with.
+        sleep: lets time pass on it.
+    """
+
+    device: Gpus = 0
+    choice: str = "auto"
+    cpu: bool = False
+    own: Sequence[OwnMeter] = ()
+    synchronize: Callable[[], object] | None = None
+    margin_s: float = MARGIN_S
+    meters: Sequence[Meter] | None = None
+    module: object | None = None
+    environment: Mapping[str, str] | None = None
+    root: Path = Path("/")
+    now: Callable[[], float] = time.perf_counter
+    sleep: Callable[[float], None] = time.sleep
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _run: _Run | None = field(default=None, init=False)
+    _result: EnergyMeasurement | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         measured = None if self._run is not None else self._result
@@ -329,13 +315,13 @@ class EnergyMeter:
                 hint="write it inside the block of `with energy_meter() as meter:`",
             )
         self._wait(run)
-        window = OpenedWindow(name=name, begin_s=self._now())
+        window = OpenedWindow(name=name, begin_s=self.now())
         run.windows.append(window)
         try:
             yield
             self._wait(run)
         finally:
-            window.end_s = self._now()
+            window.end_s = self.now()
 
     def __enter__(self) -> Self:
         run = _Run()
@@ -375,10 +361,10 @@ class EnergyMeter:
             error = failure
             raise
         finally:
-            end_s = self._now()
+            end_s = self.now()
             try:
                 if any(source.recording for source in run.sources):
-                    self._sleep(self._margin_s)
+                    self.sleep(self.margin_s)
             finally:
                 try:
                     self._finish(run, end_s, error)
@@ -386,23 +372,23 @@ class EnergyMeter:
                     self._run = None
 
     def _begin(self, run: _Run) -> None:
-        environment = os.environ if self._environment is None else self._environment
-        named = named_cards(self._gpus, environment, module=self._module)
+        environment = os.environ if self.environment is None else self.environment
+        named = named_cards(self.device, environment, module=self.module)
         run.counted = named.counted
         run.missing.extend(named.missing)
         for number, card in enumerate(named.cards):
             self._open(run, card, first=number == 0)
-        if self._cpu:
-            run.sources.extend(cpu_sources(self._root))
-        for own in self._own:
+        if self.cpu:
+            run.sources.extend(cpu_sources(self.root))
+        for own in self.own:
             run.sources.append(self._opened_own(run, own))
         told_apart(run.sources)
         for source in run.sources:
             source.start()
         if any(source.recording for source in run.sources):
-            self._sleep(self._margin_s)
+            self.sleep(self.margin_s)
         self._wait(run)
-        run.begin_s = self._now()
+        run.begin_s = self.now()
 
     def _open(self, run: _Run, card: NamedCard, *, first: bool) -> None:
         source = Source(card.name, "card")
@@ -411,13 +397,13 @@ class EnergyMeter:
             source.missing.append(Missing(what="energy", reason=card.reason))
             return
         with guarded("device", source.missing):
-            source.card = NvmlDevice(card.device, module=self._module)
+            source.card = NvmlDevice(card.device, module=self.module)
             source.info = device_info(source.card)
-        if self._meters is not None:
-            source.meters = self._meters if first else ()
+        if self.meters is not None:
+            source.meters = self.meters if first else ()
             return
         with guarded("energy", source.missing):
-            source.take(choose_meters(self._choice, card.device, nvml=source.card, root=self._root))
+            source.take(choose_meters(self.choice, card.device, nvml=source.card, root=self.root))
 
     def _opened_own(self, run: _Run, own: OwnMeter) -> Source:
         """Return the source of one of the user's meters; one that does not open says why."""
@@ -428,21 +414,19 @@ class EnergyMeter:
                 source.meters, source.name = (own,), str(own.name)
                 return source
             cards = [one.card for one in run.sources if one.card is not None]
-            target = MeterTarget(opened=cards[0] if cards else None, root=self._root)
+            target = MeterTarget(opened=cards[0] if cards else None, root=self.root)
             source.take((METERS.get(own) if isinstance(own, str) else own)(target))
             source.name = str(source.meters[0].name) if source.meters else name
         return source
 
     def _wait(self, run: _Run) -> None:
-        if self._synchronize is not None:
-            self._synchronize()
+        if self.synchronize is not None:
+            self.synchronize()
             if "synchronize()" not in run.waited_for:
                 run.waited_for.append("synchronize()")
             return
         waited = wait_for_frameworks()
-        for one in waited.by:
-            if one not in run.waited_for:
-                run.waited_for.append(one)
+        run.waited_for += (one for one in waited.by if one not in run.waited_for)
         for failure in waited.failures:
             run.note("synchronisation", failure)
 

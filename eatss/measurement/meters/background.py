@@ -13,6 +13,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from eatss.measurement.meters.meter import MeterError, Sample, Trace, TraceKind
@@ -28,7 +30,7 @@ class Ticker(Protocol):
         """Return seconds of the clock that stamps samples."""
         ...
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> object:
         """Wait, shorter if recording ends."""
         ...
 
@@ -45,41 +47,24 @@ class ThreadTicker:
     """``time.perf_counter`` and an event that ends sleeping."""
 
     def __init__(self) -> None:
-        self._end = threading.Event()
-
-    def now(self) -> float:
-        """Return seconds of ``time.perf_counter``."""
-        return time.perf_counter()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait, at most until :meth:`end`."""
-        self._end.wait(seconds)
-
-    def ended(self) -> bool:
-        """Return whether :meth:`end` was called."""
-        return self._end.is_set()
-
-    def end(self) -> None:
-        """End sampling and sleeping."""
-        self._end.set()
+        end = threading.Event()
+        self.now = time.perf_counter
+        self.sleep: Callable[[float], object] = end.wait
+        self.ended = end.is_set
+        self.end = end.set
 
 
+@dataclass(slots=True, eq=False)
 class BackgroundMeter:
     """A meter that runs a sampler in a daemon thread; base of those that poll."""
 
-    def __init__(self, name: str, kind: TraceKind, sample: Sampler) -> None:
-        self._name = name
-        self._kind: TraceKind = kind
-        self._sample = sample
-        self._ticker: ThreadTicker | None = None
-        self._thread: threading.Thread | None = None
-        self._samples: list[Sample] = []
-        self._failure: Exception | None = None
-
-    @property
-    def name(self) -> str:
-        """Name for results."""
-        return self._name
+    name: str
+    kind: TraceKind
+    sample: Sampler
+    _ticker: ThreadTicker | None = None
+    _thread: threading.Thread | None = None
+    _samples: list[Sample] = field(default_factory=list)
+    _failure: Exception | None = None
 
     def start(self) -> None:
         """Begin to record.
@@ -89,18 +74,18 @@ class BackgroundMeter:
         """
         if self._thread is not None:
             raise MeterError(
-                f"{self._name} is recording already", "make a meter for each thread that measures"
+                f"{self.name} is recording already", "make a meter for each thread that measures"
             )
         ticker = ThreadTicker()
         self._samples, self._failure, self._ticker = [], None, ticker
         self._thread = threading.Thread(
-            target=self._run, args=(ticker,), name=f"eatss {self._name}", daemon=True
+            target=self._run, args=(ticker,), name=f"eatss {self.name}", daemon=True
         )
         self._thread.start()
 
     def _run(self, ticker: ThreadTicker) -> None:
         try:
-            self._sample(ticker, self._samples.append)
+            self.sample(ticker, self._samples.append)
         except Exception as error:  # handed over to stop()
             self._failure = error
 
@@ -112,23 +97,23 @@ class BackgroundMeter:
         """
         thread, ticker = self._thread, self._ticker
         if thread is None or ticker is None:
-            raise MeterError(f"{self._name} was not recording")
+            raise MeterError(f"{self.name} was not recording")
         ticker.end()
         thread.join(JOIN_S)
         self._thread = self._ticker = None
         if thread.is_alive():
             raise MeterError(
-                f"{self._name} has not answered for {JOIN_S:g} s",
+                f"{self.name} has not answered for {JOIN_S:g} s",
                 "look for errors of the driver with `dmesg | grep -i nvrm`",
             )
         if self._failure is not None:
             if isinstance(self._failure, MeterError):
                 raise self._failure
             raise MeterError(
-                f"{self._name} failed: {type(self._failure).__name__}: {self._failure}",
+                f"{self.name} failed: {type(self._failure).__name__}: {self._failure}",
                 "choose another meter (`--meter`)",
             ) from self._failure
-        return Trace(meter=self._name, kind=self._kind, samples=tuple(self._samples))
+        return Trace(meter=self.name, kind=self.kind, samples=tuple(self._samples))
 
 
 END_S = 2.0
@@ -138,6 +123,7 @@ FIRST_VALUE_S = 5.0
 """How long the program may take to its first value; a shorter recording may be empty."""
 
 
+@dataclass(slots=True, eq=False)
 class SubprocessMeter:
     """Runs a program and turns the lines it prints into samples of power.
 
@@ -145,27 +131,15 @@ class SubprocessMeter:
     for a line without a value.
     """
 
-    def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        parse: Callable[[str, float], Sample | None],
-        remedy: str,
-    ) -> None:
-        self._name = name
-        self._command = list(command)
-        self._parse = parse
-        self._remedy = remedy
-        self._process: subprocess.Popen[str] | None = None
-        self._threads: tuple[threading.Thread, ...] = ()
-        self._samples: list[Sample] = []
-        self._said: list[str] = []
-        self._begin_s = 0.0
-
-    @property
-    def name(self) -> str:
-        """Name for results."""
-        return self._name
+    name: str
+    command: Sequence[str]
+    parse: Callable[[str, float], Sample | None]
+    remedy: str
+    _process: subprocess.Popen[str] | None = None
+    _threads: tuple[threading.Thread, ...] = ()
+    _samples: list[Sample] = field(default_factory=list)
+    _said: list[str] = field(default_factory=list)
+    _begin_s: float = 0.0
 
     @property
     def ended(self) -> bool:
@@ -180,13 +154,13 @@ class SubprocessMeter:
         """
         if self._process is not None:
             raise MeterError(
-                f"{self._name} is recording already", "make a meter for each thread that measures"
+                f"{self.name} is recording already", "make a meter for each thread that measures"
             )
         self._samples, self._said = [], []
         self._begin_s = time.perf_counter()
         try:
             process = subprocess.Popen(  # noqa: S603  (a fixed program, no shell)
-                self._command,
+                self.command,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 stdin=subprocess.DEVNULL,
@@ -196,11 +170,11 @@ class SubprocessMeter:
             )
         except OSError as error:
             raise MeterError(
-                f"{self._command[0]} does not start: {error.strerror or error}", self._remedy
+                f"{self.command[0]} does not start: {error.strerror or error}", self.remedy
             ) from None
         self._process = process
         self._threads = tuple(
-            threading.Thread(target=target, args=(process,), name=self._name, daemon=True)
+            threading.Thread(target=target, args=(process,), name=self.name, daemon=True)
             for target in (self._follow, self._listen)
         )
         for thread in self._threads:
@@ -208,7 +182,7 @@ class SubprocessMeter:
 
     def _follow(self, process: subprocess.Popen[str]) -> None:
         for line in process.stdout or ():
-            sample = self._parse(line.strip(), time.perf_counter())
+            sample = self.parse(line.strip(), time.perf_counter())
             if sample is not None:
                 self._samples.append(sample)
             elif line.strip():
@@ -227,7 +201,7 @@ class SubprocessMeter:
         """
         process = self._process
         if process is None:
-            raise MeterError(f"{self._name} was not recording")
+            raise MeterError(f"{self.name} was not recording")
         self._process = None
         status = process.poll()
         if status is None:
@@ -244,13 +218,11 @@ class SubprocessMeter:
                 stream.close()
         said = f": {self._said[-1][:200]}" if self._said else ""
         if status is not None:
-            raise MeterError(
-                f"{self._name} ended by itself with status {status}{said}", self._remedy
-            )
+            raise MeterError(f"{self.name} ended by itself with status {status}{said}", self.remedy)
         silent = time.perf_counter() - self._begin_s > FIRST_VALUE_S
         if not self._samples and (self._said or silent):
-            raise MeterError(f"{self._name} gave no value{said}", self._remedy)
-        return Trace(meter=self._name, kind="power", samples=tuple(self._samples))
+            raise MeterError(f"{self.name} gave no value{said}", self.remedy)
+        return Trace(meter=self.name, kind="power", samples=tuple(self._samples))
 
 
 COUNTER_NAME = "NVML energy counter"
@@ -273,9 +245,7 @@ class CounterMeter(BackgroundMeter):
     """A counter of energy, NVML's for one; the trace holds the moments at which it moved."""
 
     def __init__(self, read_j: Callable[[], float], *, name: str = COUNTER_NAME) -> None:
-        super().__init__(
-            name, "energy", lambda ticker, record: follow_counter(read_j, ticker, record)
-        )
+        super().__init__(name, "energy", partial(follow_counter, read_j))
 
 
 def follow_counter(
@@ -339,11 +309,7 @@ class PowerMeter(BackgroundMeter):
     def __init__(
         self, read_w: Callable[[], float], *, name: str = POWER_NAME, poll_s: float = POWER_POLL_S
     ) -> None:
-        super().__init__(
-            name,
-            "power",
-            lambda ticker, record: follow_power(read_w, ticker, record, poll_s=poll_s),
-        )
+        super().__init__(name, "power", partial(follow_power, read_w, poll_s=poll_s))
 
 
 def follow_power(

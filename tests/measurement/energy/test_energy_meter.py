@@ -157,7 +157,7 @@ def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
             raise MeterError("the GPU is lost", "restart the machine")
 
     meter = make()
-    meter._meters = [
+    meter.meters = [
         Vanishing([counter()], clock=clock.now),
         ReplayMeter([power()], clock=clock.now),
     ]
@@ -174,7 +174,7 @@ def test_a_meter_that_does_not_start_leaves_the_block_alone(
 ) -> None:
     clock, make = virtual
     meter = make()
-    meter._meters = [ReplayMeter([])]
+    meter.meters = [ReplayMeter([])]
     ran = False
     with meter:
         clock.sleep(0.5)
@@ -283,7 +283,7 @@ def test_a_wait_that_fails_at_the_begin_stops_what_records(
 
     meter = make(synchronize=wait)
     replay = ReplayMeter([counter()], clock=clock.now)
-    meter._meters = [replay]
+    meter.meters = [replay]
     with pytest.raises(RuntimeError, match="no context"), meter:
         pytest.fail("the block must not run")
     with pytest.raises(MeterError, match="was not recording"):

@@ -463,7 +463,7 @@ def test_the_result_is_never_that_of_the_block_before(fake: FakeNvml) -> None:
     with meter:
         pass
     assert meter.result.time_s > 0
-    meter._own = [Interrupting(), Wall()]
+    meter.own = [Interrupting(), Wall()]
     with pytest.raises(KeyboardInterrupt), meter:
         pytest.fail("the block must not run")
     with pytest.raises(InputError, match="EATSS-E062"):
