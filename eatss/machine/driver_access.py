@@ -74,13 +74,23 @@ class Verdict:
     command: str = ""
 
 
+def bad(found: str, remedy: str, command: str = "") -> Verdict:
+    """Return what is wrong, what to do, and what to type."""
+    return Verdict(good=False, found=found, remedy=remedy, command=command)
+
+
+def counted(cards: int) -> str:
+    """Return so many cards in words."""
+    return f"{cards} {'card' if cards == 1 else 'cards'}"
+
+
 def driver_verdict(facts: DriverFacts) -> Verdict:
     """Return what the facts say of the driver."""
     absent = _absent(facts)
     if absent is not None:
         return absent
     if facts.nvml_code == _NVML_MISMATCH:
-        return _bad(
+        return bad(
             f"the kernel has driver {facts.kernel_driver or 'of one version'} and the libraries "
             f"are of another{f', {facts.library}' if facts.library else ''}",
             "the driver was updated: restart the machine",
@@ -89,7 +99,7 @@ def driver_verdict(facts: DriverFacts) -> Verdict:
     closed = facts.closed or facts.nvml_code == _NVML_NO_PERMISSION
     if closed and not facts.cuda_cards:
         named = ", ".join(facts.closed) or "the card"
-        return _bad(
+        return bad(
             f"this user may not open {named}",
             "let the container use the host's /dev/nvidia* with read and write permission"
             if facts.container
@@ -97,13 +107,13 @@ def driver_verdict(facts: DriverFacts) -> Verdict:
             "" if facts.container else "ls -l /dev/nvidia* && sudo usermod -aG video $USER",
         )
     if facts.cuda_code == _NOT_READY:
-        return _bad(
+        return bad(
             "the driver is still setting up the links between the cards",
             "start NVIDIA's fabric manager",
             "sudo systemctl start nvidia-fabricmanager",
         )
     if facts.cuda_code == _STUB:
-        return _bad(
+        return bad(
             f"{_CUDA} is a stub, which is there to link programs and runs none",
             "take the folder of stubs out of the path of libraries",
             _WHICH,
@@ -133,13 +143,12 @@ def _lacking(library: str, names: tuple[str, ...]) -> str:
 def cards_verdict(facts: DriverFacts) -> Verdict:
     """Return what the facts say of the cards, where the driver is in order."""
     if facts.cuda_cards:
-        count = f"{facts.cuda_cards} {'card' if facts.cuda_cards == 1 else 'cards'}"
         hidden = facts.nvml_cards > facts.cuda_cards and facts.visible is not None
         rest = f" of {facts.nvml_cards}" if hidden else ""
         why = f" (CUDA_VISIBLE_DEVICES={facts.visible})" if hidden else ""
-        return Verdict(good=True, found=f"CUDA sees {count}{rest}{why}")
+        return Verdict(good=True, found=f"CUDA sees {counted(facts.cuda_cards)}{rest}{why}")
     if facts.mig:
-        return _bad(
+        return bad(
             "the card is split (MIG) and has no instance",
             "make an instance, or switch MIG off; needs the administrator",
             "sudo nvidia-smi mig -cgi 0 -C",
@@ -149,14 +158,14 @@ def cards_verdict(facts: DriverFacts) -> Verdict:
     there = facts.nvml_cards or len(facts.devices)
     if facts.cuda_code == _NO_DEVICE and facts.visible is not None and _hides(facts.visible, there):
         what = "empty" if not facts.visible.strip() else f"'{facts.visible}'"
-        return _bad(
+        return bad(
             f"hidden: CUDA_VISIBLE_DEVICES is {what}, {there} there",
             "take the variable away, or name a card by its number, 0 for the first",
             "unset CUDA_VISIBLE_DEVICES",
         )
     if facts.nvml_cards:
         return _silent(f"CUDA sees none, though NVML lists {facts.nvml_cards}")
-    return _bad(
+    return bad(
         "the driver lists none",
         _OF_HOST if facts.container else "see that the card is seated and has its power cables",
         _DOCKER if facts.container else "lspci | grep -i nvidia",
@@ -169,7 +178,7 @@ def _hides(visible: str, there: int) -> bool:
 
 
 def _silent(found: str) -> Verdict:
-    return _bad(
+    return bad(
         found,
         "see what the kernel says of the card, and restart the machine",
         "sudo dmesg | grep -iE 'nvrm|xid'",
@@ -183,64 +192,36 @@ _DOCKER = "docker run --gpus all …"
 def _absent(facts: DriverFacts) -> Verdict | None:
     """Return why there is no driver to ask, ``None`` where there is one."""
     answers = facts.kernel_driver or facts.devices or facts.cuda_cards or facts.nvml_cards
-    if not answers:
-        return _no_driver(facts)
-    if facts.cuda_code is not None:
+    if answers and facts.cuda_code is not None:
         return None
-    if facts.cuda_lacks:
-        return _bad(
-            _lacking(_CUDA, facts.cuda_lacks),
-            "see which library is found, and install that of the driver",
-            _WHICH,
-        )
-    if facts.kernel_driver is not None:
-        return _no_library(facts.kernel_driver, facts.container)
-    if facts.nvml_cards:
-        return _bad(
-            f"NVML lists {facts.nvml_cards}, but {_CUDA} is not found",
-            "install the driver's libraries, or name their folder in LD_LIBRARY_PATH",
-            _WHICH,
-        )
-    return _no_driver(facts)
-
-
-def _no_library(kernel_driver: str, container: bool) -> Verdict:
-    """Return what to do where the kernel has a driver and no library of CUDA is found."""
-    if container:
-        return _bad(
-            f"the host has driver {kernel_driver}, which this container was not given",
-            _OF_HOST,
-            _DOCKER,
-        )
-    return _bad(
-        f"the kernel has driver {kernel_driver}, but {_CUDA} is not found",
-        "install the driver's libraries of the same version",
-        f"sudo apt-get install libnvidia-compute-{kernel_driver.partition('.')[0]}",
-    )
-
-
-def _no_driver(facts: DriverFacts) -> Verdict:
-    if facts.container:
-        return _bad("there is none in this container", _OF_HOST, _DOCKER)
-    if facts.pci_cards:
-        return _bad(
-            f"not loaded, though there {_are(facts.pci_cards)} on the bus",
-            "load the driver, or install it: https://www.nvidia.com/drivers",
-            "sudo modprobe nvidia",
-        )
-    none = "and no NVIDIA card either" if facts.pci_cards == 0 else "that answers"
-    return _bad(
-        f"there is none, {none}" if facts.pci_cards == 0 else f"there is none {none}",
-        "measuring needs an NVIDIA card and its driver: https://www.nvidia.com/drivers",
-    )
-
-
-def _are(cards: int) -> str:
-    return "is a card" if cards == 1 else f"are {cards} cards"
-
-
-def _bad(found: str, remedy: str, command: str = "") -> Verdict:
-    return Verdict(good=False, found=found, remedy=remedy, command=command)
+    kernel_driver, command = facts.kernel_driver, ""
+    if answers and facts.cuda_lacks:
+        found = _lacking(_CUDA, facts.cuda_lacks)
+        remedy = "see which library is found, and install that of the driver"
+        command = _WHICH
+    elif kernel_driver is not None and facts.container:
+        found = f"the host has driver {kernel_driver}, which this container was not given"
+        remedy, command = _OF_HOST, _DOCKER
+    elif kernel_driver is not None:
+        found = f"the kernel has driver {kernel_driver}, but {_CUDA} is not found"
+        remedy = "install the driver's libraries of the same version"
+        command = f"sudo apt-get install libnvidia-compute-{kernel_driver.partition('.')[0]}"
+    elif facts.nvml_cards:
+        found = f"NVML lists {facts.nvml_cards}, but {_CUDA} is not found"
+        remedy = "install the driver's libraries, or name their folder in LD_LIBRARY_PATH"
+        command = _WHICH
+    elif facts.container:
+        found, remedy, command = "there is none in this container", _OF_HOST, _DOCKER
+    elif facts.pci_cards:
+        are = "is a card" if facts.pci_cards == 1 else f"are {facts.pci_cards} cards"
+        found = f"not loaded, though there {are} on the bus"
+        remedy = "load the driver, or install it: https://www.nvidia.com/drivers"
+        command = "sudo modprobe nvidia"
+    else:
+        none = " that answers" if facts.pci_cards is None else ", and no NVIDIA card either"
+        found = f"there is none{none}"
+        remedy = "measuring needs an NVIDIA card and its driver: https://www.nvidia.com/drivers"
+    return bad(found, remedy, command)
 
 
 def look(

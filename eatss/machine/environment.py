@@ -22,7 +22,9 @@ from eatss.gpu.load import list_profiles, profile_directory
 from eatss.machine.driver_access import (
     DriverFacts,
     Verdict,
+    bad,
     cards_verdict,
+    counted,
     driver_verdict,
     look,
     nvml_lacking,
@@ -110,23 +112,24 @@ def _of_verdict(name: str, needed_for: str, verdict: Verdict) -> Check:
 
 
 def _check(part: _Part) -> Check:
-    ok: bool | None = True
+    ok: bool | None = None if part.optional else False
     try:
         found = part.look()
+        ok = True
     except _NotThereError as error:
-        ok, found = (None if part.optional else False), str(error)
+        found = str(error)
     except EatssError as error:
-        ok, found = (None if part.optional else False), error.diagnostics[0].message
+        found = error.diagnostics[0].message
     except Exception as error:  # a broken installation raises anything
-        ok = None if part.optional else False
         found = _broken(error)
+    remedy, command = ("", "") if ok else (part.remedy, part.command)
     return Check(
         name=part.name,
         ok=ok,
         found=found,
         needed_for=part.needed_for,
-        remedy="" if ok else part.remedy,
-        command="" if ok else part.command,
+        remedy=remedy,
+        command=command,
     )
 
 
@@ -135,7 +138,6 @@ def _broken(error: Exception) -> str:
 
 
 def _needed_parts() -> tuple[_Part, ...]:
-    again = f"pip install --force-reinstall {installed_as() or WHOLE}"
     return (
         _Part(
             name="Python",
@@ -146,28 +148,27 @@ def _needed_parts() -> tuple[_Part, ...]:
         _generating("z3-solver", _z3, "solving for tile sizes"),
         _generating("islpy", _islpy, "dependences, schedules, footprints"),
         _generating("libclang", _libclang, "reading C"),
-        _package("numpy", lambda: _imported("numpy"), "enumerating candidates, measuring"),
-        _package("scipy", lambda: _imported("scipy"), "intervals, integrals"),
-        _package("networkx", lambda: _imported("networkx"), "the graph of statements"),
-        _package("pydantic", lambda: _imported("pydantic"), "reading GPU profiles"),
-        _package("packaging", lambda: _imported("packaging"), "comparing versions"),
-        _package("platformdirs", lambda: _imported("platformdirs"), "the folder of the cache"),
-        _package("tomlkit", lambda: _imported("tomlkit"), "search spaces"),
-        _package("typer", lambda: _imported("typer"), "the command line"),
-        _package("rich", lambda: _imported("rich"), "tables and colours"),
-        _Part(
-            name="GPU profiles",
-            look=_profiles,
-            needed_for="naming a GPU",
-            remedy="install eatss again",
-            command=again,
-        ),
-        _Part(
-            name="kernels",
-            look=_kernels,
-            needed_for="the kernels to try first",
-            remedy="install eatss again",
-            command=again,
+        _package("numpy", "enumerating candidates, measuring"),
+        _package("scipy", "intervals, integrals"),
+        _package("networkx", "the graph of statements"),
+        _package("pydantic", "reading GPU profiles"),
+        _package("packaging", "comparing versions"),
+        _package("platformdirs", "the folder of the cache"),
+        _package("tomlkit", "search spaces"),
+        _package("typer", "the command line"),
+        _package("rich", "tables and colours"),
+        *(
+            _Part(
+                name=name,
+                look=look,
+                needed_for=needed_for,
+                remedy="install eatss again",
+                command=f"pip install --force-reinstall {installed_as() or WHOLE}",
+            )
+            for name, look, needed_for in (
+                ("GPU profiles", _profiles, "naming a GPU"),
+                ("kernels", _kernels, "the kernels to try first"),
+            )
         ),
     )
 
@@ -207,11 +208,11 @@ def _optional_parts(nvcc: str | None) -> tuple[_Part, ...]:
     )
 
 
-def _package(name: str, look: Callable[[], str], needed_for: str) -> _Part:
+def _package(name: str, needed_for: str, look: Callable[[], str] | None = None) -> _Part:
     wanted = requirement(name)
 
     def fitting() -> str:
-        version = look()
+        version = _imported(name) if look is None else look()
         if not wanted.takes(version):
             raise _NotThereError(f"{version}, and eatss needs {wanted.versions}")
         return version
@@ -229,7 +230,7 @@ def _generating(name: str, look: Callable[[], str], needed_for: str) -> _Part:
     """Return a package that selecting needs; a light install leaves it out on purpose."""
     assert name in GENERATING.values()
     if installed_as() != LIGHT:
-        return _package(name, look, needed_for)
+        return _package(name, needed_for, look)
 
     def left_out() -> str:
         try:
@@ -259,39 +260,31 @@ def _nvml_package(facts: DriverFacts) -> Verdict:
     try:
         version = _imported("pynvml", "nvidia-ml-py")
     except _NotThereError:
-        return Verdict(
-            good=False,
-            found="the package nvidia-ml-py is not installed",
-            remedy="install it",
-            command=install,
-        )
+        return bad("the package nvidia-ml-py is not installed", "install it", install)
     except Exception as error:  # a broken installation raises anything
-        return Verdict(good=False, found=_broken(error), remedy="install it again", command=install)
+        return bad(_broken(error), "install it again", install)
+    found = f"nvidia-ml-py {version}"
     if not wanted.takes(version):
-        found = f"nvidia-ml-py {version}, and eatss needs {wanted.versions}"
-        return Verdict(good=False, found=found, remedy="install a newer one", command=install)
+        return bad(f"{found}, and eatss needs {wanted.versions}", "install a newer one", install)
     if facts.nvml_code is None:
         lacking = nvml_lacking(facts) or "not libnvidia-ml.so.1, which the driver brings"
-        found = f"nvidia-ml-py {version}, but {lacking}"
-        return Verdict(good=False, found=found, remedy="see the NVIDIA driver above")
+        return bad(f"{found}, but {lacking}", "see the NVIDIA driver above")
     if facts.nvml_code:
-        found = f"nvidia-ml-py {version}; nvmlInit returns {facts.nvml_code}"
-        return Verdict(good=False, found=found, remedy="see the NVIDIA driver above")
-    count = f"{facts.nvml_cards} {'card' if facts.nvml_cards == 1 else 'cards'}"
-    return Verdict(good=True, found=f"nvidia-ml-py {version}, lists {count}")
+        returned = f"{found}; nvmlInit returns {facts.nvml_code}"
+        return bad(returned, "see the NVIDIA driver above")
+    return Verdict(good=True, found=f"{found}, lists {counted(facts.nvml_cards)}")
 
 
 def _cupy_package(facts: DriverFacts) -> Verdict:
     """Return whether CuPy is there, loads and is for a CUDA that the driver runs."""
     used = installed_as() or WHOLE
     fits = cupy_verdict(installed_cupy(), facts.cuda, requirements(), used)
-    if not fits.good:
-        return fits
-    try:
-        importlib.import_module("cupy")
-    except Exception as error:  # a broken installation raises anything
-        again = f"pip install --force-reinstall {fits.found.split()[0]}"
-        return Verdict(good=False, found=_broken(error), remedy="install it again", command=again)
+    if fits.good:
+        try:
+            importlib.import_module("cupy")
+        except Exception as error:  # a broken installation raises anything
+            again = f"pip install --force-reinstall {fits.found.split()[0]}"
+            return bad(_broken(error), "install it again", again)
     return fits
 
 

@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion
 from packaging.version import Version as Release
 
 from eatss.frozen import frozen
-from eatss.machine.driver_access import Verdict, Version
+from eatss.machine.driver_access import Verdict, Version, bad
 
 WHOLE, LIGHT = DISTRIBUTIONS = ("eatss", "eatss-measure")
 """What eatss is installed as; where both are, the first is used. The light one does not select."""
@@ -119,35 +119,32 @@ def cupy_verdict(
     major = cuda[0] if cuda else NEWEST
     command = install_command(major, required, distribution)
     if not installed:
-        return Verdict(
-            good=False, found="not installed", remedy=_install_text(major, cuda), command=command
-        )
+        remedy = "install it, on a machine with a card and its driver"
+        if cuda is not None:
+            remedy = f"install the one for CUDA {major}, which this driver runs"
+        return bad("not installed", remedy, command)
     names = sorted(installed)
     if len(names) > 1:
-        return Verdict(
-            good=False,
-            found=f"{' and '.join(names)} are both installed, and spoil each other",
-            remedy="keep one",
-            command=f"pip uninstall -y {' '.join(names)} && {command}",
+        return bad(
+            f"{' and '.join(names)} are both installed, and spoil each other",
+            "keep one",
+            f"pip uninstall -y {' '.join(names)} && {command}",
         )
     ((name, version),) = installed.items()
-    found = _PACKAGE.fullmatch(name)
-    made_for = int(found[1]) if found and found[1] else None
-    if made_for is not None and cuda is not None and made_for > cuda[0]:
-        return Verdict(
-            good=False,
-            found=f"{name} {version} is for CUDA {made_for}, and the driver runs CUDA up to "
-            f"{cuda[0]}.{cuda[1]}",
-            remedy=f"take the CuPy for CUDA {cuda[0]}, or update the driver",
-            command=f"pip uninstall -y {name} && {command}",
+    made_for = _PACKAGE.fullmatch(name)
+    if cuda is not None and made_for and int(made_for[1] or 0) > major:
+        return bad(
+            f"{name} {version} is for CUDA {made_for[1]}, and the driver runs CUDA up to "
+            f"{major}.{cuda[1]}",
+            f"take the CuPy for CUDA {major}, or update the driver",
+            f"pip uninstall -y {name} && {command}",
         )
     versions = _versions(required)
     if not Requirement(name=name, versions=versions).takes(version):
-        return Verdict(
-            good=False,
-            found=f"{name} {version}, and eatss needs {versions}",
-            remedy="install a version that does",
-            command=f"pip install '{name}{versions}'",
+        return bad(
+            f"{name} {version}, and eatss needs {versions}",
+            "install a version that does",
+            f"pip install '{name}{versions}'",
         )
     return Verdict(good=True, found=f"{name} {version}")
 
@@ -164,9 +161,3 @@ def install_command(major: int, required: Sequence[Requirement], distribution: s
 
 def _versions(required: Sequence[Requirement]) -> str:
     return next((one.versions for one in required if one.name.startswith("cupy")), "")
-
-
-def _install_text(major: int, cuda: Version | None) -> str:
-    if cuda is None:
-        return "install it, on a machine with a card and its driver"
-    return f"install the one for CUDA {major}, which this driver runs"
