@@ -44,3 +44,9 @@ def duration_s(text: str) -> float | None:
 def one_line(error: object, most: int = 200) -> str:
     """Return what an error says in one line, its class where it says nothing."""
     return " ".join(str(error).split())[:most] or type(error).__name__
+
+
+def class_and_line(error: object, most: int = 200) -> str:
+    """Return the class of an error and what it says, in one line."""
+    said = " ".join(str(error).split())[:most]
+    return f"{type(error).__name__}: {said}".removesuffix(": ")

@@ -40,6 +40,7 @@ from eatss.machine.requirements import (
 )
 from eatss.missing_packages import GENERATING
 from eatss.shipped import data_directory
+from eatss.text import class_and_line
 
 MINIMUM_PYTHON = (3, 11)
 COMMAND_TIMEOUT_S = 10
@@ -121,7 +122,7 @@ def _check(part: _Part) -> Check:
     except EatssError as error:
         found = error.diagnostics[0].message
     except Exception as error:  # a broken installation raises anything
-        found = _broken(error)
+        found = f"broken: {class_and_line(error)}"
     remedy, command = ("", "") if ok else (part.remedy, part.command)
     return Check(
         name=part.name,
@@ -131,10 +132,6 @@ def _check(part: _Part) -> Check:
         remedy=remedy,
         command=command,
     )
-
-
-def _broken(error: Exception) -> str:
-    return f"broken: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _needed_parts() -> tuple[_Part, ...]:
@@ -262,7 +259,7 @@ def _nvml_package(facts: DriverFacts) -> Verdict:
     except _NotThereError:
         return bad("the package nvidia-ml-py is not installed", "install it", install)
     except Exception as error:  # a broken installation raises anything
-        return bad(_broken(error), "install it again", install)
+        return bad(f"broken: {class_and_line(error)}", "install it again", install)
     found = f"nvidia-ml-py {version}"
     if not wanted.takes(version):
         return bad(f"{found}, and eatss needs {wanted.versions}", "install a newer one", install)
@@ -284,7 +281,7 @@ def _cupy_package(facts: DriverFacts) -> Verdict:
             importlib.import_module("cupy")
         except Exception as error:  # a broken installation raises anything
             again = f"pip install --force-reinstall {fits.found.split()[0]}"
-            return bad(_broken(error), "install it again", again)
+            return bad(f"broken: {class_and_line(error)}", "install it again", again)
     return fits
 
 

@@ -220,18 +220,12 @@ def other_processes(listed: Sequence[GpuProcess], own: int) -> tuple[str, ...]:
     is this process.
     """
     others = [process for process in listed if process.pid != own]
-    words = tuple(map(_words, others))
+    words = tuple(map(str, others))
     if len(others) < len(listed):
         return words
     if len(words) < 2:
         return ()
     return (f"all but one, which is this measurement, of {', '.join(words)}",)
-
-
-def _words(process: GpuProcess) -> str:
-    if process.memory_bytes is None:
-        return f"process {process.pid}"
-    return f"process {process.pid} ({process.memory_bytes / 2**20:.0f} MiB)"
 
 
 def _nvml(card: str | None) -> NvmlDevice | None:

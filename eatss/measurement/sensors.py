@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import time
-from collections.abc import Callable
-from contextlib import closing
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any, TypeAlias
 
 from eatss.containers import in_container
 from eatss.diagnostics import InputError
@@ -19,8 +19,9 @@ from eatss.measurement.measurement import Reading
 from eatss.measurement.meters.background import CounterMeter, PowerMeter
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter, MeterError, Trace
-from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice
+from eatss.measurement.meters.nvml import NvmlDevice
 from eatss.measurement.meters.reading import POWER_SETTLE_S, read, update_period_s
+from eatss.text import class_and_line
 
 _ELEMENTS = 1 << 22
 _IN_FLIGHT = 4
@@ -46,8 +47,8 @@ def steady_load(uuid: str | None, *, cupy: Any = None) -> Callable[[float], None
     Raises:
         MeterError: CuPy does not work here or does not see the card.
     """
-    module = cupy if cupy is not None else _cupy_for_load()
-    try:
+    with _told():
+        module = cupy if cupy is not None else importlib.import_module("cupy")
         index = _cuda_index(module, uuid)
         with module.cuda.Device(index):
             values = module.random.default_rng(0).random(_ELEMENTS, dtype=module.float32)
@@ -57,56 +58,44 @@ def steady_load(uuid: str | None, *, cupy: Any = None) -> Callable[[float], None
             out = module.empty_like(values)
             kernel(values, out)
             module.cuda.runtime.deviceSynchronize()
-    except MeterError:
-        raise
-    except Exception as error:  # CuPy and CUDA have errors of their own
-        raise _broken(error) from error
 
     def run(seconds: float) -> None:
         end_s = time.perf_counter() + seconds
-        try:
-            with module.cuda.Device(index):
-                while time.perf_counter() < end_s:
-                    for _ in range(_IN_FLIGHT):
-                        kernel(values, out)
-                    module.cuda.runtime.deviceSynchronize()
-        except Exception as error:  # likewise
-            raise _broken(error) from error
+        with _told(), module.cuda.Device(index):
+            while time.perf_counter() < end_s:
+                for _ in range(_IN_FLIGHT):
+                    kernel(values, out)
+                module.cuda.runtime.deviceSynchronize()
 
     return run
 
 
 def _cuda_index(cupy: Any, uuid: str | None) -> int:
     runtime = cupy.cuda.runtime
-    if uuid is None:
-        return 0
-    for index in range(runtime.getDeviceCount()):
-        if cuda_uuid(runtime.getDeviceProperties(index)) == uuid:
+    for index in range(1 if uuid is None else runtime.getDeviceCount()):
+        if uuid is None or cuda_uuid(runtime.getDeviceProperties(index)) == uuid:
             return index
     raise MeterError(
         f"CUDA does not see the card {uuid}", "look at CUDA_VISIBLE_DEVICES, which may hide it"
     )
 
 
-def _cupy_for_load() -> Any:
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say that no load can be made where CuPy or CUDA fail, which have errors of their own."""
     try:
-        return importlib.import_module("cupy")
-    except ModuleNotFoundError as error:
-        if error.name != "cupy":
-            raise _broken(error) from error
-        raise MeterError(
-            "no load can be made: CuPy is not installed", "pip install 'eatss[gpu]'"
-        ) from None
+        yield
+    except MeterError:
+        raise
     except Exception as error:  # a broken installation raises anything
-        raise _broken(error) from error
-
-
-def _broken(error: Exception) -> MeterError:
-    detail = " ".join(str(error).split())[:200]
-    return MeterError(
-        f"no load can be made: {type(error).__name__}: {detail}",
-        "look at the line of CuPy in `eatss doctor`",
-    )
+        if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
+            raise MeterError(
+                "no load can be made: CuPy is not installed", "pip install 'eatss[gpu]'"
+            ) from None
+        raise MeterError(
+            f"no load can be made: {class_and_line(error)}",
+            "look at the line of CuPy in `eatss doctor`",
+        ) from error
 
 
 IDLE_S = 1.5
@@ -146,169 +135,124 @@ def examine_sensors(
         trial: how long to look, and with what load.
         find: what turns the number into a UUID; asks CUDA if not given.
     """
-    trial = trial or SensorTrial()
+    tried = trial or SensorTrial()
     named, numbering = _named(device, find or _told_by_cupy)
     if named is None:
         return numbering
-    device = named
     try:
-        card = NvmlDevice(device, module=module)
+        card = NvmlDevice(named, module=module)
     except MeterError as error:
-        return (_meters(device, None, error), *numbering)
+        reason = error
+        return (_checked("energy meter", _ENERGY, lambda: _meters(named, None, reason)), *numbering)
     with closing(card):
         return (
-            _meters(device, card, None),
-            _other_processes(card),
-            _period(card, trial),
-            _agreement(card, trial) if with_load else _no_load(),
+            _checked("energy meter", _ENERGY, lambda: _meters(named, card, None)),
+            _checked("other programs", _TRUST, lambda: _other_processes(card)),
+            _checked("energy counter", _ENERGY, lambda: _period(card, tried)),
+            _checked(
+                "counter against power",
+                _TRUST,
+                lambda: _agreement(card, tried) if with_load else _NO_LOAD,
+            ),
             *numbering,
         )
 
 
-def _meters(device: int | str, card: NvmlDevice | None, reason: MeterError | None) -> Check:
+_Found: TypeAlias = tuple[bool | None, str, str]
+"""Whether all is well, what was found, and what to do."""
+
+_NO_LOAD: _Found = (
+    None,
+    "not tried; eatss doctor --sensors tells their ratio, and makes the card work for some seconds",
+    "eatss doctor --sensors",
+)
+
+
+def _checked(name: str, needed_for: str, look: Callable[[], _Found]) -> Check:
+    try:
+        ok, found, remedy = look()
+    except MeterError as error:
+        ok, found, remedy = None, str(error), error.remedy or "try again"
+    return Check(name=name, ok=ok, found=found, needed_for=needed_for, remedy=remedy)
+
+
+def _meters(device: int | str, card: NvmlDevice | None, reason: MeterError | None) -> _Found:
     """Say which meters work, or why none does."""
-    place = ", in a container" if in_container() else ""
-    try:
-        chosen = choose_meters("auto", device, nvml=card)
-    except MeterError as error:
-        return _not("energy meter", error, _ENERGY)
+    chosen = choose_meters("auto", device, nvml=card)
     if chosen.meters:
-        names = ", ".join(meter.name for meter in chosen.meters)
-        return Check(name="energy meter", ok=True, found=f"{names}{place}", needed_for=_ENERGY)
+        place = ", in a container" if in_container() else ""
+        return True, ", ".join(meter.name for meter in chosen.meters) + place, ""
     if reason is not None:
-        return _not("energy meter", reason, _ENERGY)
-    return Check(
-        name="energy meter",
-        ok=None,
-        found=chosen.missing[0].reason,
-        needed_for=_ENERGY,
-        remedy="time is measured all the same; energy needs a card that tells it",
-    )
+        raise reason
+    remedy = "time is measured all the same; energy needs a card that tells it"
+    return None, chosen.missing[0].reason, remedy
 
 
-def _other_processes(card: NvmlDevice) -> Check:
-    name = "other programs"
-    try:
-        processes = card.other_processes()
-    except MeterError as error:
-        return _not(name, error, _TRUST)
+def _other_processes(card: NvmlDevice) -> _Found:
+    processes = card.other_processes()
     if not processes:
-        return Check(name=name, ok=True, found="none uses the card", needed_for=_TRUST)
-    listed = ", ".join(_process(process) for process in processes[:4])
+        return True, "none uses the card", ""
+    listed = ", ".join(map(str, processes[:4]))
     more = f" and {len(processes) - 4} more" if len(processes) > 4 else ""
-    verb = "uses" if len(processes) == 1 else "use"
-    return Check(
-        name=name,
-        ok=None,
-        found=f"{listed}{more} {verb} the card",
-        needed_for=_TRUST,
-        remedy="wait for them or choose another card (--device): what they draw would be counted",
+    return (
+        None,
+        f"{listed}{more} {'uses' if len(processes) == 1 else 'use'} the card",
+        "wait for them or choose another card (--device): what they draw would be counted",
     )
 
 
-def _process(process: GpuProcess) -> str:
-    if process.memory_bytes is None:
-        return f"process {process.pid}"
-    return f"process {process.pid} ({process.memory_bytes / 2**20:.0f} MiB)"
-
-
-def _period(card: NvmlDevice, trial: SensorTrial) -> Check:
-    name = "energy counter"
+def _period(card: NvmlDevice, trial: SensorTrial) -> _Found:
     meter = CounterMeter(card.total_energy_j)
-    try:
-        card.total_energy_j()
-        meter.start()
-        trial.sleep(trial.idle_s)
-        period = update_period_s(meter.stop())
-    except MeterError as error:
-        return _not(name, error, _ENERGY)
+    card.total_energy_j()
+    meter.start()
+    trial.sleep(trial.idle_s)
+    period = update_period_s(meter.stop())
     if isinstance(period, str):
-        return _not(name, MeterError(period, "choose another meter (`--meter power`)"), _ENERGY)
-    return Check(
-        name=name,
-        ok=True,
-        found=(
-            f"moves every {period.median_s * 1e3:.1f} ms, {period.longest_s * 1e3:.1f} ms at most"
-            f" ({period.count} intervals)"
-        ),
-        needed_for=_ENERGY,
+        raise MeterError(period, "choose another meter (`--meter power`)")
+    longest_ms = period.longest_s * 1e3
+    return (
+        True,
+        f"moves every {period.median_s * 1e3:.1f} ms, {longest_ms:.1f} ms at most"
+        f" ({period.count} intervals)",
+        "",
     )
 
 
-def _no_load() -> Check:
-    return Check(
-        name="counter against power",
-        ok=None,
-        found="not tried; eatss doctor --sensors tells their ratio, and makes the card work for "
-        "some seconds",
-        needed_for=_TRUST,
-        remedy="eatss doctor --sensors",
-    )
-
-
-def _agreement(card: NvmlDevice, trial: SensorTrial) -> Check:
-    name = "counter against power"
-    try:
-        load = trial.load or steady_load(card.uuid)
-        counted, integrated = _both(card, load, trial)
-    except MeterError as error:
-        return _not(name, error, _TRUST)
-    ratio = counted.power_w / integrated.power_w
-    agree = abs(ratio - 1) <= AGREE
-    return Check(
-        name=name,
-        ok=True if agree else None,
-        found=(
-            f"ratio {ratio:.3f} under a steady load: {counted.power_w:.0f} W by the counter,"
-            f" {integrated.power_w:.0f} W integrated, over {counted.span_s:.1f} s"
-        ),
-        needed_for=_TRUST,
-        remedy=""
-        if agree
-        else "the sensors differ: compare only results of the same meter, and try again when idle",
-    )
-
-
-def _both(
-    card: NvmlDevice, load: Callable[[float], None], trial: SensorTrial
-) -> tuple[Reading, Reading]:
-    """Return what counter and power say of the same seconds of load.
-
-    Raises:
-        MeterError: one of them says nothing.
-    """
+def _agreement(card: NvmlDevice, trial: SensorTrial) -> _Found:
+    """Say how counter and power agree on the same seconds of load."""
+    load = trial.load or steady_load(card.uuid)
     meters: tuple[Meter, ...] = (CounterMeter(card.total_energy_j), PowerMeter(card.power_w))
     card.total_energy_j()
     card.power_w()
-    for meter in meters:
-        meter.start()
-    try:
+    traces: list[Trace] = []
+
+    def stopped(meter: Meter) -> None:
+        traces.insert(0, meter.stop())
+
+    with ExitStack() as recording:  # one meter's failure leaves no other running
+        for meter in meters:
+            meter.start()
+            recording.callback(stopped, meter)
         begin_s = time.perf_counter()
         load(trial.settle_s + trial.load_s)
         end_s = time.perf_counter()
-    finally:
-        traces = [_stopped(meter) for meter in meters]
-    counted, integrated = (_reading_of(trace, begin_s, end_s, trial.settle_s) for trace in traces)
-    return counted, integrated
-
-
-def _stopped(meter: Meter) -> Trace | MeterError:
-    """Return the trace, or the error: one meter's failure must not leave the other running."""
-    try:
-        return meter.stop()
-    except MeterError as error:
-        return error
-
-
-def _reading_of(
-    trace: Trace | MeterError, begin_s: float, end_s: float, settle_s: float
-) -> Reading:
-    if isinstance(trace, MeterError):
-        raise trace
-    reading = read(trace, begin_s, end_s, settle_s=settle_s)
-    if isinstance(reading, str):
-        raise MeterError(reading, "try again; look at the line of the energy counter")
-    return reading
+    readings: list[Reading] = []
+    for trace in traces:
+        reading = read(trace, begin_s, end_s, settle_s=trial.settle_s)
+        if isinstance(reading, str):
+            raise MeterError(reading, "try again; look at the line of the energy counter")
+        readings.append(reading)
+    counted, integrated = readings
+    ratio = counted.power_w / integrated.power_w
+    agree = abs(ratio - 1) <= AGREE
+    return (
+        True if agree else None,
+        f"ratio {ratio:.3f} under a steady load: {counted.power_w:.0f} W by the counter,"
+        f" {integrated.power_w:.0f} W integrated, over {counted.span_s:.1f} s",
+        ""
+        if agree
+        else "the sensors differ: compare only results of the same meter, and try again when idle",
+    )
 
 
 def _told_by_cupy(device: int | str) -> str | None:
@@ -336,7 +280,8 @@ def _named(
     except InputError as error:
         said = error.diagnostics[0]
         if error.code == "EATSS-E023":
-            return None, (_not("energy meter", MeterError(said.message, said.hint or ""), _ENERGY),)
+            hint = said.hint or "try again"
+            return None, (_checked("energy meter", _ENERGY, lambda: (None, said.message, hint)),)
         return device, _guessed(device, said.message)
     except Exception as error:  # a broken CuPy raises anything; its own line says more
         return device, _guessed(device, f"{type(error).__name__}: {error}")
@@ -356,14 +301,4 @@ def _guessed(device: int, why: str) -> tuple[Check, ...]:
             needed_for="measuring the card that computes",
             remedy="name the card by its UUID, which no variable changes (nvidia-smi -L)",
         ),
-    )
-
-
-def _not(name: str, error: MeterError, needed_for: str) -> Check:
-    return Check(
-        name=name,
-        ok=None,
-        found=str(error),
-        needed_for=needed_for,
-        remedy=error.remedy or "try again",
     )

@@ -41,6 +41,7 @@ from eatss.measurement.meters.choose import METERS, MeterTarget, OpenMeters, cho
 from eatss.measurement.meters.meter import Meter
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 from eatss.measurement.named_cards import Gpus, NamedCard, checked_gpus, named_cards
+from eatss.text import class_and_line, one_line
 
 Numbers = tuple[int, ...]
 
@@ -71,8 +72,7 @@ def wait_for_frameworks(in_use: Callable[[], Numbers | None] | None = None) -> W
         try:
             cards = wait(module, (in_use or cards_in_use)())
         except Exception as error:  # of the framework's own making
-            said = " ".join(str(error).split())[:200]
-            failures.append(f"{name} could not be waited for: {said}")
+            failures.append(f"{name} could not be waited for: {one_line(error)}")
         else:
             if cards:
                 by.append(f"{name}: card{'s' * (len(cards) > 1)} {', '.join(map(str, cards))}")
@@ -441,7 +441,7 @@ class EnergyMeter:
         found = energy_result(run.sources, run.windows, run.begin_s, end_s)
         self._result = replace(
             found,
-            error="" if error is None else _sentence(error),
+            error="" if error is None else class_and_line(error),
             missing=(*found.missing, *run.missing),
             waited_for=tuple(run.waited_for),
             counted=run.counted,
@@ -452,7 +452,3 @@ def _close(run: _Run) -> None:
     with ExitStack() as closing:  # the others are closed if one is interrupted
         for source in reversed(run.sources):
             closing.callback(source.close)
-
-
-def _sentence(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")

@@ -40,6 +40,7 @@ from eatss.measurement.meters.rapl import (
     package_title,
     rapl_packages,
 )
+from eatss.text import class_and_line, one_line
 
 OVERSHOOT = 2.0
 """A card is taken never to draw more than so many times its power limit, however briefly."""
@@ -234,12 +235,11 @@ def guarded(what: str, missing: list[Missing]) -> Iterator[None]:
 
 def reason_of(error: Exception) -> str:
     """Return why a sensor does not work, and what to do about it."""
-    said = " ".join(str(error).split())[:400]
     if isinstance(error, MeterError):
         return f"{error} ({error.remedy})" if error.remedy else str(error)
     if isinstance(error, EatssError):
-        return said
-    return f"it failed: {type(error).__name__}: {said}".removesuffix(": ")
+        return one_line(error, 400)
+    return f"it failed: {class_and_line(error, 400)}"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -172,6 +172,10 @@ class GpuProcess:
     pid: int
     memory_bytes: int | None
 
+    def __str__(self) -> str:
+        held = "" if self.memory_bytes is None else f" ({self.memory_bytes / 2**20:.0f} MiB)"
+        return f"process {self.pid}{held}"
+
 
 class NvmlDevice:
     """One card, asked through NVML; open until :meth:`close`.
