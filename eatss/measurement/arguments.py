@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any, TypeAlias
 
@@ -74,18 +75,15 @@ def key_of(argument: Argument, sizes: Sizes, seed: int) -> ArrayKey:
 def memory_of(program: Program, sizes: Sizes, seed: int) -> tuple[MemoryUse, ...]:
     """Return the arrays of a program, each once; entries share those of equal keys."""
     found: dict[ArrayKey, MemoryUse] = {}
-    for entry in program.entries:
-        for argument in entry.arguments:
-            if argument.role not in ("array", "cell"):
-                continue
+    for argument in chain(*(entry.arguments for entry in program.entries)):
+        if argument.role in ("array", "cell"):
             key = key_of(argument, sizes, seed)
-            use = MemoryUse(key=key, reads=argument.reads, writes=argument.writes)
-            known = found.get(key)
-            if known is not None:
-                use = replace(
-                    use, reads=use.reads or known.reads, writes=use.writes or known.writes
-                )
-            found[key] = use
+            known = found.get(key, argument)
+            found[key] = MemoryUse(
+                key=key,
+                reads=argument.reads or known.reads,
+                writes=argument.writes or known.writes,
+            )
     return tuple(found.values())
 
 
@@ -93,12 +91,12 @@ def temporaries_of(entry: Entry, sizes: Sizes) -> tuple[ArrayKey, ...]:
     """Return the keys of the memory an entry works in, whose data mean nothing."""
     return tuple(
         ArrayKey(
-            name=f"temporary {temporary.name}",
-            shape=tuple(max(0, evaluate(extent, sizes)) for extent in temporary.shape),
-            dtype=dtype_of(_as_argument(temporary.name, temporary.element_type)),
+            name=f"temporary {one.name}",
+            shape=tuple(max(0, evaluate(extent, sizes)) for extent in one.shape),
+            dtype=dtype_of(one),
             seed=0,
         )
-        for temporary in entry.temporaries
+        for one in entry.temporaries
     )
 
 
@@ -106,13 +104,9 @@ def scalar_value(argument: Argument, seed: int, flavour: Flavour) -> np.generic[
     """Return the value of a scalar, as the type it is passed in."""
     key = ArrayKey(name=argument.name, shape=(), dtype=dtype_of(argument), seed=seed)
     rng = np.random.default_rng(key.random_seed())
-    if key.dtype.kind == "f":
-        value: np.generic[Any] = key.dtype.type(
-            rng.random() + (1.0 if flavour == "offset" else 0.0)
-        )
-        return value
-    number: np.generic[Any] = key.dtype.type(rng.integers(1, 10))
-    return number
+    drawn = rng.random() + (flavour == "offset") if key.dtype.kind == "f" else rng.integers(1, 10)
+    value: np.generic[Any] = key.dtype.type(drawn)
+    return value
 
 
 class ArgumentStore:
@@ -175,17 +169,19 @@ def fill(xp: Any, array: Array, key: ArrayKey) -> None:
     """
     rng = xp.random.default_rng(key.random_seed())
     longest = max(key.shape, default=1)
+    floating = key.dtype.kind == "f"
+    drawn_as = key.dtype if key.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     for part in chunks(array):
-        if key.dtype.kind != "f":
-            part[...] = rng.integers(1, 10, size=part.size)
-            continue
-        drawn = rng.random(size=part.size, dtype=_drawn_as(key.dtype))
-        if key.flavour == "offset":
-            drawn += 1
-        elif key.flavour == "small" and key.shape:
-            drawn /= max(1, longest)
+        if floating:
+            drawn = rng.random(size=part.size, dtype=drawn_as)
+            if key.flavour == "offset":
+                drawn += 1
+            elif key.flavour == "small" and key.shape:
+                drawn /= max(1, longest)
+        else:
+            drawn = rng.integers(1, 10, size=part.size)
         part[...] = drawn
-    if key.flavour == "dominant" and len(key.shape) >= 2 and key.dtype.kind == "f":
+    if key.flavour == "dominant" and len(key.shape) >= 2 and floating:
         diagonal = xp.arange(min(key.shape[-2:]))
         array[..., diagonal, diagonal] += 2.0 * longest
 
@@ -231,24 +227,6 @@ def health(xp: Any, array: Array) -> Health:
     return Health(elements=int(array.size), broken=broken, faint=faint)
 
 
-def _drawn_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
-
-
-def _as_argument(name: str, element_type: str) -> Argument:
-    return Argument(
-        name=name,
-        role="array",
-        element_type=element_type,
-        shape=(),
-        reads=False,
-        writes=False,
-        source="local",
-        source_name=name,
-        position=None,
-    )
-
-
 @frozen
 class DataChoice:
     """The data of programs with the same arguments, and what one run makes of them."""
@@ -286,7 +264,6 @@ class CardMemory:
 
 @frozen
 class Kept:
-    """Copies of what a program wrote, and how rounding errors of it grow, in units of ε."""
+    """Copies of what a program wrote, and how rounding errors of each grow, in units of ε."""
 
-    arrays: tuple[tuple[ArrayKey, Array], ...]
-    growths: tuple[tuple[ArrayKey, float], ...]
+    arrays: tuple[tuple[ArrayKey, Array, float], ...]

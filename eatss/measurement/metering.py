@@ -131,7 +131,7 @@ class Metering:
         except MeterError as error:
             self._live.remove(meter)
             if self.primary is None or meter.name == self.primary:
-                self.failure = f"{error} ({error.remedy})" if error.remedy else str(error)
+                self.failure = error.whole
 
     def readings(self, traces: Sequence[Trace], span: Span) -> tuple[tuple[Reading, ...], str]:
         """Return what the meters say of a span, the primary first, and why that one says nothing.

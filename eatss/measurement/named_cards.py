@@ -152,8 +152,7 @@ def named_cards(gpus: Gpus, environment: Mapping[str, str], *, module: Any = Non
             return NamedCards(
                 cards=_once(NamedCard(name=f"card {one}", device=one) for one in listed)
             )
-        reason = f"{error} ({error.remedy})" if error.remedy else str(error)
-        return NamedCards(cards=(), missing=(Missing(what="energy", reason=reason),))
+        return NamedCards(cards=(), missing=(Missing(what="energy", reason=error.whole),))
     missing = [Missing(what="numbers of cards", reason=order.doubt)] if order.doubt else []
     if ALL in listed:
         listed = list(range(len(order.cards)))

@@ -75,6 +75,7 @@ class CupyWorkload:
         if refused:
             raise LaunchError(f"the launcher refuses these sizes: {refused}")
         self._uses = memory_of(program, sizes, seed)
+        self._written = tuple(use.key for use in self._uses if use.writes)
         self._group: Group = (program.name, *(use.key for use in self._uses))
         self._acquired: list[ArrayKey] = []
         with self._at("loading"):
@@ -178,56 +179,49 @@ class CupyWorkload:
 
     def keep(self) -> Kept:
         """Return a copy of the outputs, a reference for :meth:`difference`."""
-        written = [use.key for use in self._uses if use.writes]
         with self._at("keeping results"):
             return Kept(
-                arrays=tuple((key, self._array(key).copy()) for key in written),
-                growths=tuple((key, self._growth(key)) for key in written),
+                arrays=tuple(
+                    (key, self._arrays[key].copy(), self._growth(key)) for key in self._written
+                )
             )
 
     def difference(self, reference: object) -> Difference:
         """Compare the outputs with what :meth:`keep` of another workload returned."""
         assert isinstance(reference, Kept)
-        theirs, growths = dict(reference.arrays), dict(reference.growths)
+        theirs = {key: (array, growth) for key, array, growth in reference.arrays}
         worst = Difference(equal=True, argument="", worst=0.0, message="")
         with self._at("comparing results"):
-            for use in self._uses:
-                if not use.writes:
-                    continue
-                if use.key not in theirs:
-                    name = use.key.name
-                    message = f"the reference has no {name} of this shape, type and data"
-                    return Difference(equal=False, argument=name, worst=inf, message=message)
-                found = difference(
-                    self._memory.cupy,
-                    use.key.name,
-                    self._array(use.key),
-                    theirs[use.key],
-                    max(self._growth(use.key), growths[use.key]),
-                )
+            for key in self._written:
+                if key not in theirs:
+                    message = f"the reference has no {key.name} of this shape, type and data"
+                    return Difference(equal=False, argument=key.name, worst=inf, message=message)
+                found = self._difference(key, *theirs[key])
                 if not found.equal:
                     return found
                 worst = max(worst, found, key=lambda each: each.worst)
         return worst
 
+    def _difference(self, key: ArrayKey, array: Array, growth: float) -> Difference:
+        growth = max(self._growth(key), growth)
+        return difference(self._memory.cupy, key.name, self._arrays[key], array, growth)
+
     def magnified(self, found: Difference) -> str:
         """Say that a difference is of rounding which the program magnifies, "" if it is not."""
-        own = dict(self.keep().arrays)
-        keys = [use.key for use in self._uses if use.writes and use.key.name == found.argument]
-        if len(keys) != 1 or found.worst == inf:
+        own = [one for one in self.keep().arrays if one[0].name == found.argument]
+        if len(own) != 1 or found.worst == inf:
             return ""
-        (key,) = keys
+        (kept,) = own
         self.reset()
         with self._at("changing inputs"):
             for use in self._uses:
                 if use.reads:
-                    change_last_bits(self._array(use.key))
+                    change_last_bits(self._arrays[use.key])
         self.timed(1)
         with self._at("comparing results"):
-            mine, growth = self._array(key), self._growth(key)
-            moved = difference(self._memory.cupy, key.name, mine, own[key], growth)
+            moved = self._difference(*kept)
         self.reset()
-        return magnified(found, moved, self._program, self._sizes, key.shape)
+        return magnified(found, moved, self._program, self._sizes, kept[0].shape)
 
     def check(self, timeout_s: float) -> str:
         """Compare with the original C at reduced sizes; return what was compared, in words.
@@ -291,19 +285,17 @@ class CupyWorkload:
 
     def _choose(self) -> tuple[DataChoice, float]:
         """Return the first kind of data that stays finite, and how long a run took."""
-        best: DataChoice | None = None
+        tried: list[DataChoice] = []
         run_s = 0.0
         for flavour in FLAVOURS:
             self._acquire(flavour)
             self._begin()
             run_s = self._runner.timed(self._runner.launch_once)
             found = DataChoice(flavour=flavour, after_one_run=self._healths())
-            if best is None or (found.broken, found.faint_share) < (best.broken, best.faint_share):
-                best = found
             if not found.broken and found.faint_share <= _MOST_FAINT:
-                best = found
-                break
-        assert best is not None
+                return found, run_s
+            tried.append(found)
+        best = min(tried, key=lambda one: (one.broken, one.faint_share))
         if self._flavour != best.flavour:
             self._acquire(best.flavour)
         return best, run_s
@@ -317,12 +309,11 @@ class CupyWorkload:
         for use in self._uses:
             if use.overwritten:
                 original = self._memory.store.original(self._with_data(use.key))
-                self._memory.cupy.copyto(self._array(use.key), original)
+                self._memory.cupy.copyto(self._arrays[use.key], original)
                 yield
 
     def _healths(self) -> dict[ArrayKey, Health]:
-        cupy = self._memory.cupy
-        return {use.key: health(cupy, self._array(use.key)) for use in self._uses if use.writes}
+        return {key: health(self._memory.cupy, self._arrays[key]) for key in self._written}
 
     def _growth(self, key: ArrayKey) -> float:
         """Return how rounding errors of an array grow; integers have none."""
@@ -332,9 +323,6 @@ class CupyWorkload:
 
     def _with_data(self, key: ArrayKey) -> ArrayKey:
         return replace(key, flavour=self._flavour)
-
-    def _array(self, key: ArrayKey) -> Array:
-        return self._arrays[key]
 
     def _acquire(self, flavour: Flavour) -> None:
         """Take the memory of all arguments, with data of a kind.

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from eatss.program import Argument, Entry, evaluate
+from eatss.program import Argument, Entry, Temporary, evaluate
 from eatss.program.expression import Sizes
 from eatss.verify.element_types import numpy_name
 
@@ -71,7 +71,7 @@ class Buffer:
         return None
 
 
-def dtype_of(argument: Argument) -> np.dtype[Any]:
+def dtype_of(argument: Argument | Temporary) -> np.dtype[Any]:
     """Return the NumPy type of an argument's elements."""
     return np.dtype(numpy_name(argument))
 

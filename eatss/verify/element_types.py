@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eatss.diagnostics import input_error
-from eatss.program import Argument
+from eatss.program import Argument, Temporary
 
 _NAMES: Mapping[str, str] = {
     "_Float16": "f2",
@@ -27,7 +27,7 @@ _NAMES: Mapping[str, str] = {
 }
 
 
-def numpy_name(argument: Argument) -> str:
+def numpy_name(argument: Argument | Temporary) -> str:
     """Return what NumPy calls the type of an argument's elements: a letter, and bytes.
 
     Raises:

@@ -236,7 +236,7 @@ def guarded(what: str, missing: list[Missing]) -> Iterator[None]:
 def reason_of(error: Exception) -> str:
     """Return why a sensor does not work, and what to do about it."""
     if isinstance(error, MeterError):
-        return f"{error} ({error.remedy})" if error.remedy else str(error)
+        return error.whole
     if isinstance(error, EatssError):
         return one_line(error, 400)
     return f"it failed: {class_and_line(error, 400)}"

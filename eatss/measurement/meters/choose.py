@@ -142,9 +142,8 @@ def _answering(
         try:
             meters.append(_SENSORS[sensor](target))
         except MeterError as error:
-            reason = f"{error} ({error.remedy})" if error.remedy else str(error)
-            if all(reason != known.reason for known in missing):
-                missing.append(Missing(what=f"energy by {sensor}", reason=reason))
+            if all(error.whole != known.reason for known in missing):
+                missing.append(Missing(what=f"energy by {sensor}", reason=error.whole))
     return tuple(meters)
 
 

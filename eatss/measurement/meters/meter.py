@@ -72,6 +72,11 @@ class MeterError(Exception):
         super().__init__(message)
         self.remedy = remedy
 
+    @property
+    def whole(self) -> str:
+        """The sentence, and in brackets what to do."""
+        return f"{self} ({self.remedy})" if self.remedy else str(self)
+
 
 STEP_S = 0.1
 """Power is told from a counter of energy over at least so long."""
