@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from eatss.characterize.energy_roofline import EnergyRoofline
 from eatss.characterize.power_limited_roofline import (
@@ -14,12 +14,12 @@ from eatss.characterize.power_limited_roofline import (
     Width,
     roofline_from_coefficients,
 )
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.files import read_regular
 from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.gpu.scaled import calibration_of
-from eatss.measurement.assemble import count_work
+from eatss.measurement.assemble import CountedWork, count_work
 from eatss.measurement.launches import complete_sizes
 from eatss.measurement.measurement import Measurement, measurement_from_dict
 from eatss.program import load_program
@@ -120,14 +120,16 @@ class RooflinePoint:
     @property
     def share_of_speed(self) -> float | None:
         """The share of the roof that was reached in time."""
-        speed = self.speed_flops_s
-        return None if speed is None else speed / self.speed_ceiling_flops_s
+        return _share(self.speed_flops_s, self.speed_ceiling_flops_s)
 
     @property
     def share_of_efficiency(self) -> float | None:
         """The share of the roof that was reached in energy."""
-        efficiency = self.efficiency_flops_j
-        return None if efficiency is None else efficiency / self.efficiency_ceiling_flops_j
+        return _share(self.efficiency_flops_j, self.efficiency_ceiling_flops_j)
+
+
+def _share(reached: float | None, ceiling: float) -> float | None:
+    return None if reached is None else reached / ceiling
 
 
 def roofline_points_of(source: Path, profile: GpuProfile) -> tuple[RooflinePoint, ...]:
@@ -148,10 +150,7 @@ def roofline_points_of(source: Path, profile: GpuProfile) -> tuple[RooflinePoint
 def _placed_folder(folder: Path, profile: GpuProfile) -> RooflinePoint:
     program = load_program(folder)
     work = count_work(program, complete_sizes(program, {}))
-    reason = "; ".join(sorted({one.reason for one in work.missing}))
-    return _placed(
-        program.name, program.dtype, work.flops, work.least_bytes, profile, folder, reason
-    )
+    return _placed(program.name, program.dtype, work, profile, folder)
 
 
 def _placed_measurement(found: Measurement, profile: GpuProfile, source: Path) -> RooflinePoint:
@@ -167,14 +166,8 @@ def _placed_measurement(found: Measurement, profile: GpuProfile, source: Path) -
                 f"'{source}' has no {what} of '{name}': {why}",
                 hint="measure it again where the meter works, or give the program's folder",
             )
-    return _placed(
-        name,
-        found.dtype,
-        found.flops,
-        found.least_bytes,
-        profile,
-        source,
-        "; ".join(sorted({one.reason for one in found.missing})),
+    return replace(
+        _placed(name, found.dtype, found, profile, source),
         time_s=found.time_s,
         energy_j=found.energy_j,
         card=None if found.device is None else found.device.name,
@@ -182,20 +175,11 @@ def _placed_measurement(found: Measurement, profile: GpuProfile, source: Path) -
 
 
 def _placed(
-    name: str,
-    dtype: str,
-    flops: int | None,
-    least_bytes: int | None,
-    profile: GpuProfile,
-    source: Path,
-    reason: str,
-    *,
-    time_s: float | None = None,
-    energy_j: float | None = None,
-    card: str | None = None,
+    name: str, dtype: str, work: CountedWork | Measurement, profile: GpuProfile, source: Path
 ) -> RooflinePoint:
-    width = WIDTH_OF_DTYPE.get(dtype)
+    width, flops, least_bytes = WIDTH_OF_DTYPE.get(dtype), work.flops, work.least_bytes
     if not flops or not least_bytes or width is None:
+        reason = "; ".join(sorted({one.reason for one in work.missing}))
         if width is None:
             reason = f"it computes in {dtype}"
         elif flops == 0:
@@ -205,8 +189,7 @@ def _placed(
             f"'{name}' in '{source}' has no intensity: {reason or 'nothing counts its work'}",
             hint="generate the program again; loops with sizes that are known are counted",
         )
-    machine = roofline_of(profile, width)
-    intensity = flops / least_bytes
+    machine, intensity = roofline_of(profile, width), flops / least_bytes
     return RooflinePoint(
         name=name,
         width=width,
@@ -214,30 +197,25 @@ def _placed(
         least_bytes=float(least_bytes),
         speed_ceiling_flops_s=float(machine.speed_flops_s(intensity)),
         efficiency_ceiling_flops_j=float(machine.efficiency_flops_j(intensity)),
-        time_s=time_s,
-        energy_j=energy_j,
-        card=card,
     )
 
 
 def _measurements(path: Path) -> tuple[Measurement, ...]:
+    listed: object = None
     try:
-        document: Any = json.loads(read_regular(path, _MOST_BYTES))
+        document = json.loads(read_regular(path, _MOST_BYTES))
+        why = "its JSON is no object"
+        if isinstance(document, Mapping):
+            why = "its JSON holds no measurement"
+            listed = document.get("measurements", [document] if "time_s" in document else None)
     except OSError as error:
-        raise _neither(path, error.strerror or str(error)) from None
+        why = error.strerror or str(error)
     except (ValueError, RecursionError):
-        raise _neither(path, "it is no JSON") from None
-    if not isinstance(document, Mapping):
-        raise _neither(path, "its JSON is no object")
-    listed = document.get("measurements", [document] if "time_s" in document else None)
+        why = "it is no JSON"
     if not isinstance(listed, list) or not listed:
-        raise _neither(path, "its JSON holds no measurement")
-    return tuple(measurement_from_dict(one) for one in listed)
-
-
-def _neither(path: Path, why: str) -> InputError:
-    return input_error(
-        "EATSS-B031",
-        f"'{path}' is neither a folder of a program nor a measurement: {why}",
-        hint="make one with `eatss codegen FILE.c -o DIR` or `eatss measure DIR --format json`",
-    )
+        raise input_error(
+            "EATSS-B031",
+            f"'{path}' is neither a folder of a program nor a measurement: {why}",
+            hint="make one with `eatss codegen FILE.c -o DIR` or `eatss measure DIR --format json`",
+        )
+    return tuple(map(measurement_from_dict, listed))

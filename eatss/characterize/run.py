@@ -141,18 +141,20 @@ def characterise(
         LaunchError: the card is lost.
     """
     left = [one for one in benchmarks if one.name not in finished]
-    total, done = len(benchmarks) + 1, len(benchmarks) - len(left)
-    tell = progress or (lambda _: None)
-    if IDLE in finished:
-        done += 1
-    else:
-        tell(Step(name=IDLE, done=done, total=total))
+    total = len(benchmarks) + 1
+    done = total - len(left)
+
+    def tell(name: str, done: int) -> None:
+        if progress is not None:
+            progress(Step(name=name, done=done, total=total))
+
+    if IDLE not in finished:
+        tell(IDLE, done - 1)
         yield _idle(bench, metering)
-        done += 1
-    tell(Step(name="compiling", done=done, total=total))
+    tell("compiling", done)
     bench.compile(left)
-    for benchmark in left:
-        tell(Step(name=benchmark.name, done=done, total=total))
+    for number, benchmark in enumerate(left, done):
+        tell(benchmark.name, number)
         found = _tried(bench, metering, benchmark)
         yield found
         if isinstance(found, Result) and found.missing:
@@ -162,7 +164,6 @@ def characterise(
                 f"'{benchmark.name}' has no energy: {found.missing}",
                 "call again: it is measured again, what was finished is not",
             )
-        done += 1
 
 
 def _idle(bench: Bench, metering: Metering) -> Result:

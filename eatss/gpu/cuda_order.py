@@ -37,39 +37,27 @@ def cuda_uuid(properties: Mapping[str, Any], nvml: Any = None) -> str | None:
     raw = bytes(properties.get("uuid") or b"")
     if len(raw) == _BYTES:
         return f"GPU-{uuid.UUID(bytes=raw)}"
-    slot = _slot(properties)
-    told = None if slot is None else _in_slot(slot, nvml)
-    begun = raw.hex()
-    return told if told is not None and _digits(told).startswith(begun) else None
-
-
-def _slot(properties: Mapping[str, Any]) -> str | None:
-    parts = [properties.get(key) for key in ("pciDomainID", "pciBusID", "pciDeviceID")]
-    if not all(isinstance(part, int) for part in parts):
-        return None
-    domain, bus, device = parts
-    return f"{domain:08x}:{bus:02x}:{device:02x}.0"
-
-
-def _in_slot(slot: str, nvml: Any) -> str | None:
-    """Return what NVML calls the card in a PCI slot, ``None`` where it cannot be asked."""
-    try:
+    domain, bus, device = (properties.get(f"pci{part}ID") for part in ("Domain", "Bus", "Device"))
+    try:  # a driver that is missing or broken raises anything
+        slot = f"{domain:08x}:{bus:02x}:{device:02x}.0"
         module = nvml if nvml is not None else importlib.import_module("pynvml")
-        module.nvmlInit()
-    except Exception:  # a driver that is missing or broken raises anything
+        told = _uuid_in_nvml(module, lambda: module.nvmlDeviceGetHandleByPciBusId(slot))
+    except Exception:
         return None
+    return (
+        told if told.removeprefix("GPU-").replace("-", "").lower().startswith(raw.hex()) else None
+    )
+
+
+def _uuid_in_nvml(nvml: Any, find: Callable[[], Any]) -> str:
+    """Return the UUID of the card that is found in NVML, which may raise anything."""
+    nvml.nvmlInit()
     try:
-        told = module.nvmlDeviceGetUUID(module.nvmlDeviceGetHandleByPciBusId(slot))
-        return told.decode(errors="replace") if isinstance(told, bytes) else str(told)
-    except Exception:  # likewise
-        return None
+        told = nvml.nvmlDeviceGetUUID(find())
     finally:
-        with suppress(Exception):  # likewise
-            module.nvmlShutdown()
-
-
-def _digits(told: str) -> str:
-    return told.removeprefix("GPU-").replace("-", "").lower()
+        with suppress(Exception):
+            nvml.nvmlShutdown()
+    return told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
 
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
@@ -124,17 +112,14 @@ class ListedCards:
         if nvml is None:
             return None
         try:
-            nvml.nvmlInit()
-            try:
-                found = nvml.nvmlDeviceGetHandleByUUID(instance)
-                told = nvml.nvmlDeviceGetUUID(
-                    nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(found)
-                )
-            finally:
-                nvml.nvmlShutdown()
+            return _uuid_in_nvml(
+                nvml,
+                lambda: nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
+                    nvml.nvmlDeviceGetHandleByUUID(instance)
+                ),
+            )
         except (nvml.NVMLError, AttributeError):
             return None
-        return told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
 
     def card(self, word: str) -> str | None:
         """Return the card that one word of the variable names, ``None`` if it names none."""
@@ -156,7 +141,10 @@ def loaded_order(
         loaded: asks CUDA; ``None`` if this process has not loaded it.
     """
     told = (loaded or _loaded)()
-    return None if told is None else _as_told(told)
+    return None if told is None else CudaOrder(cards=told, how=_TOLD)
+
+
+_TOLD = "CUDA's order, as CUDA tells it"
 
 
 def order_of(
@@ -176,20 +164,16 @@ def order_of(
         return CudaOrder(cards=tuple(_named(visible or "", None)), how=how)
     doubt = ""
     mixed = len(set(listed.names)) > 1 and environment.get(ORDER, "").strip() != "PCI_BUS_ID"
-    if mixed and (visible is None or _has_numbers(visible)):
+    if mixed and (visible is None or re.search(r"(^|,)\s*[+-]?\d+\s*(,|$)", visible)):
         asked = ask(environment) if ask is not None else _ask_once(environment, listed.uuids)
         if asked is not None:
-            return _as_told(asked)
+            return CudaOrder(cards=asked, how=_TOLD)
         doubt = (
             f"cards of several kinds are counted the fastest first, and CUDA cannot be asked: "
             f"counted by their place on the bus instead (as with {ORDER}=PCI_BUS_ID)"
         )
     cards = listed.uuids if visible is None else tuple(_named(visible, listed))
     return CudaOrder(cards=cards, how=how, doubt=doubt)
-
-
-def _as_told(cards: tuple[str, ...]) -> CudaOrder:
-    return CudaOrder(cards=cards, how="CUDA's order, as CUDA tells it")
 
 
 def _named(visible: str, listed: ListedCards | None) -> Iterator[str | int]:
@@ -205,10 +189,6 @@ def _named(visible: str, listed: ListedCards | None) -> Iterator[str | int]:
             return
         found.add(card)
         yield card
-
-
-def _has_numbers(visible: str) -> bool:
-    return any(re.fullmatch(r"[+-]?\d+", entry.strip()) for entry in visible.split(","))
 
 
 _KEPT: dict[tuple[str | None, str | None, tuple[str, ...]], tuple[str, ...]] = {}

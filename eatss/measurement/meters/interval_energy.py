@@ -21,7 +21,6 @@ than that for a millisecond, and so of short spans close together the sum is kno
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -160,60 +159,58 @@ def _by_counter(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
     if len(times) < 2:
         time_s = spans[-1][1] - spans[0][0]
         return f"{meter} gave fewer than two updates around a block of {time_s:.3g} s"
-    likely_j = least_j = most_j = 0.0
-    gaps_least_j = gaps_most_j = 0.0
-    bounds = [
-        (_counter_at(begin_s, course), _counter_at(end_s, course)) for begin_s, end_s in spans
-    ]
-    before: tuple[float, _Bounds] | None = None
-    for (begin_s, end_s), (begin, end) in zip(spans, bounds, strict=True):
-        likely_j += end.likely_j - begin.likely_j
-        least_j += max(0.0, end.least_j - begin.most_j)
-        most_j += min(end.most_j - begin.least_j, course.ceiling_w * (end_s - begin_s))
-        if before is not None:
-            passed_s, last = begin_s - before[0], before[1]
-            gaps_least_j += max(0.0, begin.least_j - last.most_j)
-            gaps_most_j += min(begin.most_j - last.least_j, course.ceiling_w * passed_s)
-        before = end_s, end
-    first, last = bounds[0][0], bounds[-1][1]
-    least_j = max(least_j, last.least_j - first.most_j - gaps_most_j)
-    most_j = min(most_j, last.most_j - first.least_j - gaps_least_j)
-    off_j = max(most_j - likely_j, likely_j - least_j)
+    begin_s, end_s = np.array(spans, dtype=float).T
+    begin, end = _counter_at(begin_s, course), _counter_at(end_s, course)
+    with np.errstate(invalid="ignore"):  # no time at no known power
+        span_most_j, gap_most_j = (
+            np.fmin(drawn_j, course.ceiling_w * passed_s)
+            for drawn_j, passed_s in (
+                (end.most_j - begin.least_j, end_s - begin_s),
+                (begin.most_j[1:] - end.least_j[:-1], begin_s[1:] - end_s[:-1]),
+            )
+        )
+    likely_j = sum(end.likely_j - begin.likely_j)
+    least_j = max(
+        sum(np.maximum(0.0, end.least_j - begin.most_j)),
+        end.least_j[-1] - begin.most_j[0] - sum(gap_most_j),
+    )
+    gaps_least_j = sum(np.maximum(0.0, begin.least_j[1:] - end.most_j[:-1]))
+    most_j = min(sum(span_most_j), end.most_j[-1] - begin.least_j[0] - gaps_least_j)
+    updates = np.searchsorted(times, end_s, "right") - np.searchsorted(times, begin_s)
     return IntervalEnergy(
         meter=meter,
-        energy_j=likely_j,
-        uncertainty_j=off_j + 2 * len(spans) * RESOLUTION_J,
-        updates=_updates(times, spans),
+        energy_j=float(likely_j),
+        uncertainty_j=float(
+            max(most_j - likely_j, likely_j - least_j) + 2 * len(spans) * RESOLUTION_J
+        ),
+        updates=int(updates.sum()),
     )
 
 
 class _Bounds(NamedTuple):
-    """What a counter was at a moment: at least, most likely, at most."""
+    """What a counter was at some moments: at least, most likely, at most."""
 
-    least_j: float
-    likely_j: float
-    most_j: float
+    least_j: _Floats
+    likely_j: _Floats
+    most_j: _Floats
 
 
-def _counter_at(moment_s: float, course: Course) -> _Bounds:
-    times, joules, power_w = course.times, course.values, course.power_w
-    first_s, last_s, last_j = float(times[0]), float(times[-1]), float(joules[-1])
-    if moment_s < first_s:
-        first_j, before_j = float(joules[0]), power_w * (first_s - moment_s)
-        return _Bounds(first_j - 2 * before_j, first_j - before_j, first_j)
-    # An update may be stamped late, so the next one may lie before this moment.
-    after = bisect_left(course.certain, moment_s)
-    beyond_j = power_w * (moment_s - float(course.certain[-1]))
-    most_j = float(joules[after]) if after < len(joules) else last_j + beyond_j
-    if moment_s > last_s:
-        since_j = power_w * (moment_s - last_s)
-        return _Bounds(last_j, last_j + since_j, max(most_j, last_j + 2 * since_j))
-    following = bisect_right(times, moment_s)
-    least_s, least_j = float(times[following - 1]), float(joules[following - 1])
-    if following == len(times):
-        return _Bounds(least_j, least_j, most_j)
-    slope_w = (float(joules[following]) - least_j) / (float(times[following]) - least_s)
-    return _Bounds(least_j, least_j + slope_w * (moment_s - least_s), most_j)
+def _counter_at(moments_s: _Floats, course: Course) -> _Bounds:
+    times, joules = course.times, course.values
+    before_j, since_j, beyond_j = (
+        course.power_w * np.maximum(0.0, late_s)
+        for late_s in (times[0] - moments_s, moments_s - times[-1], moments_s - course.certain[-1])
+    )
+    passed = np.maximum(np.searchsorted(times, moments_s, "right") - 1, 0)
+    # An update may be stamped late, so the next one may lie before a moment.
+    following = np.minimum(np.searchsorted(course.certain, moments_s), len(joules) - 1)
+    after_j = np.where(since_j > 0, joules[-1] + 2 * since_j, -math.inf)
+    most_j = np.maximum(joules[following] + beyond_j, after_j)
+    return _Bounds(
+        least_j=joules[passed] - 2 * before_j,
+        likely_j=np.interp(moments_s, times, joules) + since_j - before_j,
+        most_j=np.where(moments_s < times[0], joules[0], most_j),
+    )
 
 
 def _by_power(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
@@ -242,10 +239,6 @@ def _by_power(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
     )
 
 
-def _updates(times: _Floats, spans: Sequence[Span]) -> int:
-    return sum(bisect_right(times, end_s) - bisect_left(times, begin_s) for begin_s, end_s in spans)
-
-
 TOLERANCE = 0.05
 """What a sensor may be off as it is built: NVML's power is specified to 5 %."""
 
@@ -262,23 +255,25 @@ def contradiction(told: Sequence[IntervalEnergy], time_s: float) -> str:
         open_j = first.uncertainty_j + other.uncertainty_j
         open_j += TOLERANCE * max(first.energy_j, other.energy_j)
         if abs(first.energy_j - other.energy_j) > open_j:
-            return _sentence(
-                (first.meter, f"{first.energy_j:.4g} J ({first.energy_j / time_s:.4g} W)"),
-                (other.meter, f"{other.energy_j:.4g} J ({other.energy_j / time_s:.4g} W)"),
+            told_by = (
+                f"{verb}{one.energy_j:.4g} J ({one.energy_j / time_s:.4g} W)"
+                for verb, one in ((f"{first.meter} tells ", first), (f"{other.meter} ", other))
             )
+            return _sentence(*told_by)
     return ""
 
 
 def power_contradiction(told: Sequence[tuple[str, float]]) -> str:
     """Return the same of sensors that each tell a mean power of steady loads, in watts."""
     for name, power_w in told[1:]:
-        if abs(power_w - told[0][1]) > 2 * TOLERANCE * max(power_w, told[0][1]):
-            return _sentence((told[0][0], f"{told[0][1]:.4g} W"), (name, f"{power_w:.4g} W"))
+        first, first_w = told[0]
+        if abs(power_w - first_w) > 2 * TOLERANCE * max(power_w, first_w):
+            return _sentence(f"{first} tells {first_w:.4g} W", f"{name} {power_w:.4g} W")
     return ""
 
 
-def _sentence(one: tuple[str, str], other: tuple[str, str]) -> str:
+def _sentence(one: str, other: str) -> str:
     return (
-        f"sensors contradict each other: {one[0]} tells {one[1]}, {other[0]} {other[1]}; at least "
-        "one of them is wrong, or they cover different parts of the board"
+        f"sensors contradict each other: {one}, {other}; at least one of them is wrong, or they "
+        "cover different parts of the board"
     )
