@@ -39,15 +39,15 @@ measurement says so: for such a program the comparison at full size says little.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from math import inf, prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from eatss.frozen import frozen
 from eatss.measurement.arguments import CHUNK, Array, chunks
 from eatss.measurement.card import Difference
-from eatss.program import Entry, Program, evaluate
+from eatss.program import OperationCount, Program, evaluate
 from eatss.program.expression import Sizes
 
 _SLACK = 8.0
@@ -62,16 +62,6 @@ _RANDOM_UNTIL = 1 / 8
 _CONDITIONED = frozenset({"divide", "square root", "function"})
 """Kinds of operations of solvers, factorisations and normalisations, which multiply errors by a
 condition number."""
-
-
-@frozen
-class _Compared:
-    """An array against another: where they differ most, and the largest value of the reference."""
-
-    error: float = 0.0
-    at: int = 0
-    largest: float = 0.0
-    unequal_at: int | None = None
 
 
 def rounding_growth(
@@ -96,14 +86,13 @@ def rounding_growth(
 def _rounded_growth(program: Program, dtype: np.dtype[Any], length: float, epsilon: float) -> float:
     """Return what instructions that round more than C add to it, in units of ε."""
     of_type = {2: "_Float16", 4: "float", 8: "double"}.get(dtype.itemsize)
-    found = [
-        one
-        for kernel in program.kernels
-        for one in kernel.rounded_sums
+    found: list[tuple[float, float]] = [
+        (one.product_error, one.sum_roundings)
+        for one in chain(*(kernel.rounded_sums for kernel in program.kernels))
         if one.element_type == of_type
     ]
-    product = max((one.product_error for one in found), default=0.0)
-    sums = max((one.sum_roundings for one in found), default=0.0)
+    product = max((one for one, _ in found), default=0.0)
+    sums = max((one for _, one in found), default=0.0)
     return _CHAIN * product / epsilon + sums * length / 2
 
 
@@ -116,43 +105,53 @@ def accumulation_length(program: Program, sizes: Sizes, shape: Sequence[int]) ->
     a plan that does not count them the sum of all sizes stands in.
     """
     extents = [float(max(0, value)) for value in (*sizes.values(), *shape)]
-    counted = [_additions(entry, sizes) for entry in program.entries]
-    known = [count for count in counted if count is not None]
-    if len(known) < len(counted):
-        return max(2.0, sum(max(0, value) for value in sizes.values()), *extents)
-    return max(2.0, sum(known) / max(1, prod(shape)), *extents)
+    additions = 0
+    for operations in _operations(program):
+        if operations is None:
+            return max(2.0, sum(max(0, value) for value in sizes.values()), *extents)
+        additions += sum(evaluate(one.count, sizes) for one in operations if one.kind == "add")
+    return max(2.0, additions / max(1, prod(shape)), *extents)
 
 
-def _additions(entry: Entry, sizes: Sizes) -> int | None:
-    """Return the additions and subtractions of an entry, ``None`` if they are not counted."""
-    if entry.work is None or entry.work.operations is None:
-        return None
-    return sum(evaluate(kind.count, sizes) for kind in entry.work.operations if kind.kind == "add")
+def _operations(program: Program) -> list[tuple[OperationCount, ...] | None]:
+    """Return the operations of each entry, ``None`` where they are not counted."""
+    return [None if one.work is None else one.work.operations for one in program.entries]
 
 
 def _divides(program: Program) -> bool:
     """Return whether results are divided or roots taken, or whether that is not known."""
-    works = [entry.work for entry in program.entries]
     return any(
-        work is None
-        or work.operations is None
-        or any(kind.kind in _CONDITIONED for kind in work.operations)
-        for work in works
+        operations is None or any(one.kind in _CONDITIONED for one in operations)
+        for operations in _operations(program)
     )
 
 
 def difference(xp: Any, name: str, mine: Array, theirs: Array, growth: float) -> Difference:
     """Compare an array with the reference's; ``growth`` is that of :func:`rounding_growth`."""
-    found = _compare(xp, mine, theirs)
-    if found.unequal_at is not None:
-        return _reported(name, mine, theirs, found.unequal_at, inf, "")
-    if not found.error:
+    error, at, largest = 0.0, 0, 0.0
+    floating = mine.dtype.kind == "f"
+    for number, (left, right) in enumerate(zip(chunks(mine), chunks(theirs), strict=True)):
+        differ = left != right
+        if floating:
+            finite = xp.isfinite(left) & xp.isfinite(right)
+            differ &= ~(finite | (xp.isnan(left) & xp.isnan(right)))
+        if bool(differ.any()):
+            return _reported(name, mine, theirs, number * CHUNK + int(xp.argmax(differ)), inf, "")
+        if not floating:
+            continue
+        values = xp.where(finite, right, 0).astype(np.float64)
+        errors = xp.abs(xp.where(finite, left, 0).astype(np.float64) - values)
+        place = int(xp.argmax(errors))
+        if float(errors[place]) > error:
+            error, at = float(errors[place]), number * CHUNK + place
+        largest = max(largest, float(xp.abs(values).max()))
+    if not error:
         return Difference(equal=True, argument=name, worst=0.0, message="")
-    allowed = _SLACK * growth * float(np.finfo(mine.dtype).eps) * found.largest
-    worst = found.error / allowed if allowed else inf
+    allowed = _SLACK * growth * float(np.finfo(mine.dtype).eps) * largest
+    worst = error / allowed if allowed else inf
     if worst <= 1:
         return Difference(equal=True, argument=name, worst=worst, message="")
-    return _reported(name, mine, theirs, found.at, worst, f"; rounding allows {allowed:.3g}")
+    return _reported(name, mine, theirs, at, worst, f"; rounding allows {allowed:.3g}")
 
 
 def change_last_bits(array: Array) -> None:
@@ -186,37 +185,6 @@ def magnified(
         f"{found.argument} differs by {found.worst:.2g} times what rounding usually does, and by "
         f"{moved.worst:.2g} times that where inputs change in their last bit"
     )
-
-
-def _compare(xp: Any, mine: Array, theirs: Array) -> _Compared:
-    found = _Compared()
-    for number, (left, right) in enumerate(zip(chunks(mine), chunks(theirs), strict=True)):
-        part = _compare_chunk(xp, left, right)
-        start = number * CHUNK
-        found = _Compared(
-            error=max(found.error, part.error),
-            at=start + part.at if part.error > found.error else found.at,
-            largest=max(found.largest, part.largest),
-            unequal_at=start + part.unequal_at
-            if part.unequal_at is not None and found.unequal_at is None
-            else found.unequal_at,
-        )
-    return found
-
-
-def _compare_chunk(xp: Any, left: Array, right: Array) -> _Compared:
-    if left.dtype.kind != "f":
-        differ = left != right
-        first = int(xp.argmax(differ)) if bool(differ.any()) else None
-        return _Compared(unequal_at=first)
-    finite = xp.isfinite(left) & xp.isfinite(right)
-    alike = finite | (left == right) | (xp.isnan(left) & xp.isnan(right))
-    if not bool(alike.all()):
-        return _Compared(unequal_at=int(xp.argmax(~alike)))
-    values = xp.where(finite, right, 0).astype(np.float64)
-    error = xp.abs(xp.where(finite, left, 0).astype(np.float64) - values)
-    at = int(xp.argmax(error))
-    return _Compared(error=float(error[at]), at=at, largest=float(xp.abs(values).max()))
 
 
 def _reported(
