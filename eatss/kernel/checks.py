@@ -35,6 +35,7 @@ from eatss.kernel.nodes import (
     Node,
     Perform,
     PutTogether,
+    Steps,
 )
 from eatss.kernel.uses import (
     NAMED,
@@ -126,8 +127,11 @@ _Known: TypeAlias = tuple[frozenset[str], frozenset[Buffer]]
 def _known(known: _Known, node: Node) -> tuple[_Known, _Known]:
     """Return what is there inside a node and behind it."""
     names, registers = known
-    inside = names.union(node.counters) if isinstance(node, For) else names
+    inside = names.union(node.counters) if isinstance(node, For | Steps) else names
     behind = names | {node.name} if isinstance(node, NAMED) else names
+    if isinstance(node, Steps):
+        own = {one.buffer for one in node.loads if isinstance(one, Declare)}
+        return (inside, registers | own), (behind, registers)
     declared = registers | {node.buffer} if isinstance(node, Declare) else registers
     return (inside, registers), (behind, declared)
 

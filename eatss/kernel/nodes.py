@@ -7,7 +7,7 @@ coordinates as CUDA spells them (``threadIdx.x``, ``blockIdx.y``, ``gridDim.z``)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -205,16 +205,11 @@ def over_places(buffer: Buffer, counters: Sequence[str], node: Node) -> Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class If:
-    """``body`` where all conditions hold, else ``orelse``.
-
-    With ``tested`` both copy the same, and ``orelse`` is an ``If`` of its own whose ``body`` may do
-    so for both [``eatss.transform.copy_ways``].
-    """
+    """``body`` where all conditions hold, else ``orelse``."""
 
     conditions: tuple[IntExpr, ...]
     body: tuple[Node, ...]
     orelse: tuple[Node, ...] = ()
-    tested: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +222,64 @@ class Scope:
 
     body: tuple[Node, ...]
     phase: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A way of a :class:`Stage`: one of ``elements``, or of ``vectors`` where ``wide`` holds, too.
+
+    Where its ``conditions`` do not hold, the next way is taken. With ``steps`` the tile is not
+    whole, but the steps of a loop are. Vectors may pass registers, which are declared first.
+    """
+
+    elements: tuple[Node, ...]
+    conditions: tuple[IntExpr, ...] = ()
+    wide: tuple[IntExpr, ...] = ()
+    vectors: tuple[Node, ...] = ()
+    steps: bool = False
+
+    @property
+    def line(self) -> Buffer | None:
+        """The registers that vectors pass."""
+        first = self.vectors[0] if self.vectors else None
+        return first.buffer if isinstance(first, Declare) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """All threads of a block fill a tile in shared memory, by one of several :class:`Way`.
+
+    It is carried out by :mod:`eatss.transform.copy_ways`.
+    """
+
+    ways: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """``for (counter < count) { loads; products }``: products of warps, of what each step loads.
+
+    ``loads`` begin with the declarations of what they fill. :mod:`eatss.transform.pipeline` lets
+    them run ahead of the products, or carries out what is said here.
+    """
+
+    counter: str
+    count: int
+    loads: tuple[Node, ...]
+    products: tuple[Node, ...]
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """All names that differ from step to step."""
+        return (self.counter,)
+
+    def between(self, first: int, end: int, body: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Return some steps that do what ``body`` says; one of them is no loop."""
+        if end - first == 1:
+            here = Let(name=self.counter, value=Constant(first), narrow=True)
+            return (Scope(body=(here, *body)),)
+        loop = replace(counted(self.counter, end, body), lower=Constant(first))
+        return (loop,) if first < end else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,6 +470,9 @@ Node: TypeAlias = (
     | For
     | If
     | Scope
+    | Way
+    | Stage
+    | Steps
     | Barrier
     | Fill
     | Copy

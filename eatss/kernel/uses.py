@@ -29,6 +29,9 @@ from eatss.kernel.nodes import (
     PutTogether,
     Scope,
     Share,
+    Stage,
+    Steps,
+    Way,
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
 from eatss.program.linear import linear
@@ -86,7 +89,14 @@ _MET = (Share, PartialSum)
 
 _ELEMENTS: Parts[Element] = Parts(("Element", "Share", "PartialSum"), Element, _MET)
 _INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), Constant | Name | Apply)
-_BODIES = {For: ("body",), Scope: ("body",), If: ("body", "orelse")}
+_BODIES = {
+    For: ("body",),
+    Scope: ("body",),
+    If: ("body", "orelse"),
+    Stage: ("ways",),
+    Way: ("elements", "vectors"),
+    Steps: ("loads", "products"),
+}
 
 _Node = TypeVar("_Node", bound=Node)
 _Env = TypeVar("_Env")
@@ -257,7 +267,7 @@ def names_of(nodes: Iterable[Node]) -> set[str]:
 
 def own_names(node: Node) -> tuple[str, ...]:
     """Return the names that a node gives: of what it counts, and what it is called behind it."""
-    counters = node.counters if isinstance(node, For | AllFinite | PutTogether) else ()
+    counters = node.counters if isinstance(node, For | Steps | AllFinite | PutTogether) else ()
     return (*counters, node.name) if isinstance(node, NAMED) else counters
 
 

@@ -23,17 +23,18 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    If,
     Layout,
     Let,
     Node,
+    Stage,
+    Way,
     counted,
 )
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
 from eatss.lower.index_range import Indices
-from eatss.lower.isl_text import TRUE, value_of
+from eatss.lower.isl_text import FALSE, TRUE, value_of
 from eatss.lower.placement import staged_reads, tiling_of
 from eatss.lower.promotion import SharedTile, shared_tile
 from eatss.lower.references import References
@@ -190,8 +191,8 @@ class PromotionBuilder:
         read = points_at_a_sample(union_of(images))
         return read is not None and read > _MOSTLY_READ * prod(tile.sizes)
 
-    def copy(self, tile: SharedTile, known: isl.Set) -> Node:
-        """Return the cooperative copy of a tile, guarded where part of its box is not read."""
+    def copy(self, tile: SharedTile, known: isl.Set) -> Stage:
+        """Return the cooperative copy of a tile, in several ways where part of it is not read."""
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
         footprint = dims_as_parameters(tile.footprint, at)
         box = known
@@ -206,26 +207,21 @@ class PromotionBuilder:
             footprint = box.intersect(dims_as_parameters(extent, at))
             missing = without_parameters(box.subtract(footprint), at)
             full = coalesced(known.subtract(missing))
-        if full.is_empty():
-            return self._loop(tile, at, guard(footprint, box), known)
-        condition = guard(full, known)
+        condition = FALSE if full.is_empty() else guard(full, known)
         if condition == TRUE:
-            return self._whole(tile, at, known)
-        narrow = self._loop(tile, at, guard(footprint, box), known)
-        whole = If(
-            conditions=(self._index(strict(condition)),),
-            body=(self._whole(tile, at, known),),
-            orelse=(narrow,),
-        )
+            return Stage(ways=(self._whole(tile, at, known),))
+        edge = Way(elements=(self._loop(tile, at, guard(footprint, box), known),))
+        if condition == FALSE:
+            return Stage(ways=(edge,))
+        ways = [replace(self._whole(tile, at, known), conditions=self._tests(condition))]
         steps = self._steps(tile, at, footprint, box, known) if self._ahead else None
-        if steps is None:
-            return whole
-        tested = If(
-            conditions=(self._index(strict(steps.where)),),
-            body=(self._whole(tile, at, known, steps),),
-            orelse=(narrow,),
-        )
-        return replace(whole, orelse=(tested,), tested=True)
+        if steps is not None:
+            way = self._whole(tile, at, known, steps)
+            ways.append(replace(way, conditions=self._tests(steps.where), steps=True))
+        return Stage(ways=(*ways, edge))
+
+    def _tests(self, condition: IntExpr) -> tuple[IntExpr, ...]:
+        return () if condition == TRUE else (self._index(strict(condition)),)
 
     def _steps(
         self,
@@ -249,7 +245,7 @@ class PromotionBuilder:
         at: tuple[str, ...],
         known: isl.Set,
         steps: WholeSteps | None = None,
-    ) -> Node:
+    ) -> Way:
         """Return the copy of a whole box, of several elements at a time where rows allow it.
 
         Of ``steps`` that are whole the box may not be.
@@ -258,7 +254,7 @@ class PromotionBuilder:
         narrow = self._loop(tile, at, condition, known)
         walk = self._wide_walk(tile)
         if walk is None:
-            return narrow
+            return Way(elements=(narrow,))
         array = self._arrays[tile.candidate.array]
         width = self._width(tile)
         aligned = self._aligned.get(array.name)
@@ -273,7 +269,7 @@ class PromotionBuilder:
             wide = self._through_registers(tile, at, condition, known, walk, width)
         else:
             wide = (self._loop(tile, at, condition, known, walk, width),)
-        return If(conditions=(Name(aligned.name), begins), body=wide, orelse=(narrow,))
+        return Way(elements=(narrow,), wide=(Name(aligned.name), begins), vectors=wide)
 
     def _width(self, tile: SharedTile) -> int:
         """Return the elements that a thread may copy at a time."""

@@ -16,7 +16,7 @@ from eatss.transform import TRANSFORMATIONS
 from eatss.transform.bank_conflicts import Padding, as_declared, padded_for_lanes
 from eatss.transform.barriers import with_barriers
 from eatss.transform.block_order import in_groups_of_rows
-from eatss.transform.copy_ways import without_lines, without_tests
+from eatss.transform.copy_ways import Copying
 from eatss.transform.defined_registers import with_registers_defined
 from eatss.transform.epilogues import with_factors_last, with_sums_continued
 from eatss.transform.factor_groups import with_factors_grouped
@@ -83,13 +83,14 @@ def transformed(
         _check(kernel, sizes, "after factors were put in another order: ")
     kernel = with_loads_before_tests(kernel, taken_names(kernel, sizes))
     _check(kernel, sizes, "after loads before tests: ")
+    plain = replace(kernel, body=Copying().nodes(kernel.body))
     if stages > 1:
         taken = taken_names(kernel, sizes)
         ahead = pipelined(kernel, stages, most_shared_bytes, taken, registers)
-        same = without_lines(without_tests(kernel.body))
-        alone = ahead.body != same and not kernel.warps
-        kernel = in_groups_of_rows(ahead, taken_names(ahead, sizes)) if alone else ahead
-        _check(kernel, sizes, "after copying ahead: ")
+        alone = ahead.body != plain.body and not kernel.warps
+        plain = in_groups_of_rows(ahead, taken_names(ahead, sizes)) if alone else ahead
+        _check(plain, sizes, "after copying ahead: ")
+    kernel = plain
     if not transformations:
         kernel = with_wide_rows(kernel, taken_names(kernel, sizes))
         _check(kernel, sizes, "after rows in vectors: ")

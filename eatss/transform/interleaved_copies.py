@@ -34,16 +34,13 @@ node still, so that it can be told that no two threads write the same place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from eatss.analysis.structure import WORD_BYTES
 from eatss.frozen import frozen
-from eatss.kernel.barriers import varies
 from eatss.kernel.nodes import (
-    Aligned,
     Buffer,
-    Commit,
-    Copy,
     Declare,
     For,
     If,
@@ -51,59 +48,45 @@ from eatss.kernel.nodes import (
     Node,
     Perform,
     Scope,
-    Source,
+    Steps,
 )
-from eatss.kernel.uses import every, trips_from_zero
+from eatss.kernel.uses import every_of, trips_from_zero, written
 from eatss.plan.contract import FRAGMENT_PLACES
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
-
-_REGISTER_BYTES = 4
+from eatss.program import Constant, Name
 
 
-@dataclass(frozen=True, slots=True)
-class PlainCopies:
-    """The copies of tiles that need no tests, and where that is so."""
-
-    conditions: tuple[IntExpr, ...]
-    nodes: tuple[Node, ...]
+def operands_of(steps: Steps) -> tuple[Buffer, ...]:
+    """Return the registers that a step loads."""
+    return tuple(one.buffer for one in steps.loads if isinstance(one, Declare))
 
 
-def plain_copies(nodes: Sequence[Node], varying: Collection[str]) -> PlainCopies | None:
-    """Return the first of all branches of copies, ``None`` if its tests cannot stand in front.
-
-    Args:
-        nodes: copies, and tests around them.
-        varying: names that differ between the threads of a block; all have to go one way.
-    """
-    conditions: dict[IntExpr, None] = {}
-    inside: set[str] = set()
-
-    def first(some: Sequence[Node]) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for node in some:
-            if isinstance(node, If):
-                conditions.update(dict.fromkeys(apart(node.conditions)))
-                found += first(node.body)
-                continue
-            own = every((node,))
-            inside.update(one.name for one in own if isinstance(one, Let | Aligned))
-            found.append(node)
-        return tuple(found)
-
-    plain = first(nodes)
-    used = set(names_in(*conditions))
-    if used & inside or any(varies(one, varying) for one in conditions):
-        return None
-    return PlainCopies(tuple(conditions), plain)
+def words_of(buffers: Sequence[Buffer]) -> int:
+    """Return how many registers some buffers are."""
+    return sum(one.size_bytes for one in buffers) // WORD_BYTES
 
 
-def apart(conditions: Iterable[IntExpr]) -> Iterator[IntExpr]:
-    """Yield the conditions that have to hold for all of these to hold."""
-    for one in conditions:
-        if isinstance(one, Apply) and one.operator is Operator.AND:
-            yield from apart(one.operands)
-        else:
-            yield one
+def sum_words(steps: Sequence[Steps]) -> int:
+    """Return the registers of all sums that steps add to."""
+    return words_of([*written(node for one in steps for node in one.products)])
+
+
+def part_words(steps: Steps) -> int:
+    """Return the registers for further parts that factors are split into, of one matrix of each."""
+    performed = every_of(steps.products, Perform)
+    parts = max((one.instruction.multiplying.parts for one in performed), default=1)
+    return (parts - 1) * sum(map(_matrix_words, operands_of(steps)))
+
+
+def _matrix_words(fragment: Buffer) -> int:
+    """Return the registers of one of the matrices that a thread has fragments of in a buffer."""
+    extents = fragment.layout.extents
+    count = extents[0].value if extents and isinstance(extents[0], Constant) else 1
+    return fragment.size_bytes // count // WORD_BYTES
+
+
+def by_warps(steps: Steps) -> bool:
+    """Tell whether warps multiply, not threads."""
+    return any(every_of(steps.products, Perform))
 
 
 def copies_among_products(
@@ -113,7 +96,7 @@ def copies_among_products(
 
     Args:
         copies: they touch nothing that ``rest`` does.
-        rest: steps that load fragments and multiply them.
+        rest: steps of warps, and other nodes.
         last: behind those of the last step, instead of the first. Then no loads follow.
         registers: of a thread. All that a step loads is in them when its copies start; where sums
             and that are too much, copies stand in front, so that one operand can be loaded bit by
@@ -123,91 +106,22 @@ def copies_among_products(
         ``None`` where there are no such steps, or not the registers.
     """
     for at, node in enumerate(rest):
-        if isinstance(node, For | Scope) and multiplies(node):
-            all_, least = _registers(node)
-            if all_ + FRAGMENT_PLACES > registers:
-                return (*copies, *rest) if least + FRAGMENT_PLACES <= registers else None
-            steps = _steps(node, copies, last=last)
-            return None if steps is None else (*rest[:at], *steps, *rest[at + 1 :])
+        if isinstance(node, Steps):
+            loaded = operands_of(node)
+            kept = sum_words([node]) + part_words(node) + FRAGMENT_PLACES
+            if kept + words_of(loaded) > registers:
+                beside = [words_of([one]) - _matrix_words(one) for one in loaded]
+                least = min(beside, default=0) + sum(map(_matrix_words, loaded))
+                return (*copies, *rest) if kept + least <= registers else None
+            body, place = (*node.loads, *node.products), node.count - 1 if last else 0
+            return (
+                *rest[:at],
+                *node.between(0, place, body),
+                *node.between(place, place + 1, (*node.loads, *copies, *node.products)),
+                *node.between(place + 1, node.count, body),
+                *rest[at + 1 :],
+            )
     return None
-
-
-def _steps(node: For | Scope, copies: Sequence[Node], *, last: bool) -> tuple[Node, ...] | None:
-    if isinstance(node, Scope):
-        body = _behind_loads(node.body, copies)
-        return None if body is None else (replace(node, body=body),)
-    count = trips_from_zero(node) if node.unroll == "whole" else None
-    body = _behind_loads(node.body, copies)
-    if not count or body is None:
-        return None
-    at = count - 1 if last else 0
-    one = Let(name=node.counter, value=Constant(at), narrow=node.narrow)
-    return (
-        *turns_between(node, 0, at),
-        Scope(body=(one, *body)),
-        *turns_between(node, at + 1, count),
-    )
-
-
-def turns_between(loop: For, first: int, end: int) -> tuple[Node, ...]:
-    """Return some turns of a loop that numbers them from 0; one is no loop."""
-    if first >= end:
-        return ()
-    if end - first == 1:
-        one = Let(name=loop.counter, value=Constant(first), narrow=loop.narrow)
-        return (Scope(body=(one, *loop.body)),)
-    condition = Name(loop.counter) < end
-    return (replace(loop, lower=Constant(first), condition=condition),)
-
-
-def _behind_loads(body: Sequence[Node], copies: Sequence[Node]) -> tuple[Node, ...] | None:
-    """Return a step with copies in front of its products."""
-    for at, node in enumerate(body):
-        if multiplies(node):
-            told = at > 0 and isinstance(body[at - 1], Source)
-            front = at - 1 if told else at
-            return (*body[:front], *copies, *body[front:])
-    return None
-
-
-def _registers(node: Node) -> tuple[int, int]:
-    """Return the registers of sums and of what a step loads: of all of it, and of the least.
-
-    The least is one operand, and of each other one what an instruction takes. Where factors are
-    split there are further parts of what it takes.
-    """
-    sums: set[Buffer] = set()
-    loaded: set[Buffer] = set()
-    parts = 1
-    for one in every((node,)):
-        if isinstance(one, Declare):
-            loaded.add(one.buffer)
-        elif isinstance(one, Perform):
-            sums |= {element.buffer for element in one.named(one.instruction.written)}
-            parts = max(parts, one.instruction.multiplying.parts)
-    ones = {one: _size(one) // _first_extent(one) for one in loaded}
-    least = min((_size(one) - ones[one] for one in loaded), default=0) + sum(ones.values())
-    kept = sum(map(_size, sums - loaded))
-    split = (parts - 1) * sum(ones.values())
-    return kept + sum(map(_size, loaded)) + split, kept + least + split
-
-
-def _size(buffer: Buffer) -> int:
-    return buffer.size_bytes // _REGISTER_BYTES
-
-
-def _first_extent(buffer: Buffer) -> int:
-    """Return how many matrices a buffer has."""
-    extents = buffer.layout.extents
-    return extents[0].value if extents and isinstance(extents[0], Constant) else 1
-
-
-def multiplies(node: Node) -> bool:
-    """Tell whether warps add up something together in a node."""
-    return any(
-        isinstance(one, Perform) and one.instruction.together and one.instruction.adds
-        for one in every((node,))
-    )
 
 
 _FEWEST = 2
@@ -241,36 +155,25 @@ class _Cut:
 
 @frozen
 class Shares:
-    """Copies over some steps: constants in ``front`` of all, and what stands ``behind`` the last.
+    """Copies over some steps; what ``first`` has goes with the first step as it is."""
 
-    ``first`` goes with the first step as it is.
-    """
-
-    front: tuple[Node, ...]
     first: tuple[Node, ...]
     cuts: tuple[_Cut, ...]
-    behind: tuple[Node, ...]
 
     @classmethod
     def of(cls, copies: Sequence[Node], steps: int) -> Shares | None:
-        """Return copies in shares over at most so many steps.
+        """Return loops over copies in shares over at most so many steps.
 
         Returns:
-            ``None`` where steps are too few, no loop can be cut, or there is more than copies and
-            the end of their group.
+            ``None`` where steps are too few, no loop can be cut, or registers are declared.
         """
-        *nodes, end = copies
-        if steps < _FEWEST or not isinstance(end, Commit) or not all(map(_only_copies, nodes)):
+        counts = [(one, trips_from_zero(one) or 0) for one in copies if isinstance(one, For)]
+        cuts = [(one, count) for one, count in counts if count and one.unroll == "whole"]
+        if steps < _FEWEST or len(counts) < len(copies) or not cuts:
             return None
-        front = tuple(one for one in nodes if isinstance(one, Let | Aligned))
-        counts = [(one, _turns_to_cut(one)) for one in nodes]
-        cuts = tuple(
-            _Cut(one, count, -(-count // steps))
-            for one, count in counts
-            if isinstance(one, For) and count
-        )
-        first = tuple(one for one, count in counts if not count and one not in front)
-        return cls(front=front, first=first, cuts=cuts, behind=(end,)) if cuts else None
+        first = tuple(one for one, count in counts if (one, count) not in cuts)
+        shares = tuple(_Cut(one, count, -(-count // steps)) for one, count in cuts)
+        return cls(first=first, cuts=shares)
 
     @property
     def steps(self) -> int:
@@ -288,14 +191,3 @@ class Shares:
         if not self.first:
             return cuts
         return (If(conditions=(Name(counter) < 1,), body=self.first), *cuts)
-
-
-def _only_copies(node: Node) -> bool:
-    return all(isinstance(one, For | If | Let | Aligned | Copy) for one in every((node,)))
-
-
-def _turns_to_cut(node: Node) -> int | None:
-    """Return how many turns a loop has that can be cut."""
-    if not isinstance(node, For) or node.unroll != "whole" or node.cycle is not None:
-        return None
-    return trips_from_zero(node)

@@ -27,9 +27,10 @@ So an operand serves two products that follow each other, where a row ends, too.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from eatss.free_names import free_name
 from eatss.frozen import frozen
@@ -37,6 +38,7 @@ from eatss.kernel.nodes import (
     Buffer,
     Compute,
     Copy,
+    Declare,
     Element,
     For,
     Layout,
@@ -44,7 +46,7 @@ from eatss.kernel.nodes import (
     Node,
     Scope,
     Source,
-    counted,
+    Steps,
 )
 from eatss.kernel.uses import (
     constant_trips,
@@ -61,16 +63,17 @@ from eatss.kernel.uses import (
 from eatss.plan.contract import STEPS_LOADED, reuses, unrolled
 from eatss.program import Constant, IntExpr, Name, evaluate, names_in, substitute
 from eatss.program.linear import linear
-from eatss.transform.register_prefetch import Phases, Steps
 
 _Path = tuple[For | Let, ...]
 """The loops around a node and the values that are known to it, outermost first."""
 
+_NOTHING: _Path = ()
+
 
 def plain_steps(
     node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]
-) -> Steps | Phases | None:
-    """Return a loop over plain products as steps that load their operands.
+) -> tuple[Steps, ...]:
+    """Return a loop over plain products as steps that load their operands, for each product.
 
     Rows of boxes have to lie along the points, so that operands of several are loaded in vectors:
     where they lie along the steps, a vector is of several; where they lie along threads, there are
@@ -83,53 +86,45 @@ def plain_steps(
         taken: names that are not free; names of steps and operands are added.
 
     Returns:
-        ``None`` for anything else, where steps are too many to be unrolled, or where a step
+        Nothing for anything else, where steps are too many to be unrolled, or where a step
         computes little with what it loads.
     """
-    if isinstance(node, For):
-        node = replace(node, body=_opened(node.body))
-    count = constant_trips(node) if isinstance(node, For) and node.cycle is None else None
-    if not isinstance(node, For) or not count or count % STEPS_LOADED or not _is_plain(node.body):
-        return None
-    if node.counter in _places_written(node.body):
-        return None  # a loop over points: each of its steps has sums of its own
-    values = tuple(one for one in node.body if isinstance(one, Let))
-    nests = [(*values, one) for one in node.body if isinstance(one, For | Compute)]
+    count = constant_trips(node) if isinstance(node, For) else None
+    if not isinstance(node, For) or not count or count % STEPS_LOADED:
+        return ()
+    body = _opened(node.body)
+    if not _is_plain(body) or node.counter in _places_written(body):
+        return ()  # in a loop over points each of its steps has sums of its own
+    values = tuple(one for one in body if isinstance(one, Let))
+    nests = [(*values, one) for one in body if isinstance(one, For | Compute)]
     operands = [_operands(one, boxes, taken) for one in nests]
-    computed = [sum(_turns(path) for path, _ in _computed(one, ())) for one in nests]
-    loaded = [sum(one.count for one in own) for own in operands]
+    computed = [sum(_turns(path) for path, _ in _computed(one)) for one in nests]
+    loaded = [sum(_turns(one.path) for one in own) for own in operands]
     enough = bool(nests) and all(map(reuses, computed, loaded))
     if not enough or not unrolled(count, sum(computed), threads):
-        return None
+        return ()
     step = free_name(f"{node.counter}_step", taken)
     change = {node.counter: node.lower + Name(step)}
 
     def in_step(one: IntExpr) -> IntExpr:
-        return _simpler(substitute(one, change), one)
+        """Return an expression in a step, as a sum of few terms."""
+        found = substitute(one, change)
+        form = None if found == one else linear(found)
+        return found if form is None else form.expression()
 
-    products = [
-        with_expressions(_products(nest, own, taken), in_step)
+    found = [
+        Steps(
+            counter=step,
+            count=count,
+            loads=(
+                *(Declare(buffer=one.held.buffer) for one in own),
+                *with_expressions([one.load() for one in own], in_step),
+            ),
+            products=with_expressions(_products(nest, own, taken), in_step),
+        )
         for nest, own in zip(nests, operands, strict=True)
     ]
-    moved = [[one.at(in_step) for one in own] for own in operands]
-    if not all(one.in_vectors for own in moved for one in own):
-        return None
-    loop = counted(step, count, ())
-    declared = tuple(one.buffer for own in moved for one in own)
-    loads = tuple(tuple(one.load() for one in own) for own in moved)
-    if len(nests) > 1:
-        return Phases(
-            loop=loop, count=count, declared=declared, loads=loads, computed=tuple(products)
-        )
-    return Steps(
-        counter=step,
-        count=count,
-        narrow=True,
-        loop=loop,
-        declared=declared,
-        loads=loads[0],
-        products=products[0],
-    )
+    return tuple(found) if all(one.in_vectors for own in operands for one in own) else ()
 
 
 def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -160,15 +155,20 @@ def _products(
     nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]
 ) -> tuple[Node, ...]:
     """Return a nest that reads operands."""
-    products = in_serpentine_order(_with_operands(nest, (), operands), taken)
+
+    def held(one: Element, path: _Path) -> Element:
+        own = (each for each in operands if each.element == one)
+        return next((each.held for each in own if each.path == _needed(one, path)), one)
+
+    def changed(node: Node, path: _Path) -> tuple[Node, ...]:
+        if isinstance(node, For):
+            return (with_bodies(node, _without_unused),)
+        return with_elements((node,), partial(held, path=path))
+
+    reading = _without_unused(rewritten(nest, _NOTHING, _along, changed))
+    products = in_serpentine_order(reading, taken)
     # values are known to this step only
     return products if len(products) == 1 else (Scope(body=products),)
-
-
-def _simpler(found: IntExpr, before: IntExpr) -> IntExpr:
-    """Return what was put in the place of another expression as a sum of few terms."""
-    form = None if found == before else linear(found)
-    return found if form is None else form.expression()
 
 
 def _is_plain(body: Sequence[Node]) -> bool:
@@ -181,31 +181,15 @@ def _is_plain(body: Sequence[Node]) -> bool:
     )
 
 
-def _follow(element: Element, path: _Path, loop: For | Let) -> bool:
-    """Tell whether the elements of the first two turns of a loop follow each other in a row."""
-    if not isinstance(loop, For):
-        return False
-
-    def place(turn: int) -> tuple[int, ...]:
-        known: dict[str, int] = defaultdict(int, {loop.counter: turn})
-        for one in path:
-            if isinstance(one, Let):
-                known[one.name] = evaluate(one.value, known)
-        return tuple(evaluate(one, known) for one in element.subscripts)
-
-    first, second = place(0), place(1)
-    return first[:-1] == second[:-1] and second[-1] == first[-1] + 1
-
-
 def _places_written(body: Sequence[Node]) -> set[str]:
     """Return the names that say where something is written."""
     targets = (one.target for one in every_of(body, Compute))
     return {name for one in targets for name in names_in(*one.subscripts)}
 
 
-def _computed(nodes: Sequence[Node], path: _Path) -> Iterator[tuple[_Path, Compute]]:
+def _computed(nodes: Sequence[Node]) -> Iterator[tuple[_Path, Compute]]:
     """Yield what is computed, each with its path."""
-    for node, here in walked(nodes, path, _along):
+    for node, here in walked(nodes, _NOTHING, _along):
         if isinstance(node, Compute):
             yield here, node
 
@@ -217,53 +201,40 @@ def _along(path: _Path, node: Node) -> tuple[_Path, _Path]:
 
 
 def _turns(path: _Path) -> int:
-    count = 1
-    for node in path:
-        count *= (trips_from_zero(node) or 1) if isinstance(node, For) else 1
-    return count
+    return prod(trips_from_zero(one) or 1 for one in path if isinstance(one, For))
 
 
 @frozen
 class _Operand:
-    """An element of a box that a step reads at some of its points, and the registers it gets.
+    """An element of a box that a step reads at some of its points, ``held`` in registers there.
 
     ``path`` is as far as it depends on it.
     """
 
     element: Element
     path: _Path
-    buffer: Buffer
-
-    @property
-    def loops(self) -> tuple[For, ...]:
-        """The loops over points that it depends on."""
-        return tuple(one for one in self.path if isinstance(one, For))
-
-    @property
-    def count(self) -> int:
-        """Registers of a step."""
-        return _turns(self.path)
-
-    @property
-    def held(self) -> Element:
-        """Where it is held at a point."""
-        places = tuple(Name(one.counter) for one in self.loops)
-        return Element(buffer=self.buffer, subscripts=places)
+    held: Element
 
     @property
     def in_vectors(self) -> bool:
         """Whether its elements for several points lie in a row along them, if there are several."""
-        return self.count == 1 or any(_follow(self.element, self.path, one) for one in self.path)
+        return _turns(self.path) == 1 or any(map(self._follow, self.path))
 
-    def at(self, change: Callable[[IntExpr], IntExpr]) -> _Operand:
-        """Return it with other expressions for its place."""
-        places = tuple(map(change, self.element.subscripts))
-        path = with_expressions(self.path, change)
-        return replace(
-            self,
-            element=replace(self.element, subscripts=places),
-            path=tuple(one for one in path if isinstance(one, For | Let)),
-        )
+    def _follow(self, loop: For | Let) -> bool:
+        """Tell whether the elements of the first two turns of a loop follow each other in a row."""
+
+        def place(turn: int) -> tuple[int, ...]:
+            assert isinstance(loop, For)
+            known: dict[str, int] = defaultdict(int, {loop.counter: turn})
+            for one in self.path:
+                if isinstance(one, Let):
+                    known[one.name] = evaluate(one.value, known)
+            return tuple(evaluate(one, known) for one in self.element.subscripts)
+
+        if not isinstance(loop, For):
+            return False
+        first, second = place(0), place(1)
+        return first[:-1] == second[:-1] and second[-1] == first[-1] + 1
 
     def load(self) -> Node:
         """Return the loads of a step."""
@@ -277,22 +248,21 @@ def _operands(
     nodes: Sequence[Node], boxes: frozenset[Buffer], taken: set[str]
 ) -> tuple[_Operand, ...]:
     found: list[_Operand] = []
-    for path, node in _computed(nodes, ()):
+    for path, node in _computed(nodes):
         for element in node.reads:
-            if element.buffer not in boxes:
-                continue
             needed = _needed(element, path)
-            if any(one.element == element and one.path == needed for one in found):
+            known = any(one.element == element and one.path == needed for one in found)
+            if known or element.buffer not in boxes:
                 continue
             loops = [one for one in needed if isinstance(one, For)]
-            extents = [Constant(trips_from_zero(one) or 1) for one in loops]
             buffer = Buffer(
                 name=free_name(f"{element.buffer.name}_step", taken),
                 space="register",
                 element_type=element.buffer.element_type,
-                layout=Layout(tuple(extents)),
+                layout=Layout(tuple(Constant(trips_from_zero(one) or 1) for one in loops)),
             )
-            found.append(_Operand(element=element, path=needed, buffer=buffer))
+            held = Element(buffer=buffer, subscripts=tuple(Name(one.counter) for one in loops))
+            found.append(_Operand(element=element, path=needed, held=held))
     return tuple(found)
 
 
@@ -307,23 +277,6 @@ def _needed(element: Element, path: _Path) -> _Path:
         elif isinstance(one, For) and one.counter in names:
             found.append(replace(one, body=()))
     return tuple(reversed(found))
-
-
-def _with_operands(
-    nodes: Sequence[Node], path: _Path, operands: Sequence[_Operand]
-) -> tuple[Node, ...]:
-    """Return products that read operands instead of boxes."""
-
-    def held(one: Element, path: _Path) -> Element:
-        own = (each for each in operands if each.element == one)
-        return next((each.held for each in own if each.path == _needed(one, path)), one)
-
-    def changed(node: Node, path: _Path) -> tuple[Node, ...]:
-        if isinstance(node, For):
-            return (with_bodies(node, _without_unused),)
-        return with_elements((node,), partial(held, path=path))
-
-    return _without_unused(rewritten(nodes, path, _along, changed))
 
 
 def _without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:

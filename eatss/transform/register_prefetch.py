@@ -27,8 +27,8 @@ in front of the parts:
         for (k_step = 12; k_step < 15) { load k_step + 1; multiply }
         wait; barrier; load the first step of the next turn; multiply [1]
 
-:class:`Steps` have one product each and registers for the operands of two steps, :class:`Phases`
-have several that load for each other. :class:`StepsAhead` are what a turn does.
+:class:`Prefetch` has the steps of one product and registers for the operands of two steps, or of
+several products, its phases, that load for each other. :class:`StepsAhead` are what a turn does.
 """
 
 from __future__ import annotations
@@ -36,35 +36,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from eatss.analysis.structure import WORD_BYTES
 from eatss.free_names import free_name
 from eatss.frozen import frozen
 from eatss.kernel.nodes import (
     AllFinite,
     Buffer,
+    Commit,
     Compute,
-    Copy,
     Declare,
     Element,
-    Evaluate,
     For,
     If,
     Layout,
     Let,
     Node,
-    Perform,
     Scope,
-    Source,
+    Steps,
 )
 from eatss.kernel.uses import (
-    every,
     every_of,
     inside,
-    read,
     trips_from_zero,
     with_elements,
     with_expressions,
-    written,
 )
 from eatss.plan.contract import (
     FRAGMENT_PLACES,
@@ -75,252 +69,165 @@ from eatss.plan.contract import (
     words_of_two,
 )
 from eatss.program import Constant, IntExpr, Name, substitute
-from eatss.transform.interleaved_copies import Shares, multiplies, turns_between
+from eatss.transform.interleaved_copies import (
+    Shares,
+    by_warps,
+    operands_of,
+    part_words,
+    sum_words,
+    words_of,
+)
+
+_BURDEN = 16
+"""Copies of a thread in a turn from which on products of threads wait for them: a gemm of 1111
+floats has 28, one by one as rows begin anywhere, and takes 6 % less time with them in shares."""
 
 
 @frozen
 class Part:
-    """Steps from ``first`` on run in parts of so many, ``count`` of them, in a loop."""
+    """Steps from ``first`` on run in parts of so many, up to ``end``, in a loop."""
 
     counter: str
     steps: int
-    count: int
-    first: int = 0
-
-    @property
-    def end(self) -> int:
-        """The first step behind them."""
-        return self.first + self.steps * self.count
-
-    def around(self, loop: For, body: Sequence[Node]) -> For:
-        """Return the loop over parts; ``body`` is that of a step, which ``loop`` counts in one."""
-        inner = replace(loop, condition=Name(loop.counter) < self.steps, body=tuple(body))
-        return For(
-            counter=self.counter,
-            lower=Constant(self.first),
-            condition=Name(self.counter) < self.end,
-            step=Constant(self.steps),
-            body=(inner,),
-            unroll=1,
-            narrow=loop.narrow,
-        )
-
-    def step(self, counter: str) -> IntExpr:
-        """Return the number of a step from the counters of both loops."""
-        return Name(self.counter) + Name(counter)
+    first: int
+    end: int
 
 
 @frozen
-class Steps:
-    """Some steps of products: how many, by what counter, and what each loads and multiplies."""
+class Prefetch:
+    """Steps of products: what one loads, threads load while they compute another.
 
-    counter: str
-    count: int
-    narrow: bool
-    loop: For | None
-    declared: tuple[Buffer, ...]
-    loads: tuple[Node, ...]
-    products: tuple[Node, ...]
+    ``phases`` are the products of a step, with the same counter. One has registers for the operands
+    of two steps; of several none needs them. ``part_behind`` are the parts where copies stand in
+    the steps in front of them.
+    """
+
+    phases: tuple[Steps, ...]
     part: Part | None = None
     part_behind: Part | None = None
-    """The parts where copies stand in the steps in front of them."""
-
-    @classmethod
-    def of(cls, node: Node) -> Steps | None:
-        """Return a node as steps, ``None`` if it is something else."""
-        if isinstance(node, For):
-            count = trips_from_zero(node) if node.unroll == "whole" else None
-            parts = _parts(node.body)
-            if not count or parts is None or node.cycle is not None:
-                return None
-            return cls(
-                counter=node.counter, count=count, narrow=node.narrow, loop=node,
-                declared=parts[0], loads=parts[1], products=parts[2],
-            )  # fmt: skip
-        if not isinstance(node, Scope) or not node.body or not isinstance(node.body[0], Let):
-            return None
-        first, *rest = node.body
-        parts = _parts(rest)
-        if parts is None or not isinstance(first, Let) or first.value != Constant(0):
-            return None
-        return cls(
-            counter=first.name, count=1, narrow=first.narrow, loop=None,
-            declared=parts[0], loads=parts[1], products=parts[2],
-        )  # fmt: skip
 
     @property
-    def words(self) -> int:
-        """Registers that a step loads."""
-        return sum(one.size_bytes for one in self.declared) // WORD_BYTES
+    def count(self) -> int:
+        """How many steps there are."""
+        return self.phases[0].count
 
     @property
-    def words_of_parts(self) -> int:
-        """Registers for further parts that factors are split into, of one matrix of each."""
-        performed = list(every_of(self.products, Perform))
-        parts = max((one.instruction.multiplying.parts for one in performed), default=1)
-        ones = sum(one.size_bytes // _matrices(one) for one in self.declared)
-        return (parts - 1) * ones // WORD_BYTES
+    def counter(self) -> str:
+        """The name that counts steps."""
+        return self.phases[0].counter
 
     @property
     def most_words(self) -> int:
-        """Registers for what two steps load, and for further parts of it."""
-        return STEPS_LOADED * self.words + self.words_of_parts
+        """Registers for the operands of two products that follow each other, with their parts."""
+        words = [words_of(operands_of(one)) for one in self.phases]
+        return int(words_of_two(words)) + max(map(part_words, self.phases))
 
-    def buffers(self) -> tuple[Buffer, ...]:
-        """Return the registers of operands."""
-        return tuple(self.doubled().values())
-
-    def doubled(self) -> dict[Buffer, Buffer]:
-        """Return for each fragment the one that has room for two steps."""
-        return {
-            one: replace(one, layout=Layout((Constant(STEPS_LOADED), *one.layout.extents)))
-            for one in self.declared
-        }
+    def registers(self) -> dict[Buffer, Buffer]:
+        """Return the registers of operands by those of a step alone."""
+        own = {buffer: buffer for one in self.phases for buffer in operands_of(one)}
+        if len(self.phases) > 1:
+            return own
+        two = Constant(STEPS_LOADED)
+        return {one: replace(one, layout=Layout((two, *one.layout.extents))) for one in own}
 
     def loaded(self, step: IntExpr, number: IntExpr | None = None) -> tuple[Node, ...]:
-        """Return the loads of a step, of which ``number`` is odd where the step is."""
+        """Return the loads of a step for its first product; ``number`` is odd where the step is."""
+        loads = [one for one in self.phases[0].loads if not isinstance(one, Declare)]
+        return self._at(loads, step, step if number is None else number)
+
+    def _at(self, nodes: Sequence[Node], step: IntExpr, number: IntExpr) -> tuple[Node, ...]:
+        """Return nodes of a step, in the set of registers that belongs to its number."""
         change = {self.counter: step}
-        nodes = with_expressions(self.loads, lambda one: substitute(one, change))
-        return self._in_set(nodes, _set_of(step if number is None else number))
-
-    def multiplied(self, step: IntExpr | None = None) -> tuple[Node, ...]:
-        """Return the products of a step, that which the counter says; it is odd where that is."""
-        here = Name(self.counter)
-        change = {self.counter: here if step is None else step}
-        nodes = with_expressions(self.products, lambda one: substitute(one, change))
-        return self._in_set(nodes, _set_of(here))
-
-    def _in_set(self, nodes: Sequence[Node], number: IntExpr) -> tuple[Node, ...]:
-        doubled = self.doubled()
+        found = with_expressions(nodes, lambda one: substitute(one, change))
+        if len(self.phases) > 1:
+            return found
+        registers = self.registers()
+        which: IntExpr = number % STEPS_LOADED
+        if isinstance(number, Constant):
+            which = Constant(number.value % STEPS_LOADED)
 
         def element(one: Element) -> Element:
-            buffer = doubled.get(one.buffer)
+            buffer = registers.get(one.buffer)
             if buffer is None:
                 return one
-            return Element(buffer=buffer, subscripts=(number, *one.subscripts))
+            return Element(buffer=buffer, subscripts=(which, *one.subscripts))
 
-        return with_elements(nodes, element)
+        return with_elements(found, element)
 
     def turns(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
         """Return all steps; ``behind`` stands where nothing is left to load of them.
 
         Copies in ``shares`` are of fewer steps than there are.
         """
-        last = Let(name=self.counter, value=Constant(self.count - 1), narrow=self.narrow)
-        end = Scope(body=(last, *behind, *self.multiplied()))
+        here = Name(self.counter)
+        last = Let(name=self.counter, value=Constant(self.count - 1), narrow=True)
+        end = Scope(body=(last, *self._step(here, behind)))
         if shares is None:
-            return (*self._in_parts(0, self.part), end)
-        copying = self._loading(0, shares.steps, shares.of_step(self.counter))
-        return (*copying, *shares.behind, *self._in_parts(shares.steps, self.part_behind), end)
+            return (*self._from(0, self.part), end)
+        copying = self._between(0, shares.steps, shares.of_step(self.counter))
+        return (*copying, Commit(), *self._from(shares.steps, self.part_behind), end)
 
-    def _in_parts(self, first: int, part: Part | None) -> tuple[Node, ...]:
+    def _from(self, first: int, part: Part | None) -> tuple[Node, ...]:
         """Return the steps from one on but for the last, each with the loads of the next one."""
-        if part is None or self.loop is None:
-            return self._loading(first, self.count - 1)
-        here, one = part.step(self.counter), Constant(1)
-        loads = self.loaded(here + one, Name(self.counter) + one)
-        return (
-            *self._loading(first, part.first),
-            part.around(self.loop, (*loads, *self.multiplied(here))),
-            *self._loading(part.end, self.count - 1),
+        if part is None:
+            return self._between(first, self.count - 1)
+        inner = Name(self.counter)
+        here = Name(part.counter) + inner
+        body = self._step(here, self.loaded(here + 1, inner + 1))
+        (steps,) = self.phases[0].between(0, part.steps, body)
+        parts = For(
+            counter=part.counter,
+            lower=Constant(part.first),
+            condition=Name(part.counter) < part.end,
+            step=Constant(part.steps),
+            body=(steps,),
+            unroll=1,
+            narrow=True,
+        )
+        in_front = self._between(first, part.first)
+        return (*in_front, parts, *self._between(part.end, self.count - 1))
+
+    def _between(self, first: int, end: int, copies: Sequence[Node] = ()) -> tuple[Node, ...]:
+        """Return some steps that load the next one, each with copies in front of its products."""
+        here = Name(self.counter)
+        return self.phases[0].between(
+            first, end, self._step(here, (*self.loaded(here + 1), *copies))
         )
 
-    def _loading(self, first: int, stop: int, copies: Sequence[Node] = ()) -> tuple[Node, ...]:
-        """Return some steps that load the next one, each with copies in front of its products."""
-        if self.loop is None:
-            return ()
-        later = self.loaded(Name(self.counter) + 1)
-        loop = replace(self.loop, body=(*later, *copies, *self.multiplied()))
-        return turns_between(loop, first, stop)
-
-
-@frozen
-class Phases:
-    """Steps of several products each: what one loads, threads load while they compute another.
-
-    So no operand needs registers for two steps.
-    """
-
-    loop: For
-    count: int
-    declared: tuple[Buffer, ...]
-    loads: tuple[tuple[Node, ...], ...]
-    computed: tuple[tuple[Node, ...], ...]
-    part: Part | None = None
-
-    @property
-    def counter(self) -> str:
-        """The name that counts steps."""
-        return self.loop.counter
-
-    @property
-    def products(self) -> tuple[Node, ...]:
-        """All that a step computes."""
-        return tuple(node for own in self.computed for node in own)
-
-    @property
-    def most_words(self) -> int:
-        """Registers for the operands of two products that follow each other."""
-        return int(words_of_two([_words_written(one) for one in self.loads]))
-
-    def buffers(self) -> tuple[Buffer, ...]:
-        """Return the registers of operands."""
-        return self.declared
-
-    def loaded(self, step: IntExpr) -> tuple[Node, ...]:
-        """Return the loads for the first product of a step."""
-        return self._at(self.loads[0], step)
-
-    def turns(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
-        """Return all steps; ``behind`` stands where nothing is left to load of them.
-
-        There are no ``shares`` of copies.
-        """
-        assert shares is None
-        here = Name(self.loop.counter)
-        last = Let(name=self.loop.counter, value=Constant(self.count - 1), narrow=self.loop.narrow)
-        end = Scope(body=(last, *self._step(here, behind)))
-        body = self._step(here, self.loaded(here + 1))
-        loop = replace(self.loop, body=body)
-        if self.part is None:
-            return (*turns_between(loop, 0, self.count - 1), end)
-        change = {self.loop.counter: self.part.step(self.loop.counter)}
-        inner = with_expressions(body, lambda one: substitute(one, change))
-        rest = turns_between(loop, self.part.end, self.count - 1)
-        return (self.part.around(self.loop, inner), *rest, end)
-
     def _step(self, here: IntExpr, behind: Sequence[Node]) -> tuple[Node, ...]:
-        nodes: list[Node] = []
-        for at, own in enumerate(self.computed):
-            later = self.loads[at + 1 : at + 2]
-            nodes += (*self._at(later[0], here), *own) if later else (*behind, *own)
-        return tuple(nodes)
+        """Return the products of a step, each behind the loads of the next one."""
+        number = Name(self.counter)
+        found: list[Node] = []
+        for at, one in enumerate(self.phases):
+            loads = [
+                node
+                for phase in self.phases[at + 1 : at + 2]
+                for node in phase.loads
+                if not isinstance(node, Declare)
+            ]
+            found += self._at(loads, here, number) if loads else behind
+            found += self._at(one.products, here, number)
+        return tuple(found)
 
-    def _at(self, nodes: Sequence[Node], step: IntExpr) -> tuple[Node, ...]:
-        change = {self.loop.counter: step}
-        return with_expressions(nodes, lambda one: substitute(one, change))
+    def in_parts(self, threads: int, taken: set[str]) -> Prefetch:
+        """Return steps of products of threads in parts where they are too many."""
+        count = self.count
+        if count % STEPS_LOADED or any(map(by_warps, self.phases)):
+            return self
+        products = sum(_computed(one.products) for one in self.phases)
+        size = steps_of_a_part(count, products, threads)
+        if not size:
+            return self
+        name = free_name(f"{self.counter}_part", taken)
 
+        def part(first: int, size: int) -> Part:
+            parts = (count - first - STEPS_LOADED) // size
+            return Part(counter=name, steps=size, first=first, end=first + parts * size)
 
-def _words_written(nodes: Sequence[Node]) -> int:
-    return sum(one.size_bytes for one in written(nodes)) // WORD_BYTES
-
-
-def with_parts(steps: Steps | Phases, threads: int, taken: set[str]) -> Steps | Phases:
-    """Return steps of products of threads in parts where they are too many."""
-    if steps.loop is None or steps.count % STEPS_LOADED:
-        return steps
-    products = _computed(steps.products)
-    size = steps_of_a_part(steps.count, products, threads)
-    if not size:
-        return steps
-    name = free_name(f"{steps.counter}_part", taken)
-    part = Part(counter=name, steps=size, count=(steps.count - STEPS_LOADED) // size)
-    if isinstance(steps, Phases):
-        return replace(steps, part=part)
-    first, size = parts_behind(steps.count, products, threads)
-    count = (steps.count - first - STEPS_LOADED) // size if size else 0
-    behind = replace(part, steps=size, count=count, first=first) if size else None
-    return replace(steps, part=part, part_behind=behind)
+        first, behind = parts_behind(count, products, threads) if len(self.phases) == 1 else (0, 0)
+        return replace(
+            self, part=part(0, size), part_behind=part(first, behind) if behind else None
+        )
 
 
 def _computed(nodes: Sequence[Node]) -> int:
@@ -332,58 +239,6 @@ def _computed(nodes: Sequence[Node]) -> int:
     return found
 
 
-def _matrices(fragment: Buffer) -> int:
-    """Return how many matrices a thread has fragments of in a buffer."""
-    extents = fragment.layout.extents
-    return extents[0].value if extents and isinstance(extents[0], Constant) else 1
-
-
-def _set_of(step: IntExpr) -> IntExpr:
-    if isinstance(step, Constant):
-        return Constant(step.value % STEPS_LOADED)
-    return step % STEPS_LOADED
-
-
-_Parts = tuple[tuple[Buffer, ...], tuple[Node, ...], tuple[Node, ...]]
-
-
-def _parts(body: Sequence[Node]) -> _Parts | None:
-    """Return what a step declares, loads and multiplies."""
-    front = next((at for at, one in enumerate(body) if _computes(one)), 0)
-    if front > 0 and isinstance(body[front - 1], Source):
-        front -= 1
-    declared = tuple(one.buffer for one in body[:front] if isinstance(one, Declare))
-    loads = tuple(one for one in body[:front] if not isinstance(one, Declare))
-    products = tuple(body[front:])
-    plain = all(isinstance(one, _LOADS) and not multiplies(one) for one in every(loads))
-    whole = all(isinstance(one, _PRODUCTS) for one in every(products))
-    if not declared or not plain or not whole or _meet(loads, products):
-        return None
-    return declared, loads, products
-
-
-def _meet(loads: Sequence[Node], products: Sequence[Node]) -> bool:
-    """Tell whether something is loaded that products write, so that loads have to stay behind."""
-    return bool(read(loads) & written(products))
-
-
-def _computes(node: Node) -> bool:
-    """Tell whether a node has products of warps or of threads."""
-    return multiplies(node) or any(every_of((node,), Compute))
-
-
-_LOADS = (Copy, Evaluate, For, Let, Perform, Scope)
-"""What loads a step's operands."""
-
-_PRODUCTS = (Compute, For, Let, Perform, Scope, Source)
-"""What computes with them."""
-
-
-_BURDEN = 16
-"""Copies of a thread in a turn from which on products of threads wait for them: a gemm of 1111
-floats has 28, one by one as rows begin anywhere, and takes 6 % less time with them in shares."""
-
-
 @frozen
 class StepsAhead:
     """What a turn of a loop does: where ``tests`` hold, steps of products; else ``orelse``.
@@ -393,7 +248,7 @@ class StepsAhead:
 
     votes: tuple[AllFinite, ...]
     tests: tuple[IntExpr, ...]
-    steps: tuple[Steps | Phases, ...]
+    steps: tuple[Prefetch, ...]
     orelse: tuple[Node, ...]
 
     @classmethod
@@ -401,14 +256,15 @@ class StepsAhead:
         cls,
         rest: Sequence[Node],
         registers: int,
-        steps_of: Callable[[Node], Steps | Phases | None] = Steps.of,
+        plain: Callable[[Node], tuple[Steps, ...]] = lambda _: (),
     ) -> StepsAhead | None:
         """Return it if it can load a step ahead.
 
         Args:
             rest: what the turn does with boxes that are there.
             registers: of a thread.
-            steps_of: returns a node as steps, ``None`` if it is something else.
+            plain: returns a loop over products of threads as steps, for each product; none for
+                anything else.
 
         Returns:
             ``None`` where there is more than steps of products, an odd number of them, or where
@@ -420,21 +276,20 @@ class StepsAhead:
         nodes = tuple(rest[len(votes) :])
         if len(nodes) == 1 and isinstance(nodes[0], If):
             tests, orelse, nodes = nodes[0].conditions, nodes[0].orelse, nodes[0].body
-        found = [steps_of(one) for one in nodes]
-        steps = tuple(one for one in found if one is not None)
-        if not steps or len(steps) < len(found) or any(map(multiplies, orelse)):
+        phases: list[tuple[Steps, ...]] = [(one,) for one in nodes if isinstance(one, Steps)]
+        phases = phases or [own for own in [plain(one) for one in nodes] if own]
+        if not phases or len(phases) < len(nodes) or any(every_of(orelse, Steps)):
             return None
-        if len(steps) == 1 and isinstance(steps[0], Steps) and steps[0].count % STEPS_LOADED:
+        if len(phases) == len(phases[0]) == 1 and phases[0][0].count % STEPS_LOADED:
             return None
+        steps = tuple(Prefetch(phases=one) for one in phases)
         made = cls(votes=votes, tests=tests, steps=steps, orelse=orelse)
         return made if made.fits(registers) else None
 
     def fits(self, registers: int) -> bool:
         """Tell whether sums and the operands of two steps are no more than so many registers."""
-        kept = written([node for own in self.steps for node in own.products])
-        words = sum(one.size_bytes for one in kept) // WORD_BYTES
-        most = max(one.most_words for one in self.steps)
-        return bool(prefetches(words, most, registers))
+        words = sum_words([phase for one in self.steps for phase in one.phases])
+        return bool(prefetches(words, max(one.most_words for one in self.steps), registers))
 
     def in_parts(self, threads: int, taken: set[str]) -> StepsAhead:
         """Return it with steps in parts where they are too many, and of products of threads.
@@ -443,12 +298,7 @@ class StepsAhead:
             threads: of a block.
             taken: names that are not free; that of a counter is added.
         """
-        found = []
-        for one in self.steps:
-            if not any(map(multiplies, one.products)):
-                one = with_parts(one, threads, taken)  # noqa: PLW2901
-            found.append(one)
-        return replace(self, steps=tuple(found))
+        return replace(self, steps=tuple(one.in_parts(threads, taken) for one in self.steps))
 
     @property
     def known_tests(self) -> tuple[IntExpr, ...]:
@@ -465,7 +315,7 @@ class StepsAhead:
 
     def declarations(self) -> tuple[Node, ...]:
         """Return the declarations of all fragments."""
-        buffers = (buffer for one in self.steps for buffer in one.buffers())
+        buffers = (buffer for one in self.steps for buffer in one.registers().values())
         return tuple(Declare(buffer=one) for one in dict.fromkeys(buffers))
 
     def first(self) -> tuple[Node, ...]:
@@ -484,12 +334,12 @@ class StepsAhead:
             registers: of a thread.
         """
         first = self.steps[0]
-        if not isinstance(first, Steps):
+        if len(first.phases) > 1:
             return None
         most = first.count - 1
         if stages <= STEPS_LOADED:
             most = min(most, sum(one.count for one in self.steps) // 2)
-        if any(map(multiplies, first.products)):
+        if by_warps(first.phases[0]):
             return Shares.of(copies, most)
         if first.part is not None:
             most = 0 if first.part_behind is None else first.part_behind.first
@@ -515,7 +365,7 @@ class StepsAhead:
             behind: as above.
             shares: copies of a later turn, as :meth:`shares` has made them.
         """
-        nodes: list[Node] = [] if shares is None else [*shares.front]
+        nodes: list[Node] = []
         for one, after in zip(self.steps, (*self.steps[1:], None), strict=True):
             own = shares if one is self.steps[0] else None
             nodes += one.turns(behind if after is None else after.loaded(Constant(0)), own)

@@ -36,6 +36,7 @@ from eatss.kernel.nodes import (
     Perform,
     Scope,
     Source,
+    Steps,
     WarpAxis,
     counted,
 )
@@ -359,11 +360,8 @@ class _User:
         )  # fmt: skip
         product_of = counted(at[0], tiles[0], (counted(at[1], tiles[1], (perform,)),))
         source = () if nest.source is None else (nest.source,)
-        inside = (*body, *source, product_of)
-        return (counted(step, steps, inside),) if steps > 1 else (self._once(inside, step),)
-
-    def _once(self, inside: tuple[Node, ...], step: str) -> Node:
-        return Scope(body=(Let(name=step, value=Constant(0), narrow=True), *inside))
+        products = (*source, product_of)
+        return (Steps(counter=step, count=steps, loads=tuple(body), products=products),)
 
     def _own_targets(self, nest: _Nest, at: tuple[str, ...]) -> tuple[Element, ...]:
         """Return the elements of the target that a lane has of one matrix."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -22,10 +23,14 @@ from eatss.kernel.nodes import (
     Perform,
     Scope,
     Source,
+    Stage,
+    Steps,
+    Way,
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.scops import ElementType
-from eatss.transform.interleaved_copies import copies_among_products, plain_copies
+from eatss.transform.copy_ways import Copying, all_of
+from eatss.transform.interleaved_copies import copies_among_products
 
 N, K = Name("n"), Name("k")
 REGISTER = Element(
@@ -47,16 +52,17 @@ def below(name: str, end: IntExpr) -> Apply:
     return Apply(Operator.LT, (Name(name), end))
 
 
-def steps(first: int, end: int, *body: Node) -> For:
-    return For(
-        counter="k_step",
-        lower=Constant(first),
-        condition=below("k_step", Constant(end)),
-        step=Constant(1),
-        body=body,
-        unroll="whole",
-        narrow=True,
+def steps(count: int, *loads: Node, declared: Sequence[Buffer] = ()) -> Steps:
+    declarations = tuple(Declare(buffer=one) for one in declared)
+    return Steps(
+        counter="k_step", count=count, loads=(*declarations, *loads), products=(TOLD, MULTIPLY)
     )
+
+
+def some(first: int, end: int) -> For:
+    (loop,) = steps(end, LOAD).between(first, end, BODY)
+    assert isinstance(loop, For)
+    return loop
 
 
 def step(number: int, *body: Node) -> Scope:
@@ -73,14 +79,14 @@ WITH_COPY = (LOAD, COPY, TOLD, MULTIPLY)
         (1, True, (step(0, *WITH_COPY),)),
         (2, True, (step(0, *BODY), step(1, *WITH_COPY))),
         (2, False, (step(0, *WITH_COPY), step(1, *BODY))),
-        (4, True, (steps(0, 3, *BODY), step(3, *WITH_COPY))),
-        (4, False, (step(0, *WITH_COPY), steps(1, 4, *BODY))),
+        (4, True, (some(0, 3), step(3, *WITH_COPY))),
+        (4, False, (step(0, *WITH_COPY), some(1, 4))),
     ],
 )
 def test_copies_stand_behind_the_loads_of_a_step(
     count: int, last: bool, found: tuple[Node, ...]
 ) -> None:
-    rest: list[Node] = [LOAD, steps(0, count, *BODY)]
+    rest: list[Node] = [LOAD, steps(count, LOAD)]
     copied = copies_among_products([COPY], rest, last=last, registers=255)
     assert copied == (LOAD, *found)
 
@@ -90,7 +96,7 @@ def test_copies_stand_in_front_where_registers_are_few() -> None:
         replace(REGISTER.buffer, name=name, layout=Layout((Constant(tiles), Constant(4))))
         for name, tiles in (("F", 2), ("G", 5))
     ]
-    loop = steps(0, 2, *(Declare(buffer=one) for one in operands), *BODY)
+    loop = steps(2, LOAD, declared=operands)
 
     def found(registers: int) -> tuple[Node, ...] | None:
         return copies_among_products([COPY], [loop], last=True, registers=registers)
@@ -105,38 +111,36 @@ def test_copies_stand_in_front_where_registers_are_few() -> None:
 
 
 def test_one_step_is_no_loop() -> None:
-    alone = step(0, *BODY)
-    assert copies_among_products([COPY], [alone], last=True, registers=255) == (
-        step(0, *WITH_COPY),
+    found = copies_among_products([COPY], [steps(1, LOAD)], last=True, registers=255)
+    assert found == (step(0, *WITH_COPY),)
+
+
+def test_without_steps_there_is_no_place() -> None:
+    assert copies_among_products([COPY], (LOAD,), last=True, registers=255) is None
+
+
+WHOLE = below("i", N)
+STAGE = Stage(
+    ways=(
+        Way(elements=(OTHER,), conditions=(WHOLE,), wide=(Name("wide"),), vectors=(COPY,)),
+        Way(elements=(COPY,), conditions=(below("k", N),), steps=True),
+        Way(elements=(LOAD,)),
     )
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
-        (LOAD,),
-        (steps(0, 2, LOAD),),
-        (replace(steps(0, 2, *BODY), unroll=None),),
-        (replace(steps(0, 2, *BODY), lower=N),),
-        (replace(steps(0, 2, *BODY), condition=below("k_step", N)),),
-    ],
 )
-def test_without_steps_that_are_known_there_is_no_place(rest: tuple[Node, ...]) -> None:
-    assert copies_among_products([COPY], rest, last=True, registers=255) is None
 
 
-def test_the_first_of_all_branches_is_what_needs_no_tests() -> None:
-    whole, wide = below("i", N), Name("wide")
-    both = Apply(Operator.AND, (whole, below("k", N)))
-    inner = If(conditions=(wide,), body=(COPY,), orelse=(OTHER,))
-    copies = If(conditions=(below("k", N),), body=(If(conditions=(both,), body=(inner,)), LOAD))
-    found = plain_copies([copies], ())
-    assert found is not None
-    assert found.conditions == (below("k", N), whole, wide)
-    assert found.nodes == (COPY, LOAD)
+def test_the_first_way_of_all_stages_is_what_needs_no_tests() -> None:
+    alone = Stage(ways=(Way(elements=(LOAD,)),))
+    tests, nodes = Copying().plain([STAGE, alone])
+    assert tests == (WHOLE, Name("wide"))
+    assert nodes == (COPY, LOAD)
+    both = Apply(Operator.AND, (WHOLE, below("k", N)))
+    assert all_of((both, Name("wide"), WHOLE)) == (WHOLE, below("k", N), Name("wide"))
 
 
-@pytest.mark.parametrize("name", ["threadIdx.x", "ti", "x"])
-def test_tests_that_threads_answer_differently_stay(name: str) -> None:
-    inside = (Let(name="x", value=K), If(conditions=(Name(name),), body=(COPY,)))
-    assert plain_copies([If(conditions=(N,), body=inside)], {"ti"}) is None
+def test_of_three_ways_two_are_taken() -> None:
+    (first,) = Copying().nodes([STAGE])
+    wide = If(conditions=(Name("wide"),), body=(COPY,), orelse=(OTHER,))
+    assert first == If(conditions=(WHOLE,), body=(wide,), orelse=(LOAD,))
+    (second,) = Copying(steps=True).nodes([STAGE])
+    assert second == If(conditions=(below("k", N),), body=(COPY,), orelse=(LOAD,))

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from eatss.kernel.nodes import (
     Buffer,
-    Commit,
     Copy,
+    Declare,
     Element,
-    Fill,
     For,
     If,
     Layout,
@@ -80,9 +79,8 @@ def copied(nodes: Sequence[Node], names: Mapping[str, int]) -> Iterator[tuple[st
 @given(st.lists(st.integers(1, 17), min_size=1, max_size=4), st.integers(2, 9))
 def test_every_copy_is_made_once_in_shares_of_equal_size(counts: list[int], steps: int) -> None:
     boxes = {f"box{number}": count for number, count in enumerate(counts)}
-    shares = Shares.of([*(loop(name, count) for name, count in boxes.items()), Commit()], steps)
+    shares = Shares.of([loop(name, count) for name, count in boxes.items()], steps)
     assert shares is not None
-    assert shares.behind == (Commit(),)
     assert shares.steps <= steps
     nodes = shares.of_step("step")
     done = [list(copied(nodes, {"step": step})) for step in range(shares.steps)]
@@ -100,33 +98,28 @@ def test_every_copy_is_made_once_in_shares_of_equal_size(counts: list[int], step
 
 
 def test_tests_stand_only_where_a_share_is_smaller() -> None:
-    shares = Shares.of([loop("A", 8), loop("B", 5), loop("C", 4), Commit()], 4)
+    shares = Shares.of([loop("A", 8), loop("B", 5), loop("C", 4)], 4)
     assert shares is not None
     tests = [one.conditions for one in every(shares.of_step("step")) if isinstance(one, If)]
     assert tests == [(below("e", 5),)]
 
 
-def test_constants_stand_in_front_and_what_is_no_such_loop_in_the_first_step() -> None:
-    let = Let(name="y", value=Name("n"))
-    one, long = copy("C", Name("y")), loop("B", 4, unrolled=False)
-    shares = Shares.of([loop("A", 4), let, one, long, Commit()], 4)
+def test_what_is_no_such_loop_stands_in_the_first_step() -> None:
+    shares = Shares.of([loop("A", 4), loop("B", 4, unrolled=False)], 4)
     assert shares is not None
-    assert (shares.front, shares.steps) == ((let,), 4)
     every_b = [("B", at) for at in range(4)]
     for step in range(4):
-        found = list(copied(shares.of_step("step"), {"step": step, "y": 7}))
-        assert found == [*([("C", 7), *every_b] if step == 0 else []), ("A", step)]
+        found = list(copied(shares.of_step("step"), {"step": step}))
+        assert found == [*(every_b if step == 0 else []), ("A", step)]
 
 
 @pytest.mark.parametrize(
     ("copies", "steps"),
     [
-        ([loop("A", 4), Commit()], 1),
-        ([loop("A", 4)], 2),
-        ([loop("A", 4), Commit(), loop("B", 4)], 2),
-        ([loop("A", 4, unrolled=False), Commit()], 2),
-        ([copy("A", Constant(0)), Commit()], 2),
-        ([Fill(target=element("A", Constant(0)), value=0), loop("A", 4), Commit()], 2),
+        ([loop("A", 4)], 1),
+        ([loop("A", 4, unrolled=False)], 2),
+        ([copy("A", Constant(0))], 2),
+        ([Declare(buffer=element("A", Constant(0)).buffer), loop("A", 4)], 2),
     ],
 )
 def test_other_copies_stay_together(copies: list[Node], steps: int) -> None:

@@ -31,13 +31,14 @@ from eatss.kernel.nodes import (
     Perform,
     Scope,
     Source,
+    Steps,
 )
 from eatss.kernel.uses import constant_trips, every, with_expressions
 from eatss.plan.contract import FRAGMENT_PLACES, UNROLLED_A_THREAD, parts_behind, steps_of_a_part
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
 from eatss.scops import ElementType, Read
 from eatss.transform.interleaved_copies import Shares
-from eatss.transform.register_prefetch import Phases, Steps, StepsAhead
+from eatss.transform.register_prefetch import Prefetch, StepsAhead
 
 PLENTY = 255
 MANY = 16
@@ -64,7 +65,7 @@ def nest(
     *,
     loads: Sequence[Node] = (),
     by: Literal["warps", "threads"] = "warps",
-) -> Node:
+) -> Steps:
     """Return steps of products: fragments of both factors, each an element of a box."""
     counter = f"step{number}"
     fragments = {name: buffer(f"{name}{number}", "register", 1) for name in "ab"}
@@ -84,17 +85,8 @@ def nest(
     own = Element(buffer=SUMS, subscripts=(zero,))
     perform = product_of(own, factors) if by == "warps" else sum_of(own, *factors.values())
     declared = [Declare(buffer=one) for one in fragments.values()]
-    body = (*declared, *load, *loads, TOLD, perform)
-    if count == 1:
-        return Scope(body=(Let(name=counter, value=zero, narrow=True), *body))
-    return For(
-        counter=counter,
-        lower=zero,
-        condition=Apply(Operator.LT, (Name(counter), Constant(count))),
-        step=Constant(1),
-        body=body,
-        unroll="whole",
-        narrow=True,
+    return Steps(
+        counter=counter, count=count, loads=(*declared, *load, *loads), products=(TOLD, perform)
     )
 
 
@@ -213,22 +205,15 @@ def test_each_step_multiplies_what_was_loaded_for_it(counts: list[int], turns: i
     assert machine.events[:4] == ["load", "load"] * 2  # two steps are loaded before the first
 
 
-def in_phases(count: int) -> Phases:
+def in_phases(count: int) -> Prefetch:
     """Return steps of two products each, and the loads of the one in front of it."""
     one, other = (nest(number, count, by="threads") for number in range(2))
-    assert isinstance(one, For)
-    assert isinstance(other, For)
-    renamed = with_expressions(
-        other.body, lambda place: substitute(place, {other.counter: Name(one.counter)})
+    change = {other.counter: Name(one.counter)}
+    loads, products = (
+        with_expressions(nodes, lambda place: substitute(place, change))
+        for nodes in (other.loads, other.products)
     )
-    bodies = (one.body, renamed)
-    return Phases(
-        loop=one,
-        count=count,
-        declared=tuple(node.buffer for own in bodies for node in own if isinstance(node, Declare)),
-        loads=tuple(tuple(node for node in own if isinstance(node, Evaluate)) for own in bodies),
-        computed=tuple(own[-2:] for own in bodies),
-    )
+    return Prefetch(phases=(one, replace(one, loads=loads, products=products)))
 
 
 STEPS_AND_PHASES = st.one_of(
@@ -240,8 +225,8 @@ STEPS_AND_PHASES = st.one_of(
 
 def split(each: int, count: int, threads: int) -> StepsAhead:
     """Return steps of threads in parts as a block of so many wants them."""
-    steps = Steps.of(nest(0, count, by="threads")) if each == 1 else in_phases(count)
-    assert steps is not None
+    alone = Prefetch(phases=(nest(0, count, by="threads"),))
+    steps = alone if each == 1 else in_phases(count)
     found = StepsAhead(votes=(), tests=(), steps=(steps,), orelse=())
     return found.in_parts(threads, set())
 
@@ -329,12 +314,11 @@ def test_where_a_turn_has_no_products_parts_change_nothing() -> None:
 
 def test_products_of_warps_and_few_steps_are_in_no_parts() -> None:
     for steps, threads in (
-        (Steps.of(nest(0, 30)), 1),
-        (Steps.of(nest(0, 8, by="threads")), 1),
-        (Steps.of(nest(0, 30, by="threads")), 4),
+        (Prefetch(phases=(nest(0, 30),)), 1),
+        (Prefetch(phases=(nest(0, 8, by="threads"),)), 1),
+        (Prefetch(phases=(nest(0, 30, by="threads"),)), 4),
         (in_phases(4), 1),
     ):
-        assert steps is not None
         found, taken = StepsAhead(votes=(), tests=(), steps=(steps,), orelse=()), {"step0"}
         assert found.in_parts(threads, taken) == found
         assert taken == {"step0"}
@@ -352,7 +336,7 @@ def copies(count: int) -> tuple[Node, ...]:
         unroll="whole",
         narrow=True,
     )
-    return (loop, Commit())
+    return (loop,)
 
 
 @given(COUNTS, st.integers(1, 17), st.integers(2, 4))
@@ -475,11 +459,8 @@ def test_where_a_turn_has_no_products_the_next_is_loaded_all_the_same() -> None:
 
 def test_more_than_steps_of_products_stays() -> None:
     whole = nest(0, 2)
-    assert isinstance(whole, For)
     plain = Fill(target=Element(buffer=SUMS, subscripts=(Constant(0),)), value=0)
     assert StepsAhead.of([whole, plain], PLENTY) is None
-    assert StepsAhead.of([nest(0, 2, loads=(plain,))], PLENTY) is None
-    assert StepsAhead.of([replace(whole, unroll=None)], PLENTY) is None
     otherwise = If(conditions=(Name("n"),), body=(whole,), orelse=(nest(1, 2),))
     assert StepsAhead.of([otherwise], PLENTY) is None
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from eatss.kernel.nodes import Buffer, Copy, Declare, Element, For, If, Layout, Let, Node
+from eatss.kernel.nodes import Buffer, Copy, Element, For, Layout, Let, Stage, Way
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 from eatss.scops import ElementType
@@ -23,18 +21,18 @@ HERE = Apply(Operator.LT, (Name("x"), Name("n")))
 WHOLE = Apply(Operator.LT, (Name("k0"), Name("n")))
 
 
-def walk(*, count: int = 8, condition: IntExpr | None = None, column: str = "t") -> For:
+def walk(*, condition: IntExpr | None = None) -> For:
     """Return a loop over a thread's elements, each of a row of its own."""
     place = total(Name("t"), Name("e"))
     copy = Copy(
-        target=Element(buffer=BOX, subscripts=(place, Name(column))),
+        target=Element(buffer=BOX, subscripts=(place, Name("t"))),
         source=Element(buffer=ARRAY, subscripts=(Name("x"), Name("t"))),
         condition=condition,
     )
     return For(
         counter="e",
         lower=Constant(0),
-        condition=Apply(Operator.LT, (Name("e"), Constant(count))),
+        condition=Apply(Operator.LT, (Name("e"), Constant(8))),
         step=Constant(1),
         body=(Let(name="x", value=total(Name("k0"), place)), copy),
         unroll="whole",
@@ -42,17 +40,22 @@ def walk(*, count: int = 8, condition: IntExpr | None = None, column: str = "t")
     )
 
 
-def parted(*copies: Node) -> NarrowLines | None:
-    return NarrowLines.of(copies, lambda copy: copy.width == 1, {"A_line"})
+def stage(*ways: For) -> Stage:
+    """Return a stage that takes the first way where the tile is whole, if there are two."""
+    *first, edge = (Way(elements=(one,)) for one in ways)
+    return Stage(ways=(*(replace(one, conditions=(WHOLE,)) for one in first), edge))
+
+
+def parted(*stages: Stage) -> NarrowLines | None:
+    return NarrowLines.of(stages, {"A_line"})
 
 
 def test_each_branch_fills_registers_and_one_loop_the_box() -> None:
-    both = If(conditions=(WHOLE,), body=(walk(),), orelse=(walk(condition=HERE),))
+    both = stage(walk(), walk(condition=HERE))
     found = parted(both)
     assert found is not None
     (line,) = found.declared
     assert (line.name, line.layout.elements, found.words) == ("A_line_1", 8, 8)
-    assert found.declarations() == (Declare(buffer=line),)
     loads = [one for one in every(found.loads) if isinstance(one, Copy)]
     assert [one.target for one in loads] == 2 * [Element(buffer=line, subscripts=(Name("e"),))]
     assert [one.clears for one in loads] == [False, True]  # else they would be as they were
@@ -62,27 +65,16 @@ def test_each_branch_fills_registers_and_one_loop_the_box() -> None:
 
 
 def test_wider_copies_stay_in_front() -> None:
-    wide = replace(walk(), body=tuple(
+    vectors = replace(walk(), body=tuple(
         replace(one, width=8) if isinstance(one, Copy) else one for one in walk().body
     ))  # fmt: skip
+    wide = Stage(ways=(Way(elements=(walk(),), wide=(WHOLE,), vectors=(vectors,)),))
     assert parted(wide) is None
-    found = parted(wide, walk())
+    found = parted(wide, stage(walk()))
     assert found is not None
     assert found.loads[0] == wide
     assert len(found.stores) == 1
-    either = If(conditions=(WHOLE,), body=(wide,), orelse=(walk(),))
-    assert parted(either) is None
 
 
-@pytest.mark.parametrize(
-    "copies",
-    [
-        If(conditions=(WHOLE,), body=(walk(),), orelse=(walk(count=4),)),
-        If(conditions=(WHOLE,), body=(walk(),), orelse=(walk(column="u"),)),
-        replace(walk(), unroll=None),
-        walk(column="x"),
-    ],
-    ids=["other counts", "other places", "no registers", "a place that is known inside"],
-)
-def test_copies_that_are_not_alike_stay(copies: Node) -> None:
-    assert parted(copies) is None
+def test_loops_that_are_not_unrolled_stay() -> None:
+    assert parted(stage(replace(walk(), unroll=None))) is None

@@ -31,6 +31,8 @@ from eatss.kernel.nodes import (
     Node,
     Scope,
     Source,
+    Stage,
+    Way,
 )
 from eatss.kernel.uses import constant_trips, every, with_expressions
 from eatss.plan.contract import (
@@ -56,7 +58,7 @@ from eatss.program import (
 from eatss.scops import ElementType
 from eatss.transform.operands_ahead import plain_steps
 from eatss.transform.pipeline import pipelined
-from eatss.transform.register_prefetch import Phases, StepsAhead
+from eatss.transform.register_prefetch import StepsAhead
 
 THREADS = 256
 PLENTY = 10_000
@@ -602,7 +604,14 @@ def test_registers_have_room_for_sums_and_two_steps() -> None:
 def copying(test: IntExpr, depth: int = 4) -> Kernel:
     """Return a kernel whose turns fill two boxes, and compute where a test holds."""
     filled = [
-        Copy(target=at(one, Name("t"), ZERO), source=at(MEMORY, Name("t"))) for one in BOXES[:2]
+        Stage(
+            ways=(
+                Way(
+                    elements=(Copy(target=at(one, Name("t"), ZERO), source=at(MEMORY, Name("t"))),)
+                ),
+            )
+        )
+        for one in BOXES[:2]
     ]
     inside = If(conditions=(test,), body=(steps(depth, tile(4, 4)),))
     turns = For(
@@ -659,15 +668,6 @@ def test_blocks_of_few_threads_run_many_steps_in_parts(depth: int, in_parts: boo
     assert not barrier_faults(found.body)
 
 
-def test_loads_of_what_products_write_stay_behind_them() -> None:
-    own = buffer("t", "register", 1)
-    load = Copy(target=at(own, ZERO), source=at(SUMS[0], ZERO, ZERO))
-    add = compute(at(SUMS[0], ZERO, ZERO), at(own, ZERO))
-    assert StepsAhead.of([loop("s", 4, Declare(buffer=own), load, add)], PLENTY) is None
-    fine = compute(at(SUMS[1], ZERO, ZERO), at(own, ZERO))
-    assert StepsAhead.of([loop("s", 4, Declare(buffer=own), load, fine)], PLENTY) is not None
-
-
 def test_products_in_phases_load_nothing_that_one_of_them_writes() -> None:
     sums, box = at(SUMS[1], Name("r"), Name("c")), at(BOXES[0], in_turn(K), Name("i"))
     first = tile(4, 4)
@@ -680,12 +680,10 @@ def test_products_in_phases_load_nothing_that_one_of_them_writes() -> None:
     both = steps(4, first, reading)
     found = steps_ahead([both])
     assert found is not None
-    (phases,) = found.steps
-    assert isinstance(phases, Phases)
-    assert len(phases.loads) == 2
-    written_to = {one.target.buffer for one in every(phases.products) if isinstance(one, Compute)}
-    read = {
-        one.source.buffer for own in phases.loads for one in every(own) if isinstance(one, Copy)
-    }
+    (steps_of_two,) = found.steps
+    assert len(steps_of_two.phases) == 2
+    nodes = list(every(steps_of_two.phases))
+    written_to = {one.target.buffer for one in nodes if isinstance(one, Compute)}
+    read = {one.source.buffer for one in nodes if isinstance(one, Copy)}
     assert (written_to, read) == ({*SUMS}, {*BOXES[:2]})
     assert ahead(found, 4, 2).sums == plainly([both], 4, 2).sums
