@@ -365,9 +365,7 @@ class RegionBuilder:
         wished = None if unit.mapping.split is not None or not layout.streams else layout.shared_sum
         stages = layout.boxes if self._profile.compute_capability >= CUDA.copies_ahead else 1
         context = replace(context, copies_ahead=stages > 1)
-        kernel = KernelBuilder(
-            name, unit.piece, mapping, unit.parts, unit.storage, staged, context, unit.names
-        ).build()
+        kernel = KernelBuilder(name, replace(unit, mapping=mapping), staged, context).build()
         selected = () if warps is None else (warps.instruction,)
         instructions = tuple(dict.fromkeys((*self._options.instructions, *selected)))
         resident = layout.resident if warps is None else warps.resident

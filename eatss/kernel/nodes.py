@@ -226,7 +226,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A way of a :class:`Stage`: one of ``elements``, or of ``vectors`` where ``wide`` holds, too.
+    """A way of a :class:`Staging`: of ``elements``, or of ``vectors`` where ``wide`` holds, too.
 
     Where its ``conditions`` do not hold, the next way is taken. With ``steps`` the tile is not
     whole, but the steps of a loop are. Vectors may pass registers, which are declared first.
@@ -246,13 +246,15 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Staging:
     """All threads of a block fill a tile in shared memory, by one of several :class:`Way`.
 
-    It is carried out by :mod:`eatss.transform.copy_ways`.
+    Loops that begin with stages to be filled ``ahead`` copy some turns ahead, if any are to. It is
+    carried out by :mod:`eatss.transform.copy_ways`.
     """
 
     ways: tuple[Node, ...]
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -471,7 +473,7 @@ Node: TypeAlias = (
     | If
     | Scope
     | Way
-    | Stage
+    | Staging
     | Steps
     | Barrier
     | Fill
@@ -543,6 +545,7 @@ class Kernel:
     ``warps`` are the loops, rows first, whose threads are boxes of lanes; mostly none. Compilers
     are to keep registers so few that ``resident`` blocks fit an SM. ``regroups`` says that
     factors of its products are multiplied, or products added, in another order than in the source.
+    Sums in some registers are ``continued`` in those of another one each, by their names.
 
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
     at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Boxes of a
@@ -561,6 +564,7 @@ class Kernel:
     warps: tuple[WarpAxis, ...] = ()
     resident: int = 1
     regroups: bool = False
+    continued: tuple[tuple[str, str], ...] = ()
     overlaid: tuple[tuple[str, ...], ...] = ()
     streamed: Streamed | None = None
 

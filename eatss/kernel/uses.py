@@ -29,7 +29,7 @@ from eatss.kernel.nodes import (
     PutTogether,
     Scope,
     Share,
-    Stage,
+    Staging,
     Steps,
     Way,
 )
@@ -93,7 +93,7 @@ _BODIES = {
     For: ("body",),
     Scope: ("body",),
     If: ("body", "orelse"),
-    Stage: ("ways",),
+    Staging: ("ways",),
     Way: ("elements", "vectors"),
     Steps: ("loads", "products"),
 }

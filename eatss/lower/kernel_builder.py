@@ -34,18 +34,19 @@ from eatss.lower.cooperative_copy import unravelled
 from eatss.lower.coverage import check_coverage_of
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import FALSE, TRUE
-from eatss.lower.kernel_context import BuiltKernel, KernelContext
+from eatss.lower.kernel_context import BuiltKernel, KernelContext, KernelInput
 from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
+from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
 from eatss.lower.size_products import factors_of
-from eatss.lower.storage import Candidate, Place, StoragePlan
+from eatss.lower.storage import Candidate, Place
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.thread_tree import Node as Tree
 from eatss.lower.whole_tiles import Places, is_product, over_whole_tiles, whole_if_finite
-from eatss.plan.registers import MOST_POINTS
+from eatss.plan.stage import is_ahead
 from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
     Apply,
@@ -60,10 +61,8 @@ from eatss.program import (
     names_in,
 )
 from eatss.program.linear import start_plus, strict
-from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
-from eatss.schedule.names import NameTable
+from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.parts import Part
-from eatss.schedule.pieces import Piece
 from eatss.targets import AXES, CUDA, Axis
 
 _PROJECTION = 50_000
@@ -76,65 +75,35 @@ class KernelBuilder:
     def __init__(
         self,
         name: str,
-        piece: Piece,
-        mapping: Mapping,
-        parts: Sequence[Part],
-        storage: StoragePlan,
+        unit: Unit,
         staged: frozenset[Candidate],
         context: KernelContext,
-        names: NameTable,
         *,
         sums_for_all: bool = False,
     ) -> None:
         """Note what it is made of. Sums may come to all of the threads that share them."""
-        self._name = name
+        self._name, self._unit, self._context = name, unit, context
         self._sums_for_all = sums_for_all
-        self._piece = piece
-        self._mapping = mapping
-        self._parts = parts
-        self._context = context
-        self._storage = storage
+        self._piece, self._mapping, self._parts = unit.piece, unit.mapping, unit.parts
+        self._storage, self._names = unit.storage, unit.names
         self._isl = context.scop.isl_context
         self._index = Indices(context.index_bits)
-        self._index.note_mapping(mapping)
-        self._names = names
-        self._bound = tuple(loop.name for loop in piece.band)
-        self._references = References(
-            piece=piece,
-            storage=storage,
-            mapping=mapping,
-            arrays=context.arrays,
-            names=self._names,
-            index=self._index,
-            scop=context.scop,
-        )
+        self._index.note_mapping(unit.mapping)
+        own = KernelInput(unit=unit, context=context, index=self._index)
+        self._bound = own.bound
+        self._references = References(own)
         self._parameter_tiles: dict[str, int] = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
         self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
         self._boxes: list[Buffer] = []  # in which warps leave their parts of sums
-        self._span = piece.statements[0].span
+        self._span = unit.piece.statements[0].span
         self._staging = PromotionBuilder(
-            piece=piece,
-            mapping=mapping,
-            candidates=[c for c in storage.candidates if c in staged],
-            references=self._references,
-            arrays=context.arrays,
-            names=self._names,
-            index=self._index,
-            limit_bytes=context.shared_limit_bytes,
-            clears=bool(mapping.warps) or self._products(staged),
-            wide=context.wide_copies,
-            ahead=context.copies_ahead,
+            own,
+            self._references,
+            [one for one in unit.storage.candidates if one in staged],
+            clears=bool(unit.mapping.warps) or self._products(staged),
         )
-        self._thread = ThreadBuilder(
-            references=self._references,
-            piece=piece,
-            names=self._names,
-            index=self._index,
-            line_info=context.line_info,
-            unrolled=mapping.points <= MOST_POINTS,
-            mapping=mapping,
-        )
+        self._thread = ThreadBuilder(own, self._references)
 
     def build(self) -> BuiltKernel:
         """Return the kernel, its barriers not put yet.
@@ -145,6 +114,7 @@ class KernelBuilder:
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
         body = without_unused((*self._products_of_sizes(), *self._body(ranges, known)))
+        registers = self._references.registers
         return BuiltKernel(
             kernel=Kernel(
                 name=self._name,
@@ -166,6 +136,11 @@ class KernelBuilder:
                         point=one.loop.point,
                     )
                     for one in self._mapping.warps
+                ),
+                continued=tuple(
+                    (registers[one], registers[other])
+                    for one, other in self._unit.continued.items()
+                    if {one, other} <= {*registers}
                 ),
                 overlaid=_overlaid(self._staging.groups),
             ),
@@ -557,8 +532,11 @@ class KernelBuilder:
         known: isl.Set,
     ) -> tuple[Node, ...]:
         """Return what stands inside ``depth`` serial loops of a part."""
+        ahead = bool(is_ahead(depth, max((tile.depth for tile in staged), default=0)))
         found: list[Node] = [
-            self._staging.copy(tile, known) for tile in staged if tile.depth == depth
+            replace(self._staging.copy(tile, known), ahead=ahead)
+            for tile in staged
+            if tile.depth == depth
         ]
         if depth == len(serial):
             found += self._compute(part, serial, known)

@@ -11,9 +11,12 @@ from eatss.frozen import frozen
 from eatss.kernel.nodes import Kernel
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
+from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile
 from eatss.program import Constant, IntExpr
+from eatss.schedule.mapping import Mapping
 from eatss.schedule.names import NameTable
+from eatss.schedule.pieces import Piece
 from eatss.scops import Scop
 from eatss.targets import Axis
 
@@ -37,6 +40,39 @@ class KernelContext:
     wide_copies: bool = True
     copies_ahead: bool = False
     strict_fp: bool = False
+
+
+@frozen
+class KernelInput:
+    """What the builders of one kernel share: its unit, the region, and indices that it prints."""
+
+    unit: Unit
+    context: KernelContext
+    index: Indices
+
+    @property
+    def piece(self) -> Piece:
+        """The statements."""
+        return self.unit.piece
+
+    @property
+    def mapping(self) -> Mapping:
+        """Where its loops go."""
+        return self.unit.mapping
+
+    @property
+    def names(self) -> NameTable:
+        """Gives out names that are free."""
+        return self.unit.names
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """The loops of the band."""
+        return tuple(loop.name for loop in self.piece.band)
+
+    def array(self, name: str) -> DeviceArray:
+        """Return an array by its name in the region."""
+        return self.context.arrays[name]
 
 
 @frozen

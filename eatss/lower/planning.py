@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping as Dictionary
+from dataclasses import field, replace
 from functools import partial
 from math import prod
 
@@ -56,7 +57,7 @@ class Unit:
     kernel: str | None
     names: NameTable
     notes: tuple[str, ...]
-    continued: frozenset[str] = frozenset()
+    continued: Dictionary[str, str] = field(default_factory=dict)
 
 
 _Sums = dict[str, frozenset[str]]
@@ -158,9 +159,9 @@ class UnitPlanner:
 
     def _within_registers(
         self, piece: Piece, mapping: Mapping, storage: StoragePlan, parts: Sequence[Part]
-    ) -> tuple[StoragePlan, tuple[str, ...], frozenset[str]]:
+    ) -> tuple[StoragePlan, tuple[str, ...], dict[str, str]]:
         """Return what fits registers, why something does not, and the sums that go on in others."""
-        continued = frozenset[str]()
+        continued = dict[str, str]()
         if not self._options.strict_fp:
             continued = continued_sums(self._scop, piece, mapping, storage, parts)
         kept, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)

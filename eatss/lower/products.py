@@ -22,13 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Types
-from itertools import combinations
+from itertools import combinations, permutations
 
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import LaunchFacts, ProductFacts, WarpInstruction
 from eatss.analysis.work import StatementFacts, reference_of
+from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile, Tf32
 from eatss.instructions import INSTRUCTIONS
 from eatss.isl_names import involved_dims, without_parameters
@@ -135,152 +136,134 @@ def product_loops(parallel: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield from reversed(list(combinations(parallel, 2)))
 
 
-def products_of(
-    piece: Piece,
-    facts: KernelFacts,
-    part: Part,
-    cut: LaunchFacts,
-    loops: tuple[str, str],
-    instruction: Instruction,
-    types: Types[str, ElementType],
-) -> tuple[ProductFacts, ...]:
-    """Return the products of a part over rows and columns; none if a statement of it is none.
+@frozen
+class WarpProducts:
+    """Finds the products of a launch over rows and columns.
 
-    Args:
-        piece: the statements.
-        facts: the kernel, whose names of loops are used.
-        part: statements that share serial loops.
-        cut: the launch, for what registers keep and what may be staged.
-        loops: rows and columns.
-        instruction: what warps multiply by.
-        types: of arrays, by name.
+    ``cut`` says what registers keep and what may be staged, ``facts`` are of the kernel, whose
+    names of ``loops`` are used. Arrays have ``types``, warps multiply by the ``instruction``.
     """
-    sources = {loop.name: loop.source_name for loop in piece.band}
-    if not part.serial:
-        return ()
-    sum_loop = sources[part.serial[-1]]
-    found = [
-        _products(piece, facts, name, cut, loops, sum_loop, instruction, types)
-        for name in part.statements
-    ]
-    targets = {piece.statement(name).write.text for name in part.statements}
-    return tuple(one for own in found for one in own) if len(targets) == 1 and all(found) else ()
 
+    piece: Piece
+    facts: KernelFacts
+    cut: LaunchFacts
+    loops: tuple[str, str]
+    instruction: Instruction
+    types: Types[str, ElementType]
 
-def _products(
-    piece: Piece,
-    facts: KernelFacts,
-    name: str,
-    cut: LaunchFacts,
-    loops: tuple[str, str],
-    sum_loop: str,
-    instruction: Instruction,
-    types: Types[str, ElementType],
-) -> tuple[ProductFacts, ...]:
-    """Return the products that a statement adds; none if it adds something else, too."""
-    statement = piece.statement(name)
-    work = next(one for one in facts.work.statements if one.name == name)
-    if not _adds(instruction, types[statement.write.array], work.element_bytes):
-        return ()
-    if not {*loops, sum_loop} <= set(work.loops):
-        return ()
-    if any(loop.name in work.loops for loop in facts.inner_loops) or not _has_whole_tiles(
-        statement, work, {*loops, sum_loop}
-    ):
-        return ()
-    held = {at for own in cut.held for at in own.references}
-    known = tuple(one for one in piece.kernel.references if one.subscripts)
-
-    def type_of(access: int) -> ElementType:
-        return types[statement.accesses[access].array]
-
-    value = added_to(statement.value, lambda one: _is_target(statement, one), type_of)
-    if value is None or _reference(known, statement, 0) not in held:
-        return ()
-    rows, columns = loops
-    found = []
-    for term in terms(value, type_of):
-        references = _factors_of(
-            piece, statement, work, cut, known, term, loops, sum_loop, instruction, types
-        )
-        if references is None:
+    def of_part(self, part: Part) -> tuple[ProductFacts, ...]:
+        """Return the products of a part; none if a statement of it is none."""
+        sources = {loop.name: loop.source_name for loop in self.piece.band}
+        statements = [self.piece.statement(name) for name in part.statements]
+        if not part.serial or len({one.write.text for one in statements}) != 1:
             return ()
-        found.append(
-            ProductFacts(
-                statement=name,
-                rows=rows,
-                columns=columns,
-                sum_loop=sum_loop,
-                references=references,
-                ends_whole=any(
-                    sum_loop in _moving(work, at)
-                    for at in _read_alone(statement, known, term)
-                    if at is not None
-                ),
-            )
+        found = [self._of_statement(one, sources[part.serial[-1]]) for one in statements]
+        return tuple(one for own in found for one in own) if all(found) else ()
+
+    def _of_statement(self, statement: Statement, sum_loop: str) -> tuple[ProductFacts, ...]:
+        """Return the products that a statement adds; none if it adds something else, too."""
+        work = next(one for one in self.facts.work.statements if one.name == statement.name)
+        known = _known(self.piece)
+        kind, loops = self.types[statement.write.array], {*self.loops, sum_loop}
+        inner = {loop.name for loop in self.facts.inner_loops}
+
+        def type_of(access: int) -> ElementType:
+            return self.types[statement.accesses[access].array]
+
+        value = added_to(statement.value, lambda one: _is_target(statement, one), type_of)
+        # elements may count as those of another type
+        adds = any(
+            one.size_bytes == work.element_bytes and one.is_floating == kind.is_floating
+            for one in self.instruction.element_types
         )
-    return tuple(found)
+        if (
+            value is None
+            or not adds
+            or not loops <= {*work.loops}
+            or not inner.isdisjoint(work.loops)
+            or not _has_whole_tiles(statement, work, loops)
+            or _reference(known, statement, 0) not in self._held
+        ):
+            return ()
+        rows, columns = self.loops
+        found = []
+        for term in terms(value, type_of):
+            references = self._references(statement, work, known, term, sum_loop)
+            if references is None:
+                return ()
+            alone = _read_alone(statement, known, term)
+            found.append(
+                ProductFacts(
+                    statement=statement.name,
+                    rows=rows,
+                    columns=columns,
+                    sum_loop=sum_loop,
+                    references=references,
+                    ends_whole=any(sum_loop in _moving(work, at) for at in alone),
+                )
+            )
+        return tuple(found)
+
+    @property
+    def _held(self) -> set[int]:
+        return {at for own in self.cut.held for at in own.references}
+
+    def _references(
+        self,
+        statement: Statement,
+        work: StatementFacts,
+        known: tuple[Reference, ...],
+        value: Expression,
+        sum_loop: str,
+    ) -> tuple[int, ...] | None:
+        """Return the references of a product whose factors are those of two matrices.
+
+        Where the instruction takes factors of other types, each of both groups has one, of the type
+        that stands for the group, converted. Scalars beside them wait until the sum is there.
+        """
+        loops, types = set(self.loops), self.types
+        stageable = {at for group in self.cut.stageable for at in group}
+        changing = {one.write.array for one in self.piece.statements}
+        along: dict[str, set[str]] = {loop: set() for loop in self.loops}
+        references: list[int] = []
+        wanted = tuple(self.instruction.factor_types.values())
+        narrowed: set[int] = set()
+        for factor in factors(value):
+            affine = [one for one in preorder(factor) if isinstance(one, AffineValue)]
+            if any(one is not factor or involved_dims(one.value) for one in affine):
+                return None  # which no lane knows of the others' points
+            reads = [one.access for one in preorder(factor) if isinstance(one, Read)]
+            places = {n: _reference(known, statement, n) for n in reads}
+            own = {at for at in places.values() if at is not None}
+            moving = {loop for at in own for loop in _moving(work, at)}
+            scalars = {statement.accesses[n].array for n, at in places.items() if at is None}
+            inside = bool(moving & loops)
+            if loops <= moving or own & self._held or scalars & changing:
+                return None
+            if inside and not own <= stageable:
+                return None
+            group = int(self.loops[1] in moving)
+            if wanted and (own or inside):
+                kinds = {n: types[statement.accesses[n].array] for n in reads}
+                if group in narrowed or narrow_factor(factor, wanted[group], kinds) is None:
+                    return None
+                narrowed.add(group)
+            along[self.loops[group]] |= moving
+            references += sorted(own)
+        if not all({loop, sum_loop} <= moving for loop, moving in along.items()):
+            return None
+        return tuple(dict.fromkeys(references))
 
 
 def _read_alone(
     statement: Statement, known: tuple[Reference, ...], product: Expression
-) -> Iterator[int | None]:
+) -> Iterator[int]:
     """Yield the references that are factors, with another sign or type at most."""
     for factor in factors(product):
         inner = factor.operand if isinstance(factor, Unary | Cast) else factor
-        if isinstance(inner, Read):
-            yield _reference(known, statement, inner.access)
-
-
-def _factors_of(
-    piece: Piece,
-    statement: Statement,
-    work: StatementFacts,
-    cut: LaunchFacts,
-    known: tuple[Reference, ...],
-    value: Expression,
-    loops: tuple[str, str],
-    sum_loop: str,
-    instruction: Instruction,
-    types: Types[str, ElementType],
-) -> tuple[int, ...] | None:
-    """Return the references of a product whose factors are those of two matrices.
-
-    Where the instruction takes factors of other types, each of both groups has one, of the type
-    that stands for the group, converted. Scalars beside them have to wait until the sum is there.
-    """
-    held = {at for own in cut.held for at in own.references}
-    stageable = {at for group in cut.stageable for at in group}
-    changing = {one.write.array for one in piece.statements}
-    along: dict[str, set[str]] = {loop: set() for loop in loops}
-    references: list[int] = []
-    wanted = tuple(instruction.factor_types.values())
-    narrowed: set[int] = set()
-    for factor in factors(value):
-        affine = [one for one in preorder(factor) if isinstance(one, AffineValue)]
-        if any(one is not factor or involved_dims(one.value) for one in affine):
-            return None  # which no lane knows of the others' points
-        reads = [one.access for one in preorder(factor) if isinstance(one, Read)]
-        places = {n: _reference(known, statement, n) for n in reads}
-        own = {at for at in places.values() if at is not None}
-        moving = {loop for at in own for loop in _moving(work, at)}
-        scalars = {statement.accesses[n].array for n, at in places.items() if at is None}
-        inside = bool(moving & set(loops))
-        if set(loops) <= moving or own & held or scalars & changing:
-            return None
-        if inside and not own <= stageable:
-            return None
-        group = int(loops[1] in moving)
-        if wanted and (own or inside):
-            kinds = {n: types[statement.accesses[n].array] for n in reads}
-            if group in narrowed or narrow_factor(factor, wanted[group], kinds) is None:
-                return None
-            narrowed.add(group)
-        along[loops[group]] |= moving
-        references += sorted(own)
-    if not all({loop, sum_loop} <= moving for loop, moving in along.items()):
-        return None
-    return tuple(dict.fromkeys(references))
+        at = _reference(known, statement, inner.access) if isinstance(inner, Read) else None
+        if at is not None:
+            yield at
 
 
 def padding_of(
@@ -293,8 +276,7 @@ def padding_of(
 ) -> int:
     """Return the elements that rows of a tile are padded by so that lanes load fragments of it."""
     name, number = tile.place
-    known = tuple(one for one in piece.kernel.references if one.subscripts)
-    reference = _reference(known, piece.statement(name), number)
+    reference = _reference(_known(piece), piece.statement(name), number)
     work = next(one for one in facts.work.statements if one.name == name)
     access = next(one for one in work.accesses if one.reference == reference)
     rows, columns = (one.loop for one in mapping.warps)
@@ -306,14 +288,6 @@ def padding_of(
         tile.sizes,
         tile.element_type.size_bytes,
         columns.threads,
-    )
-
-
-def _adds(instruction: Instruction, kind: ElementType, element_bytes: int) -> bool:
-    """Tell whether an instruction adds to elements of a type, which may count as others."""
-    return any(
-        one.size_bytes == element_bytes and one.is_floating == kind.is_floating
-        for one in instruction.element_types
     )
 
 
@@ -330,6 +304,10 @@ def _is_target(statement: Statement, one: Expression) -> bool:
     return (access.array, access.text) == (statement.write.array, statement.write.text)
 
 
+def _known(piece: Piece) -> tuple[Reference, ...]:
+    return tuple(one for one in piece.kernel.references if one.subscripts)
+
+
 def _reference(known: tuple[Reference, ...], statement: Statement, number: int) -> int | None:
     """Return which reference of the kernel an access is; none for a scalar."""
     access = statement.accesses[number]
@@ -342,8 +320,8 @@ def _moving(work: StatementFacts, reference: int) -> set[str]:
 
 def continued_sums(
     scop: Scop, piece: Piece, mapping: Mapping, storage: StoragePlan, parts: Sequence[Part]
-) -> frozenset[str]:
-    """Return the arrays whose sums need no registers: they go on in those of other sums.
+) -> dict[str, str]:
+    """Return the arrays whose sums need no registers, each with that in whose they go on.
 
     Args:
         scop: the region.
@@ -353,42 +331,50 @@ def continued_sums(
         parts: of the piece, in their order.
     """
     if mapping.split is not None or mapping.shared is not None:
-        return frozenset()
-    found = _Continuing(scop, piece, mapping, parts)
-    return frozenset(
-        own.array
-        for own in storage.registers
-        if any(found.goes_on(own, other) for other in storage.registers if other is not own)
+        return {}
+    mapped = {loop.name for loop in mapping.mapped}
+    written = {one.write.array for one in piece.statements}
+    found = _Continuing(
+        scop=scop,
+        piece=piece,
+        others=tuple(loop.name for loop in piece.band if loop.name not in mapped),
+        at={name: at for at, part in enumerate(parts) for name in part.statements},
+        scalars=frozenset(a.name for a in scop.arrays if not a.n_dims and a.name not in written),
     )
+    pairs = permutations(storage.registers, 2)
+    return {own.array: other.array for own, other in pairs if found.goes_on(own, other)}
 
 
+@frozen
 class _Continuing:
-    def __init__(self, scop: Scop, piece: Piece, mapping: Mapping, parts: Sequence[Part]) -> None:
-        self._scop, self._piece = scop, piece
-        mapped = {loop.name for loop in mapping.mapped}
-        self._others = [loop.name for loop in piece.band if loop.name not in mapped]
-        self._at = {name: at for at, part in enumerate(parts) for name in part.statements}
-        written = {one.write.array for one in piece.statements}
-        self._scalars = {
-            array.name for array in scop.arrays if not array.n_dims and array.name not in written
-        }
+    """Sums of a kernel: where their statements stand, the loops that no thread is at a point of."""
+
+    scop: Scop
+    piece: Piece
+    others: tuple[str, ...]
+    at: Types[str, int]
+    scalars: frozenset[str]
 
     def goes_on(self, own: Registers, other: Registers) -> bool:
         """Tell whether the sum of one array may go on in the registers of another one."""
-        types = {self._scop.array(one.array).element_type for one in (own, other)}
-        users = [self._piece.statement(name) for name in sorted({n for n, _ in own.places})]
+        types = {self.scop.array(one.array).element_type for one in (own, other)}
+        users = [self.piece.statement(name) for name in sorted({n for n, _ in own.places})]
         added = {one.name: self._factors_of_sum(one) for one in users}
         finishes = [one for one in users if not added[one.name]]
         updates = [one for one in users if added[one.name]]
-        if len(types) > 1 or len(finishes) != 1 or not updates:
+        if len(types) > 1 or len(finishes) != 1 or len({*added.values()}) != 2:
             return False
         (finish,) = finishes
-        wanted = added[updates[0].name]
+        points = self._points(finish)
+        first = min(self.at[one.name] for one in updates)
+        # the other sum is there before this one begins, and is read nowhere else
         return (
-            all(added[one.name] == wanted for one in updates)
-            and self._adds(finish, other, wanted)
-            and self._in_order(finish, updates, other)
-            and all(self._points(one).is_subset(self._points(finish)) for one in updates)
+            self._adds(finish, other, added[updates[0].name])
+            and all(
+                self.at[name] < first and self.piece.statement(name).write.array == other.array
+                for name in {name for name, _ in other.places} - {finish.name}
+            )
+            and all(self._points(one).is_subset(points) for one in updates)
         )
 
     def _factors_of_sum(self, statement: Statement) -> tuple[str, ...]:
@@ -396,13 +382,13 @@ class _Continuing:
         value = added_to(
             statement.value,
             lambda one: _is_target(statement, one),
-            lambda access: self._scop.array(statement.accesses[access].array).element_type,
+            lambda access: self.scop.array(statement.accesses[access].array).element_type,
         )
         parts = [] if value is None else list(factors(value))
-        scalars = [name for one in parts if (name := self._scalar(statement, one)) is not None]
-        return tuple(sorted(scalars)) if len(scalars) < len(parts) else ()
+        scalars = self._scalars_of(statement, parts)
+        return scalars if len(scalars) < len(parts) else ()
 
-    def _adds(self, finish: Statement, other: Registers, wanted: Sequence[str]) -> bool:
+    def _adds(self, finish: Statement, other: Registers, wanted: tuple[str, ...]) -> bool:
         """Tell whether a statement adds another sum once, multiplied by the same scalars."""
         reads = [n for name, n in other.places if name == finish.name]
         if finish.write.array == other.array or len(reads) != 1:
@@ -410,25 +396,15 @@ class _Continuing:
         for part in addends(finish.value):
             own = list(factors(part))
             if any(isinstance(one, Read) and one.access == reads[0] for one in own):
-                scalars = [self._scalar(finish, one) for one in own]
-                names = sorted(name for name in scalars if name is not None)
-                return len(names) == len(own) - 1 and tuple(names) == tuple(wanted)
+                names = self._scalars_of(finish, own)
+                return len(names) == len(own) - 1 and names == wanted
         return False
 
-    def _in_order(self, finish: Statement, updates: Sequence[Statement], other: Registers) -> bool:
-        """Tell whether the other sum is there before this one begins, and is read nowhere else."""
-        first = min(self._at[one.name] for one in updates)
-        rest = {name for name, _ in other.places} - {finish.name}
-        return all(
-            self._at[name] < first and self._piece.statement(name).write.array == other.array
-            for name in rest
-        )
-
     def _points(self, statement: Statement) -> isl.Set:
-        return without_parameters(self._piece.domain_of(statement.name).params(), self._others)
+        return without_parameters(self.piece.domain_of(statement.name).params(), self.others)
 
-    def _scalar(self, statement: Statement, one: Expression) -> str | None:
-        if not isinstance(one, Read):
-            return None
-        name = statement.accesses[one.access].array
-        return name if name in self._scalars else None
+    def _scalars_of(self, statement: Statement, parts: Sequence[Expression]) -> tuple[str, ...]:
+        """Return the factors that are scalars which nothing writes, in the order of their names."""
+        reads = (one.access for one in parts if isinstance(one, Read))
+        names = (statement.accesses[at].array for at in reads)
+        return tuple(sorted(name for name in names if name in self.scalars))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -26,15 +25,14 @@ from eatss.kernel.nodes import (
     Layout,
     Let,
     Node,
-    Stage,
+    Staging,
     Way,
     counted,
 )
-from eatss.lower.arrays import DeviceArray
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
-from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import FALSE, TRUE, value_of
+from eatss.lower.kernel_context import KernelInput
 from eatss.lower.placement import staged_reads, tiling_of
 from eatss.lower.promotion import SharedTile, shared_tile
 from eatss.lower.references import References
@@ -52,9 +50,8 @@ from eatss.program import (
     names_in,
 )
 from eatss.program.linear import start_plus, strict
-from eatss.schedule.mapping import Mapping, SerialTile
+from eatss.schedule.mapping import SerialTile
 from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece
 from eatss.scops import Array
 from eatss.targets import AXES, CUDA
 
@@ -77,36 +74,23 @@ class PromotionBuilder:
 
     def __init__(
         self,
-        *,
-        piece: Piece,
-        mapping: Mapping,
-        candidates: Sequence[Candidate],
+        own: KernelInput,
         references: References,
-        arrays: Dictionary[str, DeviceArray],
-        names: NameTable,
-        index: Indices,
-        limit_bytes: int,
-        clears: bool = False,
-        wide: bool = False,
-        ahead: bool = False,
+        candidates: Sequence[Candidate],
+        *,
+        clears: bool,
     ) -> None:
-        self._piece = piece
-        self._mapping = mapping
-        self._candidates = candidates
-        self._references = references
-        self._arrays = arrays
-        self._names = names
-        self._index = index
-        self._limit_bytes = limit_bytes
+        self._own, self._references, self._candidates = own, references, candidates
+        self._piece, self._mapping, self._names = own.piece, own.mapping, own.names
+        self._index, self._arrays = own.index, own.context.arrays
         self.clears = clears
-        self._wide = wide
-        self._ahead = ahead
+        self._wide, self._ahead = own.context.wide_copies, own.context.copies_ahead
         self._aligned: dict[str, Aligned] = {}
         self._members = NameTable()
         self._mostly_read: set[str] = set()
-        self.thread = names.fresh("thread")
-        self._bound = tuple(loop.name for loop in piece.band)
-        self._isl = piece.placed[0].get_ctx()
+        self.thread = own.names.fresh("thread")
+        self._bound = own.bound
+        self._isl = own.context.scop.isl_context
         self.tiles: list[SharedTile] = []
         self.groups: list[tuple[str, ...]] = []
         self.notes: list[str] = []
@@ -137,7 +121,7 @@ class PromotionBuilder:
                 candidate,
                 array.array.element_type,
                 footprints,
-                self._limit_bytes - used,
+                self._own.context.shared_limit_bytes - used,
                 tiling_of(self._mapping),
                 staged_reads(candidate, self._arrays),
                 places[0],
@@ -191,7 +175,7 @@ class PromotionBuilder:
         read = points_at_a_sample(union_of(images))
         return read is not None and read > _MOSTLY_READ * prod(tile.sizes)
 
-    def copy(self, tile: SharedTile, known: isl.Set) -> Stage:
+    def copy(self, tile: SharedTile, known: isl.Set) -> Staging:
         """Return the cooperative copy of a tile, in several ways where part of it is not read."""
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
         footprint = dims_as_parameters(tile.footprint, at)
@@ -209,16 +193,16 @@ class PromotionBuilder:
             full = coalesced(known.subtract(missing))
         condition = FALSE if full.is_empty() else guard(full, known)
         if condition == TRUE:
-            return Stage(ways=(self._whole(tile, at, known),))
+            return Staging(ways=(self._whole(tile, at, known),))
         edge = Way(elements=(self._loop(tile, at, guard(footprint, box), known),))
         if condition == FALSE:
-            return Stage(ways=(edge,))
+            return Staging(ways=(edge,))
         ways = [replace(self._whole(tile, at, known), conditions=self._tests(condition))]
         steps = self._steps(tile, at, footprint, box, known) if self._ahead else None
         if steps is not None:
             way = self._whole(tile, at, known, steps)
             ways.append(replace(way, conditions=self._tests(steps.where), steps=True))
-        return Stage(ways=(*ways, edge))
+        return Staging(ways=(*ways, edge))
 
     def _tests(self, condition: IntExpr) -> tuple[IntExpr, ...]:
         return () if condition == TRUE else (self._index(strict(condition)),)

@@ -12,16 +12,14 @@ from eatss.instructions import ATOMICS, COMBINES
 from eatss.isl_names import dim_names, output_affs
 from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, Layout, Perform
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of
-from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import value_of
+from eatss.lower.kernel_context import KernelInput
 from eatss.lower.promotion import SharedTile
-from eatss.lower.storage import Place, PrivateScalar, Registers, StoragePlan
+from eatss.lower.storage import Place, PrivateScalar, Registers
 from eatss.program import Constant, IntExpr, Name
-from eatss.schedule.mapping import Mapping
 from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece
 from eatss.schedule.units import combiner_in
-from eatss.scops import ElementType, Scop
+from eatss.scops import ElementType
 from eatss.scops.combiners import Combiner
 
 
@@ -47,31 +45,18 @@ class RegisterArray:
 class References:
     """Knows where every reference of a kernel lives."""
 
-    def __init__(
-        self,
-        *,
-        piece: Piece,
-        storage: StoragePlan,
-        mapping: Mapping,
-        arrays: Dictionary[str, DeviceArray],
-        names: NameTable,
-        index: Indices,
-        scop: Scop,
-    ) -> None:
-        self._piece = piece
-        self._scop = scop
-        self._index = index
-        self._mapping = mapping
-        self._arrays = arrays
+    def __init__(self, own: KernelInput) -> None:
+        self._piece, self._mapping = own.piece, own.mapping
+        self._scop, self._arrays, self._index = own.context.scop, own.context.arrays, own.index
         self._registers: list[RegisterArray] = []
         self._at: dict[Place, RegisterArray | SharedTile] = {}
         self._escaping: dict[str, isl.Set] = {}
         self.notes: list[str] = []
         self.combine_atomically: bool | None = None
-        for registers in storage.registers:
-            self._declare(registers, names)
-        for scalar in storage.scalars:
-            self._declare(scalar, names)
+        for registers in own.unit.storage.registers:
+            self._declare(registers, own.names)
+        for scalar in own.unit.storage.scalars:
+            self._declare(scalar, own.names)
 
     def _declare(self, item: Registers | PrivateScalar, names: NameTable) -> None:
         array = self._arrays[item.array]
@@ -98,6 +83,11 @@ class References:
             self._escaping.update(dict(item.escaping))
         what = "a scalar of its own" if is_scalar else "registers"
         self.notes.append(f"{array.name}: {what}, {self._mapping.points} a thread")
+
+    @property
+    def registers(self) -> dict[str, str]:
+        """Return what registers are called, by their arrays."""
+        return {one.array.array.name: one.buffer.name for one in self._registers}
 
     @property
     def own_names(self) -> frozenset[str]:

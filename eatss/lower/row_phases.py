@@ -23,7 +23,6 @@ from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.planning import Unit
 from eatss.lower.row_planning import RowPlanner
 from eatss.lower.row_registers import LoweredPhase, with_row_values, with_rows_kept
-from eatss.lower.storage import Candidate
 from eatss.plan.phases import RowStorage, kept_rows, slots_of
 from eatss.program.linear import strict
 from eatss.schedule.names import NameTable
@@ -97,18 +96,7 @@ def rows_in_one(
 
 def _built(name: str, unit: Unit, context: KernelContext) -> BuiltKernel:
     """Return a phase as a kernel of its own. All that it reads it reads through L1."""
-    staged: frozenset[Candidate] = frozenset()
-    return KernelBuilder(
-        name,
-        unit.piece,
-        unit.mapping,
-        unit.parts,
-        unit.storage,
-        staged,
-        context,
-        unit.names,
-        sums_for_all=True,
-    ).build()
+    return KernelBuilder(name, unit, frozenset(), context, sums_for_all=True).build()
 
 
 def _joined(

@@ -21,7 +21,7 @@ from eatss.analysis.structure import (
 from eatss.gpu.profile import GpuProfile, Tf32
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
-from eatss.lower.products import product_loops, products_of, warp_instructions
+from eatss.lower.products import WarpProducts, product_loops, warp_instructions
 from eatss.lower.storage import Place, Registers, StoragePlans
 from eatss.lower.stream_loops import stream_loop
 from eatss.lower.whole_tiles import runs_whole_if_finite
@@ -193,13 +193,15 @@ class Describing:
     ) -> tuple[ProductFacts, ...]:
         if not set(loops) <= set(cut.mapped):
             return ()
-        types = {array.name: array.element_type for array in self._scheduled.scop.arrays}
-        row = INSTRUCTIONS.get(instruction.name)
-        return tuple(
-            product
-            for part in unit.parts
-            for product in products_of(unit.piece, self._kernel, part, cut, loops, row, types)
+        found = WarpProducts(
+            piece=unit.piece,
+            facts=self._kernel,
+            cut=cut,
+            loops=loops,
+            instruction=INSTRUCTIONS.get(instruction.name),
+            types={array.name: array.element_type for array in self._scheduled.scop.arrays},
         )
+        return tuple(product for part in unit.parts for product in found.of_part(part))
 
     def launch(self, unit: Unit) -> LaunchFacts:
         """Return what is to be known of the launch of a unit."""

@@ -11,8 +11,8 @@ from eatss.isl_names import dims_as_parameters
 from eatss.kernel import nodes as kernel
 from eatss.kernel.uses import affine_values, names_of
 from eatss.lower.arrays import affine_text
-from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import condition_of
+from eatss.lower.kernel_context import KernelInput
 from eatss.lower.references import References
 from eatss.lower.thread_tree import (
     TREE,
@@ -45,9 +45,7 @@ from eatss.program.linear import (
     strict,
 )
 from eatss.program.source_names import SHARED, is_reserved
-from eatss.schedule.mapping import MappedLoop, Mapping
-from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece
+from eatss.schedule.mapping import MappedLoop
 from eatss.scops import Statement
 
 UNROLLED_STATEMENTS = 512
@@ -64,28 +62,17 @@ SPLIT_UNROLLED = 16
 class ThreadBuilder:
     """Builds the code of a thread."""
 
-    def __init__(
-        self,
-        *,
-        references: References,
-        piece: Piece,
-        names: NameTable,
-        index: Indices,
-        line_info: bool,
-        unrolled: bool,
-        mapping: Mapping,
-    ) -> None:
-        self._references = references
-        self._piece = piece
-        self._names = names
-        self._index = index
-        self._line_info = line_info
-        self._unrolled = unrolled
+    def __init__(self, own: KernelInput, references: References) -> None:
+        mapping = own.mapping
+        self._references, self._piece = references, own.piece
+        self._names, self._index = own.names, own.index
+        self._line_info = own.context.line_info
+        self._unrolled = mapping.points <= MOST_POINTS
         # names of the kernel that a counter of the source must not hide
-        self._own = {SHARED, *references.own_names}
+        self._own = {SHARED, *references.own_names, *own.piece.host_names}
         for mapped in mapping.spread:
             self._own |= {mapped.origin, mapped.thread, mapped.point}
-        self._own |= {tile.origin for tile in mapping.serial} | {*piece.host_names}
+        self._own |= {tile.origin for tile in mapping.serial}
         self._split_point = None if mapping.split is None else mapping.split.point
         self._by_point = {loop.point: loop for loop in mapping.spread if loop.points > 1}
         self._definitions = [
@@ -102,10 +89,6 @@ class ThreadBuilder:
         """Return what a lowered tree says: names as what they stand for, no points."""
         values = {d.name: d.form.expression() for d in self._definitions}
         return _without_points(map_expressions(lowered, lambda e: substitute(e, values)), 0)
-
-    def nodes(self, lowered: Node) -> tuple[kernel.Node, ...]:
-        """Return the nodes of a lowered tree."""
-        return self._nodes(lowered)
 
     # Names -------------------------------------------------------------------------------
 
@@ -165,13 +148,14 @@ class ThreadBuilder:
 
     # Nodes -------------------------------------------------------------------------------
 
-    def _nodes(self, node: Node) -> tuple[kernel.Node, ...]:
+    def nodes(self, node: Node) -> tuple[kernel.Node, ...]:
+        """Return the nodes of a lowered tree."""
         if isinstance(node, Block):
-            return tuple(found for child in node.body for found in self._nodes(child))
+            return tuple(found for child in node.body for found in self.nodes(child))
         if isinstance(node, If):
-            orelse = () if node.orelse is None else self._nodes(node.orelse)
+            orelse = () if node.orelse is None else self.nodes(node.orelse)
             condition = self._index(node.condition)
-            return (kernel.If(conditions=(condition,), body=self._nodes(node.body), orelse=orelse),)
+            return (kernel.If(conditions=(condition,), body=self.nodes(node.body), orelse=orelse),)
         if isinstance(node, Loop):
             return (self._loop(node),)
         if isinstance(node, Points):
@@ -184,12 +168,12 @@ class ThreadBuilder:
             lower=self._index(loop.lower),
             condition=self._index(loop.condition),
             step=Constant(loop.step),
-            body=self._nodes(loop.body),
+            body=self.nodes(loop.body),
             unroll=_unroll(loop),
         )
 
     def _points(self, points: Points) -> kernel.For:
-        inner = self._nodes(points.body)
+        inner = self.nodes(points.body)
         if points.guards:
             guards = tuple(self._index(guard) for guard in points.guards)
             inner = (kernel.If(conditions=guards, body=inner),)

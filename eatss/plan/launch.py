@@ -53,7 +53,7 @@ from eatss.plan.rows import (
     with_neighbours,
 )
 from eatss.plan.split import chunks_of, threads_beside_lanes, widening
-from eatss.plan.stage import Stage, buffers
+from eatss.plan.stage import Stage, buffers, is_ahead
 from eatss.plan.stream import Stream, stream_of
 from eatss.plan.uniform_references import UniformSet, uniform_sets
 from eatss.targets import AXES, CUDA
@@ -470,12 +470,11 @@ class LaunchPlan(Tiled):
         innermost = largest(one.on * one.depth for one in found)
         asynchronous = any(one.asynchronous for one in self.staging)
         wanted = buffers(self.layout.boxes, asynchronous=asynchronous)
-        ahead = np.where(innermost > 0, wanted, 1.0)
         several = self.layout.boxes > 1
         return tuple(
             replace(
                 one,
-                buffers=np.where(one.depth == innermost, ahead, 1.0),
+                buffers=np.where(is_ahead(one.depth, innermost), wanted, 1.0),
                 in_front=bool(one.depth) & (one.depth == innermost - 1) & several,
             )
             for one in found

@@ -31,6 +31,16 @@ def buffers(wanted: Number, *, asynchronous: bool) -> Number:
     return wanted if asynchronous else least(wanted, FEWEST_AHEAD)
 
 
+def is_ahead(depth: Number, deepest: Number) -> Flag:
+    """Return where a tile is filled some turns ahead: by the innermost loop that fills any.
+
+    Args:
+        depth: how many serial loops stand around the copy.
+        deepest: the most that stand around one.
+    """
+    return (depth > 0) & (depth == deepest)
+
+
 def copied_in_rows(sizes: Sequence[Number], threads: Number, width: int = 1) -> Flag:
     """Return where threads copy rows of a tile, or as much of one as they fill evenly.
 

@@ -18,7 +18,7 @@ from eatss.transform.barriers import with_barriers
 from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.copy_ways import Copying
 from eatss.transform.defined_registers import with_registers_defined
-from eatss.transform.epilogues import with_factors_last, with_sums_continued
+from eatss.transform.epilogues import with_factors_last
 from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.load_matrices import with_matrices_loaded
 from eatss.transform.loads_before_tests import with_loads_before_tests
@@ -135,7 +135,7 @@ def _with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) 
     """
     found = kernel
     if not kernel.regroups:
-        found = with_sums_continued(with_factors_last(kernel, taken, apart=apart))
+        found = with_factors_last(kernel, taken, apart=apart)
     return kernel if found.body == kernel.body else with_rows_one_by_one(found)
 
 
@@ -151,7 +151,7 @@ def _with_instruction(
         return use_instruction(kernel, instruction)
     in_turn = with_matrices_in_turn(kernel, instruction) if kernel.warps else kernel
     taken = taken_names(kernel, sizes)
-    sums = with_sums_continued(with_factors_last(in_turn, taken, apart=apart))
+    sums = with_factors_last(in_turn, taken, apart=apart)
     found = use_warp_instruction(sums, instruction, taken)
     if found is not None:
         return with_rows_one_by_one(with_matrices_loaded(found, instruction))

@@ -60,7 +60,7 @@ from eatss.kernel.nodes import (
     If,
     Layout,
     Node,
-    Stage,
+    Staging,
     Steps,
     Way,
 )
@@ -78,7 +78,7 @@ class Copying:
     steps: bool = False
     lines: bool = False
 
-    def ways(self, stage: Stage) -> tuple[Way, ...]:
+    def ways(self, stage: Staging) -> tuple[Way, ...]:
         """Return the ways of a stage, each taken where those before it are not."""
         ways = [way for way in stage.ways if isinstance(way, Way)]
         known = any(way.steps for way in ways) and self.steps
@@ -93,7 +93,7 @@ class Copying:
         def changed(node: Node) -> tuple[Node, ...]:
             if isinstance(node, Steps):
                 return node.between(0, node.count, (*node.loads, *node.products))
-            return self._copied(self.ways(node)) if isinstance(node, Stage) else (node,)
+            return self._copied(self.ways(node)) if isinstance(node, Staging) else (node,)
 
         return mapped(nodes, changed)
 
@@ -109,7 +109,7 @@ class Copying:
     def _vectors(self, way: Way) -> bool:
         return bool(way.vectors) and (self.lines or way.line is None)
 
-    def plain(self, stages: Sequence[Stage]) -> tuple[tuple[IntExpr, ...], tuple[Node, ...]]:
+    def plain(self, stages: Sequence[Staging]) -> tuple[tuple[IntExpr, ...], tuple[Node, ...]]:
         """Return when the first way of all stages is taken, in vectors, and what it does."""
         ways = [self.ways(stage)[0] for stage in stages]
         tests = [
@@ -151,7 +151,7 @@ class NarrowLines:
         return sum(one.layout.elements or 0 for one in self.declared)
 
     @classmethod
-    def of(cls, stages: Sequence[Stage], taken: set[str]) -> NarrowLines | None:
+    def of(cls, stages: Sequence[Staging], taken: set[str]) -> NarrowLines | None:
         """Return stages in two parts, ``None`` where no tile is filled by narrow copies alone.
 
         Args:
@@ -181,7 +181,7 @@ class NarrowLines:
         return cls(declared=tuple(declared), loads=tuple(loads), stores=tuple(stores))
 
 
-def is_narrow(stage: Stage) -> bool:
+def is_narrow(stage: Staging) -> bool:
     """Tell whether single halves or bytes are copied, which pass through registers."""
     ways = [way for way in stage.ways if isinstance(way, Way)]
     copies = every_of((node for way in ways for node in way.elements), Copy)
@@ -190,14 +190,14 @@ def is_narrow(stage: Stage) -> bool:
     return max(bytes_) < WORD_BYTES and not vectors
 
 
-def _walk(stage: Stage) -> For | None:
+def _walk(stage: Staging) -> For | None:
     """Return the unrolled loop over what a thread copies of a narrow stage."""
     (walk,) = (way.elements[0] for way in stage.ways[-1:] if isinstance(way, Way))
     unrolled = isinstance(walk, For) and walk.unroll == "whole"
     return walk if isinstance(walk, For) and unrolled and is_narrow(stage) else None
 
 
-def _into(stage: Stage, line: Element) -> tuple[Node, ...]:
+def _into(stage: Staging, line: Element) -> tuple[Node, ...]:
     """Return a stage whose elements go to registers, which are cleared where none is read."""
 
     def changed(one: Node) -> tuple[Node, ...]:

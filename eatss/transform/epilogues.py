@@ -37,12 +37,12 @@ So threads have one set of sums instead of two, and twice the points. Results ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from eatss.free_names import free_name
+from eatss.frozen import frozen
 from eatss.isl_names import involved_dims
 from eatss.kernel.nodes import (
     Buffer,
@@ -55,11 +55,10 @@ from eatss.kernel.nodes import (
     If,
     Kernel,
     Node,
-    Source,
+    Staging,
     over_places,
 )
 from eatss.kernel.uses import (
-    accesses,
     affine_values,
     buffers_of,
     elements,
@@ -73,7 +72,7 @@ from eatss.kernel.uses import (
 )
 from eatss.program import IntExpr, Name, names_in
 from eatss.scops import AffineValue, Binary, Expression, Read, Unary, preorder
-from eatss.scops.expression import addends, factors, product_of
+from eatss.scops.expression import factors, product_of
 from eatss.transform.stream_k import is_zero
 from eatss.transform.use_instruction import added_to_target, own_part
 
@@ -88,132 +87,146 @@ def with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) -
 
     Where warps compute products, sums without such factors that would begin with loaded values are
     parted from them, too: NVRTC 13.0 finds registers for them then, and otherwise takes stack. So
-    are all that are to be ``apart``, whatever they begin with but zero.
+    are all that are to be ``apart``, whatever they begin with but zero. Sums that are ``continued``
+    [:class:`eatss.kernel.nodes.Kernel`] go on in the registers of others, which are complete then
+    and needed for nothing else but to be stored.
     """
-    overlaid = frozenset(name for group in kernel.overlaid for name in group)
-    parted: _Parted = "all" if apart else "loaded" if kernel.warps else "none"
-    body = _changed(kernel.body, taken, overlaid, apart=parted)
+    found = _Epilogues(
+        taken=taken,
+        overlaid=frozenset(name for group in kernel.overlaid for name in group),
+        parted="all" if apart else "loaded" if kernel.warps else "none",
+        continued=dict(kernel.continued),
+    )
+    body = found.nodes(kernel.body)
     return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
-
-
-def _changed(
-    nodes: Sequence[Node], taken: set[str], overlaid: frozenset[str], *, apart: _Parted
-) -> tuple[Node, ...]:
-    for at, node in enumerate(nodes):
-        sum_ = _Sum.of(nodes[:at], node, apart=apart) if isinstance(node, For | If) else None
-        if sum_ is not None and not sum_.needs(overlaid):
-            return (*sum_.nodes(taken), *_changed(nodes[at + 1 :], taken, overlaid, apart=apart))
-    inside = partial(_changed, taken=taken, overlaid=overlaid, apart=apart)
-    return tuple(with_bodies(node, inside) for node in nodes)
 
 
 _Parted = Literal["none", "loaded", "all"]
 """Which sums are parted from what they begin with."""
 
 
-class _Sum:
-    """A loop that adds products to registers, what stands before it, and the shared factors."""
+@frozen
+class _Epilogues:
+    taken: set[str]
+    overlaid: frozenset[str]
+    parted: _Parted
+    continued: Mapping[str, str]
 
-    def __init__(
-        self, before: Sequence[Node], loop: For | If, buffer: Buffer, shared: Sequence[Expression]
-    ) -> None:
-        self._before, self._loop, self._buffer = before, loop, buffer
-        self._shared = tuple(shared)
-        self._computes = list(every_of((loop,), Compute))
+    def nodes(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Return nodes whose sums have their shared factors last."""
+        for at, node in enumerate(nodes):
+            sum_ = _Sum.of(nodes[:at], node, self.parted) if isinstance(node, For | If) else None
+            if sum_ is None or any(box.name in self.overlaid for box in sum_.needed):
+                continue
+            other = self.continued.get(sum_.buffer.name)
+            behind = nodes[at + 1 :]
+            stores = tuple(one for one in behind if other in {own.name for own in read((one,))})
+            rest = tuple(one for one in behind if one not in stores)
+            return (*sum_.nodes(self.taken, other, stores), *self.nodes(rest))
+        return tuple(with_bodies(node, self.nodes) for node in nodes)
+
+
+@frozen
+class _Sum:
+    """A loop that adds products to registers, perhaps behind a test, and the shared factors.
+
+    ``stays`` stood before it, and ``moves`` goes behind it: what has to do with the registers, and
+    what fills boxes for that alone. Boxes that are ``needed`` there are filled before the loop.
+    """
+
+    stays: tuple[Node, ...]
+    loop: For | If
+    moves: tuple[Node, ...]
+    buffer: Buffer
+    shared: tuple[Expression, ...]
+    needed: frozenset[Buffer]
 
     @classmethod
-    def of(cls, before: Sequence[Node], loop: For | If, *, apart: _Parted) -> _Sum | None:
-        """Return the sum of a loop, which may stand behind a test, if it has shared factors.
+    def of(cls, before: Sequence[Node], loop: For | If, parted: _Parted) -> _Sum | None:
+        """Return the sum of a loop if it has shared factors, or is parted from what it begins with.
 
-        ``apart`` ones need no factors if they begin with such values.
+        Args:
+            before: what stands before the loop.
+            loop: the loop, or a test around it.
+            parted: which sums need no factors.
         """
         computes = list(every_of((loop,), Compute))
         orelse = isinstance(loop, If) and loop.orelse
         if orelse or not any(_repeats(loop, one) for one in computes):
             return None
-        targets = {one.target.buffer for one in computes}
-        if len(targets) != 1 or any(one.by is not None for one in computes):
-            return None
-        (buffer,) = targets
-        declared = any(isinstance(one, Declare) and one.buffer == buffer for one in before)
-        if not declared or buffer.layout.elements is None:
-            return None
-        others = [one for one in every((loop,)) if not isinstance(one, Compute)]
-        used = {element.buffer for one in others for element in elements(one)}
-        if buffer in used or not _alone(before, buffer, loop):
+        buffer = computes[0].target.buffer
+        own = [one for one in before if _declares(one, buffer) or buffer in buffers_of((one,))]
+        others = (one for one in every((loop,)) if not isinstance(one, Compute))
+        if (
+            any(one.target.buffer != buffer or one.by is not None for one in computes)
+            or not any(_declares(one, buffer) for one in own)
+            or buffer.layout.elements is None
+            or any(element.buffer == buffer for one in others for element in elements(one))
+            or not _alone(before, buffer, loop)
+        ):
             return None
         shared = _factors_of_all(computes)
-        parted = (apart != "none" and _is_loaded(before, buffer)) or (
-            apart == "all" and _is_computed(before, buffer)
-        )
-        if shared is None or not (shared or parted):
+        copied = (one for one in every_of(own, Copy) if one.source.buffer.space == "global")
+        loaded = any(one.target.buffer == buffer for one in copied)
+        begun = (one for one in every_of(own, Compute) if one.target.buffer == buffer)
+        computed = parted == "all" and not all(map(is_zero, begun))
+        if shared is None or not (shared or computed or (parted != "none" and loaded)):
             return None
-        return cls(before, loop, buffer, [expression for _, expression in shared])
-
-    def nodes(self, taken: set[str]) -> tuple[Node, ...]:
-        """Return what stands up to the end of the loop, and what then becomes of the sum."""
-        sums = replace(self._buffer, name=free_name(f"sum_{self._buffer.name}", taken))
-        counters = tuple(free_name("s", taken) for _ in self._buffer.layout.extents)
-        moving = [*self._own(), *self._boxes_filled()]
-        moved = [one for one in self._before if any(one is other for other in moving)]
-        stays = [one for one in self._before if not any(one is other for other in moved)]
-        places = tuple(Name(one) for one in counters)
-        zero = over_places(
-            self._buffer, counters, Fill(target=Element(buffer=sums, subscripts=places), value=0)
+        boxes = {one for one in buffers_of(own) if one.space == "shared"}
+        used = buffers_of((*(one for one in before if one not in own and not _fills(one)), loop))
+        fills = [one for one in before if _fills(one) and written((one,)) & boxes - used]
+        moves = tuple(one for one in before if one in own or one in fills)
+        return cls(
+            stays=tuple(one for one in before if one not in moves),
+            loop=loop,
+            moves=moves,
+            buffer=buffer,
+            shared=tuple(expression for _, expression in shared),
+            needed=frozenset(boxes - written(fills)),
         )
-        last = over_places(self._buffer, counters, self._added(sums, places))
-        # registers that are loaded where a tile has points only would keep their values till then
-        nothing = Fill(target=Element(buffer=self._buffer, subscripts=places), value=0)
-        empty = over_places(self._buffer, counters, nothing)
-        if isinstance(self._loop, If):
-            last = If(conditions=self._loop.conditions, body=(last,))
-        loaded = [
-            node for one in moved for node in ((one, empty) if isinstance(one, Declare) else (one,))
-        ]
-        return (*stays, Declare(buffer=sums), zero, self._without(sums), *loaded, last)
 
-    def _own(self) -> list[Node]:
-        """Return the nodes before the loop that have to do with its registers."""
-        return [
-            one
-            for one in self._before
-            if (isinstance(one, Declare) and one.buffer == self._buffer)
-            or self._buffer in buffers_of((one,))
-        ]
+    def nodes(self, taken: set[str], other: str | None, stores: Sequence[Node]) -> tuple[Node, ...]:
+        """Return what stands up to the end of the loop, and what then becomes of the sum.
 
-    def needs(self, overlaid: frozenset[str]) -> bool:
-        """Tell whether boxes of these names, filled before the loop, are needed behind it."""
-        filled = {one for node in self._boxes_filled() for one in _accessed(node)[0]}
-        boxes = (one for one in buffers_of(self._own()) - filled if one.space == "shared")
-        return any(one.name in overlaid for one in boxes)
-
-    def _boxes_filled(self) -> list[Node]:
-        """Return the nodes that fill boxes for no other nodes than those that move.
-
-        They go with them, so that these boxes are not in use during the loop.
+        Args:
+            taken: names that are not free.
+            other: the registers in which the sum goes on, if it does.
+            stores: what stores those.
         """
-        moved = self._own()
-        rest = [one for one in self._before if not any(one is other for other in moved)]
-        used = {one for one in buffers_of(moved) if one.space == "shared"}
-        changed, _ = _accessed(self._loop)
-        fills = []
-        for node in rest:
-            made, needed = _accessed(node)
-            if made and made <= used and not needed & (changed | used):
-                fills.append(node)
-        others = [one for one in rest if not any(one is other for other in fills)]
-        kept = buffers_of((*others, self._loop))
-        return [one for one in fills if not buffers_of((one,)) & used & kept]
+        sums = replace(self.buffer, name=free_name(f"sum_{self.buffer.name}", taken))
+        counters = tuple(free_name("s", taken) for _ in self.buffer.layout.extents)
+        places = tuple(Name(one) for one in counters)
+
+        def everywhere(node: Node) -> Node:
+            return over_places(self.buffer, counters, node)
+
+        def zero(buffer: Buffer) -> tuple[Node, ...]:
+            fill = Fill(target=Element(buffer=buffer, subscripts=places), value=0)
+            return Declare(buffer=buffer), everywhere(fill)
+
+        # registers that are loaded where a tile has points only would keep their values till then
+        loaded = [
+            node
+            for one in self.moves
+            for node in (zero(self.buffer) if isinstance(one, Declare) else (one,))
+        ]
+        if other is not None:
+            own = replace(self.buffer, name=other)
+            return (*self.stays, *stores, self._without(own), *loaded)
+        last = everywhere(self._added(sums, places))
+        if isinstance(self.loop, If):
+            last = If(conditions=self.loop.conditions, body=(last,))
+        return (*self.stays, *zero(sums), self._without(sums), *loaded, last, *stores)
 
     def _added(self, sums: Buffer, places: tuple[Name, ...]) -> Compute:
         """Return the addition of the shared factors times an element of the sum."""
-        first = self._computes[0]
+        first = next(every_of((self.loop,), Compute))
         statement = first.statement
-        own = Element(buffer=self._buffer, subscripts=places)
+        own = Element(buffer=self.buffer, subscripts=places)
         # what the value does not read any more is not named where its places are not known
         reads = (one if one.buffer.space == "argument" else own for one in first.reads)
         number = len(statement.accesses)
-        times = product_of((*self._shared, Read(access=number)))
+        times = product_of((*self.shared, Read(access=number)))
         value = Binary(operator="+", left=Read(access=0), right=times)
         return replace(
             first,
@@ -229,38 +242,25 @@ class _Sum:
         """Return the loop with the sums in the place of the registers, the factors left out."""
 
         def element(one: Element) -> Element:
-            return replace(one, buffer=sums) if one.buffer == self._buffer else one
+            return replace(one, buffer=sums) if one.buffer == self.buffer else one
 
         def changed(node: Node) -> tuple[Node, ...]:
             if not isinstance(node, Compute):
                 return (node,)
-            value = _value_without(node, self._shared)
+            value = _value_without(node, self.shared)
             statement = replace(node.statement, value=value)
             return (replace(node, statement=statement, integers=_integers(node, value)),)
 
-        (loop,) = with_elements(mapped((self._loop,), changed), element)
+        (loop,) = with_elements(mapped((self.loop,), changed), element)
         return loop
 
 
-def _accessed(node: Node) -> tuple[set[Buffer], set[Buffer]]:
-    """Return what a node and those in it write and read, but for registers that it declares."""
-    lines = {one.buffer for one in every_of((node,), Declare)}
-    return written((node,)) - lines, read((node,)) - lines
+def _declares(node: Node, buffer: Buffer) -> bool:
+    return isinstance(node, Declare) and node.buffer == buffer
 
 
-def _is_loaded(nodes: Sequence[Node], buffer: Buffer) -> bool:
-    """Tell whether registers get values from memory."""
-    return any(
-        node.target.buffer == buffer and node.source.buffer.space == "global"
-        for node in every_of(nodes, Copy)
-    )
-
-
-def _is_computed(nodes: Sequence[Node], buffer: Buffer) -> bool:
-    """Tell whether registers get other values than zero."""
-    return any(
-        node.target.buffer == buffer and not is_zero(node) for node in every_of(nodes, Compute)
-    )
+def _fills(node: Node) -> bool:
+    return isinstance(node, Staging)
 
 
 def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:
@@ -331,178 +331,3 @@ def _value_without(node: Compute, shared: Sequence[Expression]) -> Expression:
     names = {_scalar(node, one) for one in shared}
     left = [one for one in factors(added) if _scalar(node, one) not in names]
     return Binary(operator="+", left=own_part(node), right=product_of(left))
-
-
-def with_sums_continued(kernel: Kernel) -> Kernel:
-    """Return a kernel whose sums go on in the registers of others that they are added to.
-
-    The other sum is complete and is needed for nothing else but to be stored, and both have the
-    same factors, which wait until the sums are there.
-    """
-    return replace(kernel, body=_continued(kernel.body))
-
-
-def _continued(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    for node in nodes:
-        if isinstance(node, Declare):
-            found = _Continued.of(nodes, node.buffer)
-            if found is not None:
-                return _continued(found.nodes(nodes))
-    return tuple(with_bodies(node, _continued) for node in nodes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Continued:
-    """A sum that may go on in the registers of ``other``: which nodes go, and which come first.
-
-    ``gone`` are its declaration, what empties it and what adds it at the end; ``stores`` those of
-    the other sum.
-    """
-
-    own: Buffer
-    other: Buffer
-    loop: int
-    gone: frozenset[int]
-    stores: tuple[int, ...]
-
-    @classmethod
-    def of(cls, nodes: Sequence[Node], own: Buffer) -> _Continued | None:
-        """Return it for a buffer that is declared among nodes, if it is such a sum."""
-        users = [at for at, node in enumerate(nodes) if own in _buffers((node,))]
-        if len(users) != len(("declaration", "zero", "loop", "last")):
-            return None
-        declared, zero, loop, last = users
-        added = _only_compute(nodes[last])
-        if added is None or not _zeroes(nodes[zero], own) or not _adds(added, own):
-            return None
-        for at in range(loop + 1, last):
-            finish = _only_compute(nodes[at])
-            if finish is None or finish.target.buffer != added.target.buffer:
-                continue
-            for other in _with_factors(finish, added, own):
-                stores = _stores(nodes, other, loop, at)
-                if stores is not None and _stored_alike(nodes, nodes[at], finish, last):
-                    gone = frozenset((declared, zero, last))
-                    return cls(own, other, loop, gone, stores)
-        return None
-
-    def nodes(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """Return nodes in which the sum goes on."""
-
-        def element(one: Element) -> Element:
-            return replace(one, buffer=self.other) if one.buffer == self.own else one
-
-        found: list[Node] = []
-        for at, node in enumerate(nodes):
-            if at == self.loop:
-                found += [nodes[store] for store in self.stores]
-                found += with_elements((node,), element)
-            elif at not in self.gone and at not in self.stores:
-                found.append(node)
-        return tuple(found)
-
-
-def _buffers(nodes: Sequence[Node]) -> set[Buffer]:
-    declared = {node.buffer for node in every_of(nodes, Declare)}
-    return buffers_of(nodes) | declared
-
-
-def _acts(node: Node) -> list[Node]:
-    """Return what a nest of loops and tests does."""
-    return [one for one in every((node,)) if any(accesses(one))]
-
-
-def _only_compute(node: Node) -> Compute | None:
-    """Return the one statement that a nest runs, ``None`` where it does more."""
-    acts = _acts(node)
-    return acts[0] if len(acts) == 1 and isinstance(acts[0], Compute) else None
-
-
-def _zeroes(node: Node, own: Buffer) -> bool:
-    acts = _acts(node)
-    return len(acts) == 1 and isinstance(acts[0], Fill) and acts[0].target.buffer == own
-
-
-def _adds(last: Compute, own: Buffer) -> bool:
-    """Tell whether a statement adds factors times a sum to its target, at the same point."""
-    parts = list(addends(last.statement.value))
-    if len(parts) != len(("target", "sum")) or not _is_read(last, parts[0], last.target):
-        return False
-    return any(_is_read(last, one, replace(last.target, buffer=own)) for one in factors(parts[1]))
-
-
-def _is_read(node: Compute, part: Expression, element: Element) -> bool:
-    return isinstance(part, Read) and node.reads[part.access] == element
-
-
-def _with_factors(finish: Compute, last: Compute, own: Buffer) -> Iterator[Buffer]:
-    """Yield the sums that a statement adds with the factors that another one has, once each."""
-    _, times = addends(last.statement.value)
-    wanted = _named(last, times, own)
-    if not wanted:
-        return
-    for part in addends(finish.statement.value):
-        for one in factors(part):
-            read = finish.reads[one.access] if isinstance(one, Read) else None
-            if read is None or read.buffer.space != "register" or read.buffer == own:
-                continue
-            like = replace(own, name=read.buffer.name) == read.buffer
-            at_point = read.subscripts == finish.target.subscripts
-            if like and at_point and _named(finish, part, read.buffer) == wanted:
-                uses = [one for one in finish.reads if one.buffer == read.buffer]
-                if len(uses) == 1:
-                    yield read.buffer
-
-
-def _named(node: Compute, part: Expression, without: Buffer) -> list[str] | None:
-    """Return the scalars that a product multiplies a sum by; ``None`` if there is more to it."""
-    found: list[str] = []
-    for one in factors(part):
-        if not isinstance(one, Read):
-            return None
-        buffer = node.reads[one.access].buffer
-        if buffer == without:
-            continue
-        if buffer.space != "argument":
-            return None
-        found.append(buffer.name)
-    return sorted(found)
-
-
-def _stores(nodes: Sequence[Node], other: Buffer, loop: int, finish: int) -> tuple[int, ...] | None:
-    """Return the nodes that store a sum, ``None`` where it is needed for more behind the loop."""
-    found: list[int] = []
-    for at in range(loop, len(nodes)):
-        if at == finish or other not in buffers_of((nodes[at],)):
-            continue
-        acts = _acts(nodes[at])
-        if not acts or not all(
-            isinstance(one, Copy) and one.source.buffer == other for one in acts
-        ):
-            return None
-        found.append(at)
-    targets = written(nodes[at] for at in found)
-    between = [nodes[at] for at in range(loop, max(found, default=loop)) if at not in found]
-    return None if targets & buffers_of(between) else tuple(found)
-
-
-def _stored_alike(nodes: Sequence[Node], node: Node, finish: Compute, last: int) -> bool:
-    """Tell whether what a statement computes is stored at the points where it runs, no others."""
-    stores = [
-        one
-        for one in nodes[last + 1 :]
-        if any(
-            isinstance(own, Copy) and own.source.buffer == finish.target.buffer
-            for own in _acts(one)
-        )
-    ]
-    return bool(stores) and all(_frame(one) == _frame(node) for one in stores)
-
-
-def _frame(node: Node) -> Node:
-    """Return a nest without what it does."""
-
-    def frame(one: Node) -> tuple[Node, ...]:
-        return () if isinstance(one, Source) or any(accesses(one)) else (one,)
-
-    return with_bodies(node, partial(mapped, change=frame))

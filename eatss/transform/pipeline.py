@@ -34,12 +34,11 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
-    Stage,
+    Staging,
     Steps,
     Wait,
 )
 from eatss.kernel.uses import (
-    every,
     every_of,
     mapped,
     with_bodies,
@@ -80,7 +79,7 @@ def pipelined(
 ) -> Kernel:
     """Return a kernel whose copying loops run ahead by ``stages - 1`` turns, all carried out.
 
-    Of loops in each other the outermost does. Where fewer stages fit into shared memory, there are
+    Where fewer stages fit into shared memory, there are
     fewer; with less than two it stays as it is. Names that are ``taken`` stay what they are. A
     thread may have so many ``registers``.
     """
@@ -94,8 +93,6 @@ def pipelined(
         taken=taken,
     )
     for loop in every_of(kernel.body, For):
-        if not any(node is loop for node in every(found.body)):
-            continue
         ahead = _Ahead.of(loop, around)
         for number in range(0 if ahead is None else ahead.most(stages), 1, -1):
             assert ahead is not None
@@ -119,7 +116,7 @@ def _started_in_front(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """
     found = [with_bodies(node, _started_in_front) for node in nodes]
     last = next((at for at, one in enumerate(found) if isinstance(one, Commit)), 0)
-    front = takewhile(lambda one: isinstance(one, Stage) and not is_narrow(one), found[:last])
+    front = takewhile(lambda one: isinstance(one, Staging) and not is_narrow(one), found[:last])
     started = _ahead(list(front))
     return (*started, *found[len(started) :])
 
@@ -163,7 +160,7 @@ class _Ahead:
 
     loop: For
     around: _Around
-    stages: tuple[Stage, ...]
+    stages: tuple[Staging, ...]
     rest: tuple[Node, ...]
     starts: bool
     count: int = 1
@@ -171,8 +168,7 @@ class _Ahead:
     @classmethod
     def of(cls, loop: For, around: _Around) -> _Ahead | None:
         """Return a loop as one that can copy ahead: without registers, or while warps multiply."""
-        front = takewhile(lambda one: isinstance(one, Stage), loop.body)
-        stages = tuple(one for one in front if isinstance(one, Stage))
+        stages = tuple(one for one in loop.body if isinstance(one, Staging) and one.ahead)
         if not stages:
             return None
         rest = loop.body[len(stages) :]
@@ -283,7 +279,7 @@ class _Ahead:
 
     def _plain(self, own: Sequence[Node], copying: Copying, place: IntExpr) -> _Plain:
         """Return the copies of a turn without tests, and where that is right."""
-        stages = [one for one in own if isinstance(one, Stage)]
+        stages = [one for one in own if isinstance(one, Staging)]
         tests, copies = copying.plain(stages)
         end = (Commit(),) if self.starts else ()
         return all_of((self._is_turn(place), *tests)), (*_ahead(copies), *end)

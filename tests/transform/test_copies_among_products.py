@@ -23,7 +23,7 @@ from eatss.kernel.nodes import (
     Perform,
     Scope,
     Source,
-    Stage,
+    Staging,
     Steps,
     Way,
 )
@@ -120,7 +120,7 @@ def test_without_steps_there_is_no_place() -> None:
 
 
 WHOLE = below("i", N)
-STAGE = Stage(
+STAGE = Staging(
     ways=(
         Way(elements=(OTHER,), conditions=(WHOLE,), wide=(Name("wide"),), vectors=(COPY,)),
         Way(elements=(COPY,), conditions=(below("k", N),), steps=True),
@@ -130,7 +130,7 @@ STAGE = Stage(
 
 
 def test_the_first_way_of_all_stages_is_what_needs_no_tests() -> None:
-    alone = Stage(ways=(Way(elements=(LOAD,)),))
+    alone = Staging(ways=(Way(elements=(LOAD,)),))
     tests, nodes = Copying().plain([STAGE, alone])
     assert tests == (WHOLE, Name("wide"))
     assert nodes == (COPY, LOAD)

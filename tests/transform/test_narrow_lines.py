@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eatss.kernel.nodes import Buffer, Copy, Element, For, Layout, Let, Stage, Way
+from eatss.kernel.nodes import Buffer, Copy, Element, For, Layout, Let, Staging, Way
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 from eatss.scops import ElementType
@@ -40,13 +40,13 @@ def walk(*, condition: IntExpr | None = None) -> For:
     )
 
 
-def stage(*ways: For) -> Stage:
+def stage(*ways: For) -> Staging:
     """Return a stage that takes the first way where the tile is whole, if there are two."""
     *first, edge = (Way(elements=(one,)) for one in ways)
-    return Stage(ways=(*(replace(one, conditions=(WHOLE,)) for one in first), edge))
+    return Staging(ways=(*(replace(one, conditions=(WHOLE,)) for one in first), edge))
 
 
-def parted(*stages: Stage) -> NarrowLines | None:
+def parted(*stages: Staging) -> NarrowLines | None:
     return NarrowLines.of(stages, {"A_line"})
 
 
@@ -68,7 +68,7 @@ def test_wider_copies_stay_in_front() -> None:
     vectors = replace(walk(), body=tuple(
         replace(one, width=8) if isinstance(one, Copy) else one for one in walk().body
     ))  # fmt: skip
-    wide = Stage(ways=(Way(elements=(walk(),), wide=(WHOLE,), vectors=(vectors,)),))
+    wide = Staging(ways=(Way(elements=(walk(),), wide=(WHOLE,), vectors=(vectors,)),))
     assert parted(wide) is None
     found = parted(wide, stage(walk()))
     assert found is not None

@@ -31,7 +31,7 @@ from eatss.kernel.nodes import (
     Node,
     Scope,
     Source,
-    Stage,
+    Staging,
     Way,
 )
 from eatss.kernel.uses import constant_trips, every, with_expressions
@@ -604,22 +604,16 @@ def test_registers_have_room_for_sums_and_two_steps() -> None:
 def copying(test: IntExpr, depth: int = 4) -> Kernel:
     """Return a kernel whose turns fill two boxes, and compute where a test holds."""
     filled = [
-        Stage(
-            ways=(
-                Way(
-                    elements=(Copy(target=at(one, Name("t"), ZERO), source=at(MEMORY, Name("t"))),)
-                ),
-            )
-        )
-        for one in BOXES[:2]
+        Copy(target=at(one, Name("t"), ZERO), source=at(MEMORY, Name("t"))) for one in BOXES[:2]
     ]
+    stages = [Staging(ways=(Way(elements=(one,)),), ahead=True) for one in filled]
     inside = If(conditions=(test,), body=(steps(depth, tile(4, 4)),))
     turns = For(
         counter="k0",
         lower=ZERO,
         condition=Apply(Operator.LT, (Name("k0"), Name("NK"))),
         step=Constant(depth),
-        body=(*filled, inside),
+        body=(*stages, inside),
     )
     return Kernel(
         name="one",
