@@ -13,21 +13,17 @@ from eatss.gpu.findings import finding
 from eatss.point import Point, Value
 from eatss.space.counting import Progress, counted, drawn_ranks, emptiness, every_block, points_at
 from eatss.space.decision_names import is_decision
-from eatss.space.dimensions import Integers
 from eatss.space.evaluation import constant_of, evaluate, evaluate_one, truth
 from eatss.space.expressions import (
     LARGEST,
     Expression,
-    ExpressionFault,
-    expression_finding,
+    noted,
     origin_of,
     placed,
 )
 from eatss.space.levels import Block, Levels, Test, root
 from eatss.space.nouns import Space, SpaceCount
 from eatss.space.parsed import ParsedSpace, parsed_space
-
-_FEW = 100_000
 
 
 def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
@@ -42,45 +38,49 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
         InputError: ``EATSS-S0xx``, all findings, each with its place.
     """
     parsed = parsed_space(space)
-    known = {name: value for name, value in constants.items() if name not in parsed.constants}
     findings: list[Diagnostic] = []
-    values = dict(known)
-    iterators = [dimension.name for dimension in parsed.dimensions]
-    everything = {*known, *parsed.constants, *iterators}
+    values = {name: value for name, value in constants.items() if name not in parsed.constants}
+    position = {dimension.name: at for at, dimension in enumerate(parsed.dimensions)}
+    everything = {*values, *parsed.constants, *position}
+
     for name, expression in parsed.constants.items():
-        try:
+        with noted(space, findings):
             _check_known(expression, everything)
             if all(used in values for used in expression.names):
                 values[name] = evaluate_one(expression, values)
-        except ExpressionFault as fault:
-            findings.append(expression_finding(fault, origin_of(space)))
+    columns = {name: constant_of(value) for name, value in values.items()}
+    empty = np.empty(0, dtype=np.int64)
+    of_no_rows = columns | {one.name: one.decoded(empty) for one in parsed.dimensions}
+    if not findings:  # kinds of values are found out on no rows at all
+        conditions = {id(condition) for _, condition in parsed.filters}
+        for expression in parsed.expressions():
+            with noted(space, findings):
+                _check_known(expression, everything)
+                found = evaluate(expression, of_no_rows, 0)
+                if id(expression) in conditions:
+                    truth(expression, found)
     if not findings:
-        findings += _faults(space, parsed, values, everything)
-    findings += _too_large(space, values)
+        for dimension in parsed.dimensions:
+            with noted(space, findings):
+                dimension.below(of_no_rows, 0)
+    findings += (
+        finding("EATSS-S014", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
+        for name, value in values.items()
+        if isinstance(value, int | float) and not abs(value) <= LARGEST
+    )
     if findings:
         raise InputError(*findings)
-    position = {name: at for at, name in enumerate(iterators)}
-    tests = tuple(
-        Test(
-            name=name,
-            condition=condition,
-            step=max((position[used] for used in condition.names if used in position), default=-1),
-        )
-        for name, condition in parsed.filters
-    )
     used = {n for one in parsed.expressions() for n in one.names} - position.keys()
-    levels = Levels(
-        constants={name: constant_of(values[name]) for name in used},
-        dimensions=parsed.dimensions,
-        tests=tests,
-    )
-    parameters = frozenset(name for name in constants if not name.startswith("card."))
     return BoundSpace(
         space=space,
         constants=values,
-        levels=levels,
+        levels=Levels(
+            constants={name: columns[name] for name in used},
+            dimensions=parsed.dimensions,
+            tests=_tests(parsed, position),
+        ),
         variant=parsed.variant,
-        parameters=parameters,
+        parameters=frozenset(name for name in constants if not name.startswith("card.")),
     )
 
 
@@ -187,21 +187,18 @@ class BoundSpace:
         missing = [name for name in names if name not in point]
         if missing:
             return f"{missing[0]} has no value"
-        numbers: dict[str, Integers] = {}
-        for dimension in self.levels.dimensions:
-            number = dimension.number(_plain(point[dimension.name]))
-            if number is None:
-                return _not_among(dimension.name, point[dimension.name])
-            numbers[dimension.name] = np.array([number], dtype=np.int64)
+        numbers = self._numbers(point)
+        strange = next((name for name, number in numbers.items() if number is None), None)
+        columns = {name: np.array([number or 0]) for name, number in numbers.items()}
+        block = Block(columns=columns, weights=np.ones(1, dtype=np.int64))
         with placed(self.space):
-            for step, name in enumerate(names):
-                if not self.levels.below(step, numbers, 1).has(numbers[name])[0]:
-                    return _not_among(name, point[name])
-            block = Block(rows=1, columns=numbers, weights=np.ones(1, dtype=np.int64))
-            for test in self.levels.tests:
-                if not self.levels.met(test, block)[0]:
-                    return test.name
-        return None
+            for step, name in enumerate(numbers):
+                if strange is None and not self.levels.below(step, block).has(columns[name])[0]:
+                    strange = name
+            if strange is not None:
+                return f"{strange} = {point[strange]!r} is not among its values"
+            tests = self.levels.tests
+            return next((one.name for one in tests if not self.levels.met(one, block)[0]), None)
 
     def neighbours(self, point: Point) -> list[dict[str, Value]]:
         """Return the kept points that differ in one value, the nearest values first.
@@ -212,15 +209,12 @@ class BoundSpace:
         Raises:
             InputError: ``EATSS-S018``, that is no point of the space.
         """
-        self._require(point)
-        numbers = {
-            dimension.name: dimension.number(_plain(point[dimension.name]))
-            for dimension in self.levels.dimensions
-        }
-        found: list[tuple[int, int, int, tuple[int, ...]]] = []
+        reason = self.allows(point)
+        if reason is not None:
+            raise input_error("EATSS-S018", f"that is no point of the space: {reason}")
+        numbers = {name: int(number or 0) for name, number in self._numbers(point).items()}
         with placed(self.space):
-            for step in range(len(self.names)):
-                found += self._along(step, {n: int(v or 0) for n, v in numbers.items()})
+            found = [one for step in range(len(numbers)) for one in self._along(step, numbers)]
         return [self._named(own) for *_, own in sorted(found)]
 
     def decisions(self, point: Point) -> dict[str, Value]:
@@ -243,40 +237,33 @@ class BoundSpace:
             said = {name: evaluate_one(one, values) for name, one in self.variant.items()}
         return {**own, **said}
 
-    def _require(self, point: Point) -> None:
-        reason = self.allows(point)
-        if reason is not None:
-            raise input_error("EATSS-S018", f"that is no point of the space: {reason}")
+    def _numbers(self, point: Point) -> dict[str, int | None]:
+        """Return what stands for the values of a point in columns."""
+        every = self.levels.dimensions
+        return {one.name: one.number(_plain(point[one.name])) for one in every}
 
     def _along(
         self, step: int, numbers: Mapping[str, int]
-    ) -> list[tuple[int, int, int, tuple[int, ...]]]:
-        """Return the points with another value of one iterator, with how far that is."""
+    ) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
+        """Yield the points with another value of one iterator, with how far that is."""
         levels, name = self.levels, self.names[step]
         one = {own: np.array([number], dtype=np.int64) for own, number in numbers.items()}
-        prefix = {own: one[own] for own in self.names[:step]}
-        start = Block(rows=1, columns=prefix, weights=np.ones(1, dtype=np.int64))
-        found: list[tuple[int, int, int, tuple[int, ...]]] = []
-        places = [block.columns[name] for block in levels.expanded(step, start)]
-        values = np.concatenate(places)
+        start = Block(
+            columns={own: one[own] for own in self.names[:step]},
+            weights=np.ones(1, dtype=np.int64),
+        )
+        values = np.concatenate([grown.columns[name] for grown in levels.expanded(step, start)])
         here = int(np.flatnonzero(values == numbers[name])[0])
-        rows = len(values)
-        columns = {own: np.full(rows, number) for own, number in numbers.items()} | {name: values}
-        offsets = np.arange(rows, dtype=np.int64)
-        block = Block(
-            rows=rows, columns=columns | {"#": offsets}, weights=np.ones(rows, dtype=np.int64)
-        ).some(offsets != here)
-        for later in range(step, len(self.names)):
+        columns = {own: np.full(len(values), number) for own, number in numbers.items()}
+        block = Block(columns=columns | {name: values}, weights=values).numbered()
+        block = block.some(block.weights != here)
+        for later, own in list(enumerate(self.names))[step:]:
             if later > step and block.rows:
-                own = self.names[later]
-                there = levels.below(later, block.columns, block.rows).has(block.columns[own])
-                block = block.some(there)
+                block = block.some(levels.below(later, block).has(block.columns[own]))
             block = levels.passed(later, block)
-        for row in range(block.rows):
-            offset = int(block.columns["#"][row])
-            point = tuple(int(block.columns[own][row]) for own in self.names)
-            found.append((abs(offset - here), step, offset, point))
-        return found
+        points = zip(*(block.columns[own].tolist() for own in self.names), strict=True)
+        for offset, point in zip(block.weights.tolist(), points, strict=True):
+            yield abs(offset - here), step, offset, point
 
     def _points_of(self, block: Block) -> Iterator[dict[str, Value]]:
         columns = [block.columns[name].tolist() for name in self.names]
@@ -290,6 +277,18 @@ class BoundSpace:
         }
 
 
+def _tests(parsed: ParsedSpace, position: Mapping[str, int]) -> tuple[Test, ...]:
+    """Return the filters, each after the last iterator that it names."""
+    places = [
+        [position[used] for used in condition.names if used in position]
+        for _, condition in parsed.filters
+    ]
+    return tuple(
+        Test(name=name, condition=condition, step=max(own, default=-1))
+        for (name, condition), own in zip(parsed.filters, places, strict=True)
+    )
+
+
 def _check_known(expression: Expression, known: set[str]) -> None:
     for name in expression.names:
         if name not in known:
@@ -299,49 +298,9 @@ def _check_known(expression: Expression, known: set[str]) -> None:
             raise fault
 
 
-def _faults(
-    space: Space, parsed: ParsedSpace, values: Mapping[str, Value], known: set[str]
-) -> list[Diagnostic]:
-    """Return what is wrong with names and kinds of values, found out on no rows at all."""
-    findings = []
-    empty = np.empty(0, dtype=np.int64)
-    columns = {name: constant_of(value) for name, value in values.items()}
-    columns |= {one.name: one.decoded(empty) for one in parsed.dimensions}
-    conditions = {id(condition) for _, condition in parsed.filters}
-    for expression in parsed.expressions():
-        try:
-            _check_known(expression, known)
-            found = evaluate(expression, columns, 0)
-            if id(expression) in conditions:
-                truth(expression, found)
-        except ExpressionFault as fault:
-            findings.append(expression_finding(fault, origin_of(space)))
-    if findings:
-        return findings
-    for dimension in parsed.dimensions:
-        try:
-            dimension.below(columns, 0)
-        except ExpressionFault as fault:
-            findings.append(expression_finding(fault, origin_of(space)))
-    return findings
-
-
-def _too_large(space: Space, values: Mapping[str, Value]) -> list[Diagnostic]:
-    """Return which given constants are beyond what expressions take."""
-    return [
-        finding("EATSS-S014", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
-        for name, value in values.items()
-        if isinstance(value, int | float) and not abs(value) <= LARGEST
-    ]
-
-
 def _plain(value: Value) -> Value:
     """Return a value of Python for one of NumPy."""
     if isinstance(value, np.generic):
         plain: Value = value.item()
         return plain
     return value
-
-
-def _not_among(name: str, value: Value) -> str:
-    return f"{name} = {value!r} is not among its values"

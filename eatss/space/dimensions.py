@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import isqrt
-from typing import Protocol
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -101,23 +101,6 @@ def generated(name: str, arguments: tuple[int, ...]) -> tuple[int, ...]:
 Integers = npt.NDArray[np.int64]
 
 
-class Below(Protocol):
-    """The values of an iterator below prefixes, a row each."""
-
-    @property
-    def sizes(self) -> Integers:
-        """How many values there are below each row."""
-        ...
-
-    def at(self, rows: Integers, offsets: Integers) -> Integers:
-        """Return the value at an offset below a row, for each pair of them."""
-        ...
-
-    def has(self, values: Integers) -> npt.NDArray[np.bool_]:
-        """Return for each row whether a value is among those below it."""
-        ...
-
-
 @frozen
 class RangeBelow:
     """Numbers in steps."""
@@ -157,34 +140,8 @@ class TableBelow:
         return found
 
 
-class Dimension(Protocol):
-    """An iterator of a space: its name, and the names that its values depend on."""
-
-    @property
-    def name(self) -> str:
-        """What the iterator is called."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names that its values depend on."""
-        ...
-
-    def below(self, columns: Mapping[str, Column], rows: int) -> Below:
-        """Return the values below prefixes; raises as :func:`evaluate`, besides ``EATSS-S015``."""
-        ...
-
-    def decoded(self, column: Integers) -> Column:
-        """Return the column as expressions see it."""
-        ...
-
-    def value(self, number: int) -> Value:
-        """Return one value of a column."""
-        ...
-
-    def number(self, value: Value) -> int | None:
-        """Return what stands for a value in a column, ``None`` if it can be none of them."""
-        ...
+Below: TypeAlias = RangeBelow | TableBelow
+"""The values of an iterator below prefixes, a row each; ``sizes`` says how many of each."""
 
 
 @frozen
@@ -194,7 +151,8 @@ class ListedDimension:
     name: str
     values: tuple[Value, ...]
     column: Column
-    names: tuple[str, ...] = ()
+    expressions: ClassVar[tuple[Expression, ...]] = ()
+    names: ClassVar[tuple[str, ...]] = ()
 
     def below(self, columns: Mapping[str, Column], rows: int) -> TableBelow:
         """Return the values below prefixes."""
@@ -222,10 +180,16 @@ class ListedDimension:
 
 
 @frozen
-class _WholeNumbers:
+class _Computed:
     """What iterators over computed numbers have in common."""
 
     name: str
+    expressions: tuple[Expression, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that its values depend on."""
+        return tuple(dict.fromkeys(name for one in self.expressions for name in one.names))
 
     def decoded(self, column: Integers) -> Column:
         """Return the column as expressions see it."""
@@ -239,64 +203,52 @@ class _WholeNumbers:
         """Return the number, ``None`` for what is none."""
         return value if type(value) is int and abs(value) <= LARGEST else None
 
+    def given(self, columns: Mapping[str, Column], rows: int) -> list[Integers]:
+        """Return the whole numbers of each expression, one a row."""
+        return [_whole(one, columns, rows) for one in self.expressions]
+
 
 @frozen
-class RangeDimension(_WholeNumbers):
+class RangeDimension(_Computed):
     """An iterator from a start to a stop, which is included, in steps."""
-
-    start: Expression
-    stop: Expression
-    step: Expression
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names that its values depend on."""
-        return tuple(dict.fromkeys((*self.start.names, *self.stop.names, *self.step.names)))
 
     def below(self, columns: Mapping[str, Column], rows: int) -> RangeBelow:
         """Return the values below prefixes."""
-        start, stop, step = (
-            _whole(one, columns, rows) for one in (self.start, self.stop, self.step)
-        )
-        if rows and (step == 0).any():
-            raise _at(self.step, "EATSS-S015", "a step of 0 goes nowhere", step == 0, columns)
-        if not rows:
-            return RangeBelow(start=start, step=step, sizes=start)
-        sizes = np.maximum((stop - start) // step + 1, 0)
-        return RangeBelow(start=start, step=step, sizes=sizes)
+        start, stop, step = self.given(columns, rows)
+        if (step == 0).any():
+            own = self.expressions[2]
+            raise _at(own, "EATSS-S015", "a step of 0 goes nowhere", step == 0, columns)
+        return RangeBelow(start=start, step=step, sizes=np.maximum((stop - start) // step + 1, 0))
 
 
 @frozen
-class GeneratedDimension(_WholeNumbers):
+class GeneratedDimension(_Computed):
     """An iterator over the values of a generator."""
 
     generator: str
-    arguments: tuple[Expression, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names that its values depend on."""
-        return tuple(dict.fromkeys(name for one in self.arguments for name in one.names))
 
     def below(self, columns: Mapping[str, Column], rows: int) -> TableBelow:
         """Return the values below prefixes; the table has those of each arguments once."""
-        given = np.stack([_whole(one, columns, rows) for one in self.arguments], axis=1)
-        distinct, which = np.unique(given, axis=0, return_inverse=True)
+        given = np.stack(self.given(columns, rows), axis=1)
+        different, which = np.unique(given, axis=0, return_inverse=True)
+        which = which.reshape(-1)
         tables = []
-        for number, arguments in enumerate(distinct.tolist()):
+        for number, arguments in enumerate(different.tolist()):
             try:
                 tables.append(generated(self.generator, tuple(arguments)))
             except GeneratorFault as fault:
-                at = which.reshape(-1) == number
-                raise _at(self.arguments[0], "EATSS-S019", str(fault), at, columns) from None
+                own = self.expressions[0]
+                raise _at(own, "EATSS-S019", str(fault), which == number, columns) from None
         lengths = np.array([len(table) for table in tables], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        rows_of = which.reshape(-1)
         return TableBelow(
             table=np.array([value for table in tables for value in table], dtype=np.int64),
-            first=starts[rows_of],
-            sizes=lengths[rows_of],
+            first=(np.cumsum(lengths) - lengths)[which],
+            sizes=lengths[which],
         )
+
+
+Dimension: TypeAlias = ListedDimension | RangeDimension | GeneratedDimension
+"""An iterator of a space, and the names that its values depend on."""
 
 
 def _whole(expression: Expression, columns: Mapping[str, Column], rows: int) -> Integers:

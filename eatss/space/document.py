@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eatss.diagnostics import Diagnostic, InputError, did_you_mean, input_error
@@ -16,12 +16,11 @@ from eatss.gpu.findings import Origin, finding, place_at
 from eatss.gpu.load import LONG_KEY, MAX_KEY_PARTS, SYNTAX_PLACE
 from eatss.point import Value
 from eatss.space.dimensions import GENERATORS
-from eatss.space.nouns import Filter, Generated, Iterator, Listed, Range, Space
+from eatss.space.nouns import RANGE, Filter, Generated, Iterator, Listed, Range, Space
 from eatss.space.parsed import parsed_space
 
 MAX_FILE_BYTES = 1 << 20
 _KEYS = ("name", "constants", "iterators", "filters", "variant")
-_RANGE = ("start", "stop", "step")
 _FORMS = "[8, 16, 32], { start = 8, stop = 64, step = 8 } or { powers = [2, 8, 64] }"
 
 
@@ -49,25 +48,27 @@ def space_from_text(text: str, source: str) -> Space:
     Raises:
         InputError: as :func:`read_space`.
     """
+    line, column = len(text.splitlines()), 1
     long_key = LONG_KEY.search(text)
     if long_key is not None:
         line = text.count("\n", 0, long_key.start()) + 1
         message = f"a key of more than {MAX_KEY_PARTS} parts is none of a space"
-        raise _syntax_error(text, source, line, 1, message)
-    try:
-        document = tomllib.loads(text)
-    except RecursionError:
-        raise input_error("EATSS-S003", f"{source} is nested too deeply for a space") from None
-    except ValueError as error:
-        message = str(error)
-        found = SYNTAX_PLACE.search(message)
-        line, column = len(text.splitlines()), 1
-        if found is not None:
-            message = message[: found.start()]
-            if found[1] is not None:
+    else:
+        try:
+            return space_from_document(tomllib.loads(text), source, text=text)
+        except RecursionError:
+            raise input_error("EATSS-S003", f"{source} is nested too deeply for a space") from None
+        except ValueError as error:
+            message = f"not valid TOML: {SYNTAX_PLACE.sub('', str(error))}"
+            found = SYNTAX_PLACE.search(str(error))
+            if found is not None and found[1] is not None:
                 line, column = int(found[1]), int(found[2])
-        raise _syntax_error(text, source, line, column, f"not valid TOML: {message}") from None
-    return space_from_document(document, source, text=text)
+    place = place_at(text, line, column, source)
+    raise InputError(
+        Diagnostic(
+            code="EATSS-S003", message=message, span=place.span, source_line=place.source_line
+        )
+    )
 
 
 def space_from_document(document: Mapping[str, Any], source: str = "", *, text: str = "") -> Space:
@@ -102,16 +103,16 @@ def space_from_document(document: Mapping[str, Any], source: str = "", *, text: 
 
 def space_text(space: Space) -> str:
     """Return the TOML of a space: :func:`read_space` reads the same space from it."""
+    tables = (
+        ("constants", [(name, _expression(text)) for name, text in space.constants]),
+        ("iterators", [(one.name, _over(one.over)) for one in space.iterators]),
+        ("filters", [(one.name, _quoted(one.condition)) for one in space.filters]),
+        ("variant", [(name, _expression(text)) for name, text in space.variant]),
+    )
     lines = [f"name = {_quoted(space.name)}"]
-    if space.constants:
-        lines += ["", "[constants]", *(f"{_key(n)} = {_expression(e)}" for n, e in space.constants)]
-    lines += ["", "[iterators]"]
-    lines += [f"{_key(one.name)} = {_over(one.over)}" for one in space.iterators]
-    if space.filters:
-        lines += ["", "[filters]"]
-        lines += [f"{_key(one.name)} = {_quoted(one.condition)}" for one in space.filters]
-    if space.variant:
-        lines += ["", "[variant]", *(f"{_key(n)} = {_expression(e)}" for n, e in space.variant)]
+    for table, rows in tables:
+        if rows or table == "iterators":
+            lines += ["", f"[{table}]", *(f"{_key(name)} = {text}" for name, text in rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -159,12 +160,9 @@ class _Document:
 
     def expressions(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return expressions by name."""
-        found = []
-        for name, value in self.table(key).items():
-            text = self.expression(value, (key, str(name)))
-            if text is not None:
-                found.append((str(name), text))
-        return tuple(found)
+        table = self.table(key)
+        found = {str(name): self.expression(table[name], (key, str(name))) for name in table}
+        return tuple((name, text) for name, text in found.items() if text is not None)
 
     def expression(self, value: object, path: tuple[str, ...]) -> str | None:
         """Return the text of an expression: a text, or a number."""
@@ -173,87 +171,77 @@ class _Document:
         if isinstance(value, bool | int | float):
             return repr(value)
         message = f"{'.'.join(path)} is neither an expression nor a number"
-        hint = None
-        if isinstance(value, Mapping):
-            hint = f"a name with a dot stands between quotes: {_dotted(path, value)}"
+        hint = _dotted(path, value) if isinstance(value, Mapping) else None
         self.wrong("EATSS-S005", message, path, hint)
         return None
+
+    def all_of(self, values: Iterable[tuple[object, tuple[str, ...]]]) -> tuple[str, ...] | None:
+        """Return the texts of several expressions, if all are some."""
+        texts = [self.expression(value, path) for value, path in values]
+        found = tuple(text for text in texts if text is not None)
+        return found if len(found) == len(texts) else None
 
     def iterators(self) -> tuple[Iterator, ...]:
         """Return the iterators in order."""
         if "iterators" not in self.document:
             hint = "write [iterators] with a line like tile_i = [8, 16, 32]"
             self.wrong("EATSS-S005", "[iterators] is missing", ("iterators",), hint)
-        found = []
-        for name, value in self.table("iterators").items():
-            over = self._over(str(name), value)
-            if over is not None:
-                found.append(Iterator(name=str(name), over=over))
-        return tuple(found)
+        found = {str(name): self._over(str(name), v) for name, v in self.table("iterators").items()}
+        return tuple(
+            Iterator(name=name, over=over) for name, over in found.items() if over is not None
+        )
 
     def _over(self, name: str, value: object) -> Range | Listed | Generated | None:
         path = ("iterators", name)
         if isinstance(value, list | tuple):
-            return self._listed(name, value, path)
+            strange = [one for one in value if not isinstance(one, bool | int | float | str)]
+            if not strange:
+                return Listed(values=tuple(value))
+            message = f"{name} lists {_shown(strange[0])}, which is no value"
+            self.wrong("EATSS-S005", message, path, "list numbers, texts, true or false")
+            return None
         if not isinstance(value, Mapping):
             message = f"{name} = {_shown(value)} is no list of values, no range and no generator"
             self.wrong("EATSS-S005", message, path, f"write {_FORMS}")
             return None
         generators = [key for key in value if key in GENERATORS]
         if generators and len(value) == 1:
-            return self._generated(generators[0], value[generators[0]], path)
-        known = generators or (*_RANGE, *GENERATORS)
-        strange = [key for key in value if key not in (generators or _RANGE)]
+            (key, given), *_ = value.items()
+            arguments = given if isinstance(given, list | tuple) else [given]
+            texts = self.all_of((one, (*path, key)) for one in arguments)
+            return None if texts is None else Generated(generator=key, arguments=texts)
+        if not self._is_range(value, generators, path):
+            return None
+        texts = self.all_of((value.get(key, 1), (*path, key)) for key in RANGE)
+        return None if texts is None else Range(**dict(zip(RANGE, texts, strict=True)))
+
+    def _is_range(
+        self, value: Mapping[str, Any], generators: Sequence[str], path: tuple[str, ...]
+    ) -> bool:
+        """Note what keys a range has that it cannot have, or which it lacks, if any."""
+        name = path[-1]
+        strange = [key for key in value if key not in (generators or RANGE)]
         for key in strange:
-            if isinstance(value[key], Mapping) and not {*value} & {*_RANGE}:
-                hint = f"a name with a dot stands between quotes: {_dotted(path, value)}"
-            else:
-                hint = did_you_mean(str(key), known, "known here")
+            hint = did_you_mean(str(key), generators or (*RANGE, *GENERATORS), "known here")
+            if isinstance(value[key], Mapping) and not {*value} & {*RANGE}:
+                hint = _dotted(path, value)
             self.wrong("EATSS-S004", f"unknown key {name}.{key}", (*path, str(key)), hint)
-        missing = [key for key in ("start", "stop") if key not in value]
-        if strange or missing:
-            if not strange:
-                self.wrong("EATSS-S005", f"{name} has no {missing[0]}", path, f"write {_FORMS}")
-            return None
-        texts = [self.expression(value.get(key, 1), (*path, key)) for key in _RANGE]
-        start, stop, step = texts
-        if start is None or stop is None or step is None:
-            return None
-        return Range(start=start, stop=stop, step=step)
-
-    def _listed(self, name: str, values: Sequence[Any], path: tuple[str, ...]) -> Listed | None:
-        for value in values:
-            if not isinstance(value, bool | int | float | str):
-                message = f"{name} lists {_shown(value)}, which is no value"
-                self.wrong("EATSS-S005", message, path, "list numbers, texts, true or false")
-                return None
-        plain: tuple[Value, ...] = tuple(values)
-        return Listed(values=plain)
-
-    def _generated(self, key: str, given: object, path: tuple[str, ...]) -> Generated | None:
-        arguments = given if isinstance(given, list | tuple) else [given]
-        texts = [self.expression(one, (*path, key)) for one in arguments]
-        found = tuple(text for text in texts if text is not None)
-        return Generated(generator=key, arguments=found) if len(found) == len(texts) else None
+        missing = [key for key in RANGE[:2] if key not in value]
+        if missing and not strange:
+            self.wrong("EATSS-S005", f"{name} has no {missing[0]}", path, f"write {_FORMS}")
+        return not strange and not missing
 
 
 def _dotted(path: tuple[str, ...], value: Mapping[str, Any]) -> str:
+    """Return the hint of a table that stands where a value belongs."""
     inner = next(iter(value), "…")
-    return f'"{".".join((*path[1:], str(inner)))}" = …'
+    name = ".".join((*path[1:], str(inner)))
+    return f'a name with a dot stands between quotes: "{name}" = …'
 
 
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _syntax_error(text: str, source: str, line: int, column: int, message: str) -> InputError:
-    place = place_at(text, line, column, source)
-    return InputError(
-        Diagnostic(
-            code="EATSS-S003", message=message, span=place.span, source_line=place.source_line
-        )
-    )
 
 
 def _quoted(text: str) -> str:

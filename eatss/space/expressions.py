@@ -15,7 +15,8 @@ import re
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
+from math import isinf
 
 from eatss.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
 from eatss.frozen import frozen
@@ -47,31 +48,20 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Po
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
 
 
+@dataclass(eq=False)
 class ExpressionFault(Exception):  # noqa: N818 - it becomes an error with a place in a file
     """What is wrong with an expression.
 
     ``start`` and ``end`` are characters of ``text``, which stands at ``path`` of a document.
     """
 
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        start: int = 0,
-        end: int = 0,
-        hint: str | None = None,
-        text: str = "",
-        path: tuple[str, ...] = (),
-    ) -> None:
-        self.code = code
-        self.text = text
-        self.path = path
-        self.message = message
-        self.start = start
-        self.end = end
-        self.hint = hint
-        super().__init__(message)
+    code: str
+    message: str
+    start: int = 0
+    end: int = 0
+    hint: str | None = None
+    text: str = ""
+    path: tuple[str, ...] = ()
 
 
 @frozen
@@ -94,9 +84,7 @@ class Expression:
     ) -> ExpressionFault:
         """Return what is wrong with a part of it, or with all of it."""
         start, end = (0, len(self.text)) if node is None else _extent(self.text, node)
-        return ExpressionFault(
-            code, message, start=start, end=end, hint=hint, text=self.text, path=self.path
-        )
+        return ExpressionFault(code, message, start, end, hint, self.text, self.path)
 
     def unknown(self, name: str, known: Collection[str]) -> ExpressionFault:
         """Return that a name has no value."""
@@ -115,41 +103,36 @@ def parse_expression(text: str, path: tuple[str, ...] = ()) -> Expression:
         ExpressionFault: ``EATSS-S007`` it is none, ``EATSS-S008`` it has what is not on the list,
             ``EATSS-S014`` a whole number beyond 2^53.
     """
-    whole = Expression(
-        text=re.sub(r"[\r\n\t]", " ", text), names=(), path=path, tree=ast.Constant(0)
-    )
-    tree = _tree(whole)
-    try:
-        names = tuple(dict.fromkeys(_checked(whole, tree, 0)))
-    except RecursionError:
-        raise whole.fault("EATSS-S007", "the expression is nested too deeply") from None
-    return Expression(text=whole.text, names=names, path=path, tree=tree)
+    text = re.sub(r"[\r\n\t]", " ", text)
 
+    def wrong(message: str, start: int = 0, end: int = 0) -> ExpressionFault:
+        return ExpressionFault("EATSS-S007", message, start, end, text=text, path=path)
 
-def _tree(whole: Expression) -> ast.expr:
-    """Return what Python's parser makes of a text."""
-    text, path = whole.text, whole.path
     if len(text) > LONGEST_TEXT:
-        message = f"an expression has at most {LONGEST_TEXT} characters, this one {len(text)}"
-        raise ExpressionFault("EATSS-S007", message, text=text, path=path)
+        raise wrong(f"an expression has at most {LONGEST_TEXT} characters, this one {len(text)}")
     indent = len(text) - len(text.lstrip(" "))
     if not text.strip():
-        raise ExpressionFault("EATSS-S007", "an expression is missing", text=text, path=path)
+        raise wrong("an expression is missing")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text[indent:], mode="eval").body
+        for node in ast.walk(tree):  # blanks before an expression are no part of what is parsed
+            if isinstance(node, ast.expr):
+                node.col_offset += indent
+                node.end_col_offset = (node.end_col_offset or 0) + indent
     except SyntaxError as error:
         start = min(max((error.offset or 1) - 1 + indent, 0), len(text) - 1)
         end = max(start + 1, min((error.end_offset or 0) - 1 + indent, len(text)))
-        message = _syntax_words(error.msg)
-        raise ExpressionFault(
-            "EATSS-S007", message, start=start, end=end, text=text, path=path
-        ) from None
+        words = error.msg.split(". ", maxsplit=1)[0].removeprefix("invalid syntax").strip(" .,")
+        raise wrong(f"this is no expression{': ' if words else ''}{words}", start, end) from None
     except (ValueError, RecursionError, MemoryError):
-        raise whole.fault("EATSS-S007", "this is no expression") from None
-    _shift(tree, indent)
-    return tree
+        raise wrong("this is no expression", 0, len(text)) from None
+    found = Expression(text=text, names=(), path=path, tree=tree)
+    try:
+        return replace(found, names=tuple(dict.fromkeys(_checked(found, tree, 0))))
+    except RecursionError:
+        raise found.fault("EATSS-S007", "the expression is nested too deeply") from None
 
 
 def dotted(node: ast.AST) -> str | None:
@@ -180,21 +163,6 @@ def _extent(text: str, node: ast.expr) -> tuple[int, int]:
     start = len(data[: node.col_offset].decode(errors="ignore"))
     end = len(data[: node.end_col_offset or node.col_offset + 1].decode(errors="ignore"))
     return start, max(end, start + 1)
-
-
-def _shift(tree: ast.expr, by: int) -> None:
-    """Move the places of all nodes: blanks before an expression are no part of what is parsed."""
-    if by:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.expr):
-                node.col_offset += by
-                if node.end_col_offset is not None:
-                    node.end_col_offset += by
-
-
-def _syntax_words(message: str) -> str:
-    words = message.split(". ", maxsplit=1)[0].removeprefix("invalid syntax").strip(" .,")
-    return f"this is no expression{': ' if words else ''}{words}"
 
 
 def _checked(whole: Expression, node: ast.expr, depth: int) -> Iterator[str]:
@@ -254,34 +222,35 @@ def _compared(whole: Expression, node: ast.Compare) -> list[ast.expr]:
 
 
 def _arguments(whole: Expression, node: ast.Call) -> list[ast.expr]:
-    name = dotted(node.func)
+    name = dotted(node.func) or ""
+    hint = None
     if name not in FUNCTIONS:
-        close = difflib.get_close_matches(name or "", FUNCTIONS, n=1)
-        known = f"known: {', '.join(FUNCTIONS)}"
-        hint = f"did you mean {close[0]}? {known}" if close else known
-        raise whole.fault(
-            "EATSS-S008", f"there is no function {name or ''}".strip(), node, hint=hint
-        )
-    least, most = FUNCTIONS[name]
-    if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-        raise whole.fault("EATSS-S008", f"{name} takes plain arguments", node)
-    if len(node.args) < least or (most is not None and len(node.args) > most):
+        close = difflib.get_close_matches(name, FUNCTIONS, n=1)
+        hint = "".join(f"did you mean {one}? " for one in close) + f"known: {', '.join(FUNCTIONS)}"
+        message = f"there is no function {name}".strip()
+    elif node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
+        message = f"{name} takes plain arguments"
+    else:
+        least, most = FUNCTIONS[name]
+        if least <= len(node.args) <= (most or len(node.args)):
+            return node.args
         wanted = f"{least}" if most == least else f"{least} or more"
         message = f"{name} takes {wanted} argument{'s' if wanted != '1' else ''}"
-        raise whole.fault("EATSS-S008", f"{message}, not {len(node.args)}", node)
-    return node.args
+        message += f", not {len(node.args)}"
+    raise whole.fault("EATSS-S008", message, node, hint=hint)
 
 
 def _check_literal(whole: Expression, node: ast.Constant) -> None:
     value = node.value
     if not isinstance(value, bool | int | float | str):
         raise whole.fault("EATSS-S008", f"{_kind(node)} is no value of a space", node)
-    if isinstance(value, int) and abs(value) > LARGEST:
+    if isinstance(value, str):
+        if not value.isprintable():
+            raise whole.fault("EATSS-S008", "a text has printable characters only", node)
+    elif isinstance(value, int) and abs(value) > LARGEST:
         raise whole.fault("EATSS-S014", "a whole number is at most 2^53", node)
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+    elif isinf(value):
         raise whole.fault("EATSS-S014", "this number is too large", node)
-    if isinstance(value, str) and not value.isprintable():
-        raise whole.fault("EATSS-S008", "a text has printable characters only", node)
 
 
 _KINDS = {
@@ -326,6 +295,15 @@ def placed(space: Space) -> Iterator[None]:
         yield
     except ExpressionFault as fault:
         raise InputError(expression_finding(fault, origin_of(space))) from None
+
+
+@contextmanager
+def noted(space: Space, findings: list[Diagnostic]) -> Iterator[None]:
+    """Note what an expression raises among the findings about its space."""
+    try:
+        yield
+    except ExpressionFault as fault:
+        findings.append(expression_finding(fault, origin_of(space)))
 
 
 def _pointed(found: Diagnostic, span: SourceSpan, line: str, fault: ExpressionFault) -> Diagnostic:

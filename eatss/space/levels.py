@@ -26,22 +26,32 @@ CHUNK = 1 << 17
 
 @frozen
 class Block:
-    """Prefixes, a row each: columns by name, and how many points each row stands for."""
+    """Prefixes, a row each: columns by name, and how many points each row stands for.
 
-    rows: int
+    Where prefixes are looked for, the weights say which row of others each is below.
+    """
+
     columns: Mapping[str, Integers]
     weights: Weights
 
+    @property
+    def rows(self) -> int:
+        """How many prefixes there are."""
+        return len(self.weights)
+
     def some(self, chosen: npt.NDArray[np.bool_] | Integers) -> Block:
         """Return some of the rows."""
-        weights = self.weights[chosen]
         columns = {name: column[chosen] for name, column in self.columns.items()}
-        return Block(rows=len(weights), columns=columns, weights=weights)
+        return Block(columns=columns, weights=self.weights[chosen])
 
     def only(self, names: Iterable[str]) -> Block:
         """Return the block with some of its columns."""
         columns = {name: self.columns[name] for name in names if name in self.columns}
-        return Block(rows=self.rows, columns=columns, weights=self.weights)
+        return Block(columns=columns, weights=self.weights)
+
+    def numbered(self) -> Block:
+        """Return the prefixes with their places for weights."""
+        return Block(columns=self.columns, weights=np.arange(self.rows, dtype=np.int64))
 
 
 @frozen
@@ -81,25 +91,19 @@ class Levels:
             found.append(tuple(one.name for one in earlier if one.name in used))
         return tuple(found)
 
-    def tests_after(self, step: int) -> tuple[Test, ...]:
-        """Return the filters that are tried after a step, in their order."""
-        return tuple(test for test in self.tests if test.step == step)
-
     def decoded(self, names: Iterable[str], columns: Mapping[str, Integers]) -> dict[str, Column]:
         """Return what expressions see of some names."""
-        found: dict[str, Column] = {}
-        for name in names:
-            at = self.position.get(name)
-            if at is None:
-                found[name] = self.constants[name]
-            else:
-                found[name] = self.dimensions[at].decoded(columns[name])
-        return found
+        return {
+            name: self.constants[name]
+            if (at := self.position.get(name)) is None
+            else self.dimensions[at].decoded(columns[name])
+            for name in names
+        }
 
-    def below(self, step: int, columns: Mapping[str, Integers], rows: int) -> Below:
+    def below(self, step: int, block: Block) -> Below:
         """Return the values of the iterator of a step below each row."""
         dimension = self.dimensions[step]
-        return dimension.below(self.decoded(dimension.names, columns), rows)
+        return dimension.below(self.decoded(dimension.names, block.columns), block.rows)
 
     def met(self, test: Test, block: Block) -> npt.NDArray[np.bool_]:
         """Return which rows meet a filter."""
@@ -109,9 +113,9 @@ class Levels:
 
     def passed(self, step: int, block: Block, removed: Removed | None = None) -> Block:
         """Return the rows that meet all filters of a step."""
-        for test in self.tests_after(step):
-            if not block.rows:
-                break
+        for test in self.tests:
+            if test.step != step or not block.rows:
+                continue
             met = self.met(test, block)
             if met.all():
                 continue
@@ -123,67 +127,64 @@ class Levels:
     def expanded(self, step: int, block: Block) -> Iterator[Block]:
         """Yield the prefixes with one more iterator, in order, about ``CHUNK`` rows at a time."""
         name = self.dimensions[step].name
-        below = self.below(step, block.columns, block.rows)
+        below = self.below(step, block)
         for parents, offsets in pieces(below.sizes, CHUNK):
-            columns = {own: column[parents] for own, column in block.columns.items()}
-            columns[name] = below.at(parents, offsets)
-            yield Block(rows=len(parents), columns=columns, weights=block.weights[parents])
+            grown = block.some(parents)
+            values = {name: below.at(parents, offsets)}
+            yield Block(columns={**grown.columns, **values}, weights=grown.weights)
+
+    def is_told_apart(self, step: int) -> bool:
+        """Return whether a filter of its step or anything later names the iterator of a step."""
+        name = self.dimensions[step].name
+        tests = (test for test in self.tests if test.step == step)
+        return name in self.live[step] or any(name in test.condition.names for test in tests)
 
     def walked(
         self,
         blocks: Iterable[Block],
         step: int,
         *,
-        keep: Iterable[str] = (),
         group: bool = True,
         removed: Removed | None = None,
     ) -> Iterator[Block]:
         """Yield the prefixes of one more iterator that meet the filters of its step.
 
         Rows come in order. Where they are grouped, rows that later steps cannot tell apart become
-        one row with the sum of their weights.
+        one row with the sum of their weights, and values that nothing names are only counted.
 
         Args:
             blocks: the prefixes.
             step: which iterator is added.
-            keep: columns that are kept beside those that later steps name.
             group: whether rows are grouped and columns without use are dropped.
             removed: told of what filters remove.
         """
-        kept = (*self.live[step], *keep) if group else None
         gathered: list[Block] = []
         for block in blocks:
-            for grown in self._grown(block, step, kept):
+            counts = group and not self.is_told_apart(step)
+            for grown in self._counted(step, block) if counts else self.expanded(step, block):
                 passed = self.passed(step, grown, removed)
                 if not passed.rows:
                     continue
-                gathered.append(passed if kept is None else _reduced(passed, kept))
+                own = passed.only(self.live[step]) if group else passed
+                gathered.append(own if len(own.columns) == len(passed.columns) else _grouped(own))
                 if sum(one.rows for one in gathered) >= CHUNK:
-                    joined = _joined(gathered, kept)
-                    gathered = [joined]
-                    if joined.rows >= CHUNK // 2:
-                        yield joined
-                        gathered = []
+                    gathered = [_joined(gathered, group=group)]
+                    if gathered[0].rows >= CHUNK // 2:
+                        yield gathered.pop()
         if gathered:
-            yield _joined(gathered, kept)
+            yield _joined(gathered, group=group)
 
-    def _grown(self, block: Block, step: int, kept: tuple[str, ...] | None) -> Iterator[Block]:
-        """Yield the prefixes with one more iterator; values that nothing names are only counted."""
-        name = self.dimensions[step].name
-        tested = any(name in test.condition.names for test in self.tests_after(step))
-        if kept is None or tested or name in kept:
-            yield from self.expanded(step, block)
-            return
-        sizes = self.below(step, block.columns, block.rows).sizes
+    def _counted(self, step: int, block: Block) -> Iterator[Block]:
+        """Yield the prefixes that have values of one more iterator, which are only counted."""
+        sizes = self.below(step, block).sizes
         some = block.some(sizes > 0)
-        if some.rows:
-            weights = repeated(some.weights, sizes[sizes > 0])
-            yield Block(rows=some.rows, columns=some.columns, weights=weights)
+        weights = repeated(some.weights, sizes[sizes > 0])
+        yield Block(columns=some.columns, weights=weights)
 
 
 def root() -> Block:
     """Return the prefix that has no values yet."""
-    return Block(rows=1, columns={}, weights=np.ones(1, dtype=np.int64))
+    return Block(columns={}, weights=np.ones(1, dtype=np.int64))
 
 
 def pieces(sizes: Integers, chunk: int) -> Iterator[tuple[Integers, Integers]]:
@@ -207,20 +208,12 @@ def pieces(sizes: Integers, chunk: int) -> Iterator[tuple[Integers, Integers]]:
         first = last
 
 
-def _reduced(block: Block, kept: tuple[str, ...]) -> Block:
-    """Return the block with the columns that are kept, equal rows grouped if any was dropped."""
-    own = block.only(kept)
-    if len(own.columns) == len(block.columns):
-        return own
-    return _grouped(own)
-
-
 def _grouped(block: Block) -> Block:
     columns, weights = grouped(block.columns, block.weights)
-    return Block(rows=len(weights), columns=columns, weights=weights)
+    return Block(columns=columns, weights=weights)
 
 
-def _joined(blocks: list[Block], kept: tuple[str, ...] | None) -> Block:
+def _joined(blocks: list[Block], *, group: bool) -> Block:
     """Return blocks one after the other; grouped again where their rows are."""
     if len(blocks) == 1:
         return blocks[0]
@@ -229,5 +222,5 @@ def _joined(blocks: list[Block], kept: tuple[str, ...] | None) -> Block:
         for name in blocks[0].columns
     }
     weights = np.concatenate([block.weights for block in blocks])
-    joined = Block(rows=len(weights), columns=columns, weights=weights)
-    return joined if kept is None else _grouped(joined)
+    joined = Block(columns=columns, weights=weights)
+    return _grouped(joined) if group else joined

@@ -22,6 +22,9 @@ class Range:
     step: str = "1"
 
 
+RANGE = ("start", "stop", "step")
+
+
 @frozen
 class Listed:
     """The values themselves."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Iterator as Iterating
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from eatss.diagnostics import Diagnostic, InputError
 from eatss.frozen import frozen
@@ -21,9 +22,9 @@ from eatss.space.evaluation import column_of
 from eatss.space.expressions import (
     LARGEST,
     Expression,
-    ExpressionFault,
     expression_finding,
     name_fault,
+    noted,
     origin_of,
     parse_expression,
 )
@@ -42,10 +43,7 @@ class ParsedSpace:
     def expressions(self) -> Iterating[Expression]:
         """Yield all expressions but those of the constants."""
         for dimension in self.dimensions:
-            if isinstance(dimension, RangeDimension):
-                yield from (dimension.start, dimension.stop, dimension.step)
-            elif isinstance(dimension, GeneratedDimension):
-                yield from dimension.arguments
+            yield from dimension.expressions
         yield from (condition for _, condition in self.filters)
         yield from self.variant.values()
 
@@ -58,28 +56,19 @@ def parsed_space(space: Space) -> ParsedSpace:
     """
     reading = _Reading(space)
     reading.check_names()
-    constants = {
-        name: expression
-        for name, text in space.constants
-        if (expression := reading.expression(text, ("constants", name))) is not None
-    }
+    constants = reading.named("constants", space.constants)
     dimensions = [found for one in space.iterators if (found := reading.dimension(one))]
-    filters = tuple(
-        (one.name, condition)
-        for one in space.filters
-        if (condition := reading.expression(one.condition, ("filters", one.name))) is not None
-    )
-    variant = {
-        name: expression
-        for name, text in space.variant
-        if (expression := reading.expression(text, ("variant", name))) is not None
-    }
+    filters = reading.named("filters", ((one.name, one.condition) for one in space.filters))
+    variant = reading.named("variant", space.variant)
     reading.check_order(constants, dimensions)
     ordered = reading.in_order(constants)
     if reading.findings:
         raise InputError(*reading.findings)
     return ParsedSpace(
-        constants=ordered, dimensions=tuple(dimensions), filters=filters, variant=variant
+        constants=ordered,
+        dimensions=tuple(dimensions),
+        filters=tuple(filters.items()),
+        variant=variant,
     )
 
 
@@ -96,13 +85,18 @@ class _Reading:
         """Note a finding."""
         self.findings.append(finding(code, message, path, origin_of(self.space), hint))
 
-    def expression(self, text: str, path: tuple[str, ...]) -> Expression | None:
-        """Return an expression, or note why it is none."""
-        try:
-            return parse_expression(text, path)
-        except ExpressionFault as fault:
-            self.findings.append(expression_finding(fault, origin_of(self.space)))
-            return None
+    def expressions(self, texts: Iterable[tuple[str, tuple[str, ...]]]) -> list[Expression]:
+        """Return expressions; note why one is none."""
+        found = []
+        for text, path in texts:
+            with noted(self.space, self.findings):
+                found.append(parse_expression(text, path))
+        return found
+
+    def named(self, table: str, texts: Iterable[tuple[str, str]]) -> dict[str, Expression]:
+        """Return the expressions of a table by name, without those that are none."""
+        found = self.expressions((text, (table, name)) for name, text in texts)
+        return {one.path[1]: one for one in found}
 
     def check_names(self) -> None:
         """Check that each name can be one and stands for one thing."""
@@ -130,37 +124,36 @@ class _Reading:
 
     def dimension(self, one: Iterator) -> Dimension | None:
         """Return an iterator with its values' expressions parsed."""
-        path = ("iterators", one.name)
+        path: tuple[str, ...] = ("iterators", one.name)
         match one.over:
             case Listed(values=values):
                 return self._listed(one.name, values, path)
             case Range():
-                start = self.expression(one.over.start, (*path, "start"))
-                stop = self.expression(one.over.stop, (*path, "stop"))
-                step = self.expression(one.over.step, (*path, "step"))
-                if start is None or stop is None or step is None:
+                texts = [
+                    (getattr(one.over, key), (*path, key)) for key in ("start", "stop", "step")
+                ]
+                made: Callable[..., Dimension] = RangeDimension
+            case Generated(generator=name, arguments=arguments):
+                path = (*path, name)
+                if not self._can_generate(name, len(arguments), path):
                     return None
-                return RangeDimension(name=one.name, start=start, stop=stop, step=step)
-            case Generated():
-                return self._generated(one.name, one.over, path)
+                texts = [(text, path) for text in arguments]
+                made = partial(GeneratedDimension, generator=name)
+        parsed = tuple(self.expressions(texts))
+        return made(name=one.name, expressions=parsed) if len(parsed) == len(texts) else None
 
-    def _generated(self, name: str, over: Generated, path: tuple[str, ...]) -> Dimension | None:
-        path = (*path, over.generator)
-        known = GENERATORS.get(over.generator)
+    def _can_generate(self, name: str, given: int, path: tuple[str, ...]) -> bool:
+        """Note why a generator takes no such arguments, if it does not."""
+        known = GENERATORS.get(name)
         if known is None:
-            hint = f"known: {', '.join(GENERATORS)}"
-            self.wrong("EATSS-S008", f"there is no generator {over.generator}", path, hint)
-            return None
-        if len(over.arguments) != len(known.arguments):
-            hint = f"{over.generator} = [{', '.join(known.arguments)}]"
-            message = f"{over.generator} takes {len(known.arguments)}, not {len(over.arguments)}"
-            self.wrong("EATSS-S008", message, path, hint)
-            return None
-        arguments = [self.expression(text, path) for text in over.arguments]
-        parsed = tuple(one for one in arguments if one is not None)
-        if len(parsed) < len(arguments):
-            return None
-        return GeneratedDimension(name=name, generator=over.generator, arguments=parsed)
+            message, hint = f"there is no generator {name}", f"known: {', '.join(GENERATORS)}"
+        elif given == len(known.arguments):
+            return True
+        else:
+            message = f"{name} takes {len(known.arguments)}, not {given}"
+            hint = f"{name} = [{', '.join(known.arguments)}]"
+        self.wrong("EATSS-S008", message, path, hint)
+        return False
 
     def _listed(
         self, name: str, values: tuple[Value, ...], path: tuple[str, ...]
@@ -187,18 +180,15 @@ class _Reading:
                     hint = "constants are the same for all points: write it in a filter"
                     self._misplaced(expression, used, message, hint)
         for dimension in dimensions:
-            at = order.index(dimension.name)
-            for expression in _expressions(dimension):
+            name = dimension.name
+            for expression in dimension.expressions:
                 for used in expression.names:
-                    if used in order[at:]:
-                        self._later(expression, dimension.name, used)
-
-    def _later(self, expression: Expression, name: str, used: str) -> None:
-        if used == name:
-            self._misplaced(expression, used, f"the values of {name} depend on {name} itself", None)
-            return
-        message = f"{name} uses {used}, which comes after it"
-        self._misplaced(expression, used, message, f"write {used} before {name}")
+                    if used == name:
+                        message = f"the values of {name} depend on {name} itself"
+                        self._misplaced(expression, used, message, None)
+                    elif used in order[order.index(name) :]:
+                        message = f"{name} uses {used}, which comes after it"
+                        self._misplaced(expression, used, message, f"write {used} before {name}")
 
     def _misplaced(self, expression: Expression, used: str, message: str, hint: str | None) -> None:
         fault = expression.unknown(used, ())
@@ -208,23 +198,22 @@ class _Reading:
     def in_order(self, constants: Mapping[str, Expression]) -> dict[str, Expression]:
         """Return constants so that each comes after those that it uses."""
         ordered: dict[str, Expression] = {}
-        state: dict[str, int] = {}
         for first in constants:
-            trail = [first]
+            trail = {first: None}
             while trail:
-                name = trail[-1]
-                state[name] = 1
+                name = next(reversed(trail))
                 waiting = [n for n in constants[name].names if n in constants and n not in ordered]
                 if not waiting:
                     ordered.setdefault(name, constants[name])
-                    state[trail.pop()] = 2
-                elif state.get(waiting[0]) == 1:
-                    circle = [*trail[trail.index(waiting[0]) :], waiting[0]]
+                    trail.popitem()
+                elif waiting[0] in trail:
+                    names = list(trail)
+                    circle = [*names[names.index(waiting[0]) :], waiting[0]]
                     message = f"constants depend on each other: {' → '.join(circle)}"
                     self.wrong("EATSS-S010", message, ("constants", waiting[0]))
                     return ordered
                 else:
-                    trail.append(waiting[0])
+                    trail[waiting[0]] = None
         return ordered
 
 
@@ -237,9 +226,3 @@ def _value_fault(value: object) -> tuple[str, str] | None:
     if not abs(value) <= LARGEST:
         return "EATSS-S014", f"the value {value} is over 2^53"
     return None
-
-
-def _expressions(dimension: Dimension) -> tuple[Expression, ...]:
-    if isinstance(dimension, RangeDimension):
-        return dimension.start, dimension.stop, dimension.step
-    return dimension.arguments if isinstance(dimension, GeneratedDimension) else ()
