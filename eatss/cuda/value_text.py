@@ -133,30 +133,35 @@ class ValuePrinter:
             return f"{target} = {text[1:-1] if chooses else text};"
         return f"{target} = {self.emit(value).text};"
 
-    def emit(self, node: Expression) -> _Text:
+    def emit(self, node: Expression | _Text) -> _Text:
         """Return text whose type in C and C++ is that of the node."""
+        if isinstance(node, _Text):
+            return node
         if id(node) not in self._known:
             self._known[id(node)] = node, self._emitted(node)
         return self._known[id(node)][1]
 
-    def _emitted(self, node: Expression) -> _Text:
-        if isinstance(node, Literal):
-            return _literal(literal_text(node), node.element_type)
-        if isinstance(node, Read):
-            access = self.statement.accesses[node.access]
-            return _Text(self.reads[node.access], _ATOM, self.types.get(access.array))
-        if isinstance(node, AffineValue):
-            return self._affine_value(node)
-        if isinstance(node, Cast):
-            return self._cast(node)
-        return self._operation(node)
-
-    def _operation(self, node: Unary | Binary | Select | Call) -> _Text:
-        if isinstance(node, Unary):
-            return self._unary(node)
-        if isinstance(node, Binary):
-            return self._chain(node)
-        return self._select(node) if isinstance(node, Select) else self._call(node)
+    def _emitted(self, node: Expression) -> _Text:  # noqa: PLR0911 - a table
+        match node:
+            case Literal():
+                return _literal(literal_text(node), node.element_type)
+            case Read(access=access):
+                array = self.statement.accesses[access].array
+                return _Text(self.reads[access], _ATOM, self.types.get(array))
+            case AffineValue():
+                bare = self.bare(node)
+                is_bare = self.index_bits == 32 and node.element_type is _INT
+                return bare if is_bare else _conversion(node.element_type, bare)
+            case Cast():
+                return self._cast(node)
+            case Unary():
+                return self._unary(node)
+            case Binary():
+                return self._chain(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
 
     # -- leaves ---------------------------------------------------------------------
 
@@ -167,28 +172,20 @@ class ValuePrinter:
         kind = _INT if self.index_bits == 32 else ElementType.INT64
         return _Text(text if binds_as_a_name(function) else f"({text})", _ATOM, kind)
 
-    def _affine_value(self, node: AffineValue) -> _Text:
-        bare = self.bare(node)
-        if self.index_bits == 32 and node.element_type is _INT:
-            return bare
-        return _conversion(node.element_type, bare)
-
     def _of_half(self, node: Cast) -> bool:
         """Return whether a conversion is from or to a half: all of these are written out."""
         return ElementType.HALF in (node.element_type, self._inside(node)[0].type)
 
     def _cast(self, node: Cast) -> _Text:
-        operand = node.operand
-        if node.element_type is ElementType.HALF and isinstance(operand, Literal):
-            text = converted_literal(operand, ElementType.FLOAT)
-            if text is not None:
-                return _conversion(node.element_type, _literal(text, ElementType.FLOAT))
+        operand, kind = node.operand, node.element_type
         if isinstance(operand, Literal):
-            text = converted_literal(operand, node.element_type)
+            of_half = kind is ElementType.HALF
+            own = ElementType.FLOAT if of_half else kind
+            text = converted_literal(operand, own)
             if text is not None:
-                return _literal(text, node.element_type)
-        inner = self.bare(operand) if isinstance(operand, AffineValue) else self.emit(operand)
-        return _conversion(node.element_type, inner)
+                literal = _literal(text, own)
+                return _conversion(kind, literal) if of_half else literal
+        return _conversion(kind, self._inside(node)[0])
 
     # -- operators --------------------------------------------------------------------
 
@@ -207,39 +204,24 @@ class ValuePrinter:
         spine = [node]
         while isinstance(spine[-1].left, Binary):
             spine.append(spine[-1].left)
-        innermost = spine.pop()
-        result = _joined(innermost.operator, *self._operands(innermost))
-        while spine:
-            parent = spine.pop()
-            right = self._right_operand(parent, result)
-            result = _joined(parent.operator, result, right)
-        return result
+        left: Expression | _Text = spine[-1].left
+        for one in reversed(spine):
+            left = _joined(one.operator, *self._operands(one.operator, left, one.right))
+        return self.emit(left)
 
-    def _operands(self, node: Binary) -> tuple[_Text, _Text]:
-        """Return the operands of a binary operator whose left one is none."""
-        left, right = node.left, node.right
-        if node.operator in _LOGICAL:
+    def _operands(
+        self, operator: str, left: Expression | _Text, right: Expression
+    ) -> tuple[_Text, _Text]:
+        """Return the operands of a binary operator."""
+        if operator in _LOGICAL:
             return self._truth(left), self._truth(right)
-        if node.operator in _SHIFTS:
+        if operator in _SHIFTS:
             return self._promoted(left), self._promoted(right)
-        if node.operator in _COMPARISONS and not (
-            isinstance(left, Cast) or isinstance(right, Cast)
-        ):
+        if operator in _COMPARISONS and not isinstance(left, Cast) and not isinstance(right, Cast):
             return self._compared(left), self._compared(right)
         return self.pair(left, right)
 
-    def _right_operand(self, node: Binary, left: _Text) -> _Text:
-        if node.operator in _LOGICAL:
-            return self._truth(node.right)
-        if node.operator in _SHIFTS:
-            return self._promoted(node.right)
-        if isinstance(node.right, Cast):
-            return self._implied(node.right, left.type) or self.emit(node.right)
-        if node.operator in _COMPARISONS:
-            return self._compared(node.right)
-        return self.emit(node.right)
-
-    def pair(self, left: Expression, right: Expression) -> tuple[_Text, _Text]:
+    def pair(self, left: Expression | _Text, right: Expression) -> tuple[_Text, _Text]:
         """Return two operands that C converts to their common type.
 
         The tree has that conversion, so both are of one type; the conversion of one can be
@@ -279,7 +261,7 @@ class ValuePrinter:
             return self.bare(operand), operand
         return self.emit(operand), operand
 
-    def _promoted(self, node: Expression) -> _Text:
+    def _promoted(self, node: Expression | _Text) -> _Text:
         """Return an operand that C promotes; the promotion itself is left out."""
         if isinstance(node, Cast):
             inner, _ = self._inside(node)
@@ -287,13 +269,13 @@ class ValuePrinter:
                 return inner
         return self.emit(node)
 
-    def _compared(self, node: Expression) -> _Text:
+    def _compared(self, node: Expression | _Text) -> _Text:
         """Return an operand of a comparison with one of the same type."""
         if isinstance(node, AffineValue) and node.element_type not in _UNSIGNED:
             return self.bare(node)
         return self.emit(node)
 
-    def _truth(self, node: Expression) -> _Text:
+    def _truth(self, node: Expression | _Text) -> _Text:
         """Return an operand that only counts as zero or not."""
         return self.bare(node) if isinstance(node, AffineValue) else self.emit(node)
 

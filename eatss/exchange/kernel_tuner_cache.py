@@ -13,17 +13,16 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_args
 
 import tomlkit
 
 from eatss.codec import MisfitError, decode, encode
 from eatss.diagnostics import InputError, input_error
 from eatss.measurement.measurement import Status
-from eatss.point import Value, Values, variant_key
+from eatss.point import Value, variant_key
 from eatss.store.identity import variables
 from eatss.store.nouns import Identity, Role, Row, Sweep
 
@@ -58,20 +57,6 @@ _LARGEST = 1 << 63
 _OURS = ("eatss_status", "eatss_reason", "eatss_role", "eatss_card", "__error__")
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The status that stands beside what Kernel Tuner has a place for."""
-
-    status: Status
-
-
-@dataclass(frozen=True, slots=True)
-class _Role:
-    """The role that does."""
-
-    role: Role
-
-
 def cache_bytes(sweep: Sweep) -> bytes:
     """Return a cache file: the latest row of each variant, all of one card.
 
@@ -97,10 +82,8 @@ def cache_bytes(sweep: Sweep) -> bytes:
 def _of_the_space(sweep: Sweep, rows: tuple[Row, ...]) -> tuple[Row, ...]:
     """Return the rows whose values have the names of the space: others have only a role."""
     names = variables(sweep.space)
-    own = {frozenset(name for name, _ in row.values) for row in rows}
-    if names is None or frozenset(names) not in own:
-        return rows
-    return tuple(row for row in rows if {name for name, _ in row.values} == names)
+    own = tuple(row for row in rows if {name for name, _ in row.values} == names)
+    return own or rows
 
 
 def sweep_of_cache(document: object, path: Path) -> Sweep:
@@ -113,13 +96,15 @@ def sweep_of_cache(document: object, path: Path) -> Sweep:
         InputError: ``EATSS-D032``, it is no cache file of Kernel Tuner.
     """
     found = _object(document, path, "it is no object")
-    names = found.get("tune_params_keys")
-    entries = found.get("cache")
+    names, entries = found.get("tune_params_keys"), found.get("cache")
     if not isinstance(names, list) or not isinstance(entries, dict):
         raise _no_cache(path, "it has no 'tune_params_keys' or no 'cache'")
     if not all(isinstance(name, str) for name in names):
         raise _no_cache(path, "'tune_params_keys' has what is no text")
-    _check_text(found, path)
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError, ValueError):
+        raise _no_cache(path, "it has text that is none, or numbers that are too long") from None
     identity, space = _about(found, names, path)
     rows, at_s = [], 0.0
     for key, entry in entries.items():
@@ -127,13 +112,6 @@ def sweep_of_cache(document: object, path: Path) -> Sweep:
         at_s += row.made_s + row.card_s + _seconds(entry, _SEARCHING)
         rows.append(replace(row, at_s=at_s))
     return Sweep(identity=identity, space=space, cards=(), rows=tuple(rows))
-
-
-def _check_text(document: object, path: Path) -> None:
-    try:
-        json.dumps(document, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError, ValueError):
-        raise _no_cache(path, "it has text that is none, or numbers that are too long") from None
 
 
 def latest_of_one_card(sweep: Sweep, what: str) -> tuple[Row, ...]:
@@ -160,11 +138,10 @@ def latest_of_one_card(sweep: Sweep, what: str) -> tuple[Row, ...]:
 def _distinct(rows: Iterable[Row], name: str) -> list[Value]:
     """Return the values of a variable: numbers in order, then others as they came."""
     found = {json.dumps(value): value for row in rows for own, value in row.values if own == name}
-    return sorted(found.values(), key=lambda one: (isinstance(one, str), _size(one)))
-
-
-def _size(value: Value) -> float:
-    return 0.0 if isinstance(value, str) else float(value)
+    return sorted(
+        found.values(),
+        key=lambda one: (isinstance(one, str), 0.0 if isinstance(one, str) else float(one)),
+    )
 
 
 def _key(row: Row, names: list[str]) -> str:
@@ -207,21 +184,27 @@ def runtimes_ms(row: Row) -> list[float]:
 def _row(
     entry: Mapping[str, Any], key: str, names: list[str], identity: Identity, path: Path
 ) -> Row:
-    values = _values(entry, key, names, path)
+    for name in names:
+        if not _is_value(entry.get(name)):
+            raise _no_cache(
+                path, f"'{key}' has no value of '{name}', or one that is no usual number or text"
+            )
+    values = tuple((name, entry[name]) for name in names)
     status, reason = _status(entry)
     card = entry.get("eatss_card")
-    time_s = _number(entry, "time") if status in ("ok", "unstable") else None
-    rate = _number(entry, _RATE)
-    operations = None if rate is None or time_s is None else rate * time_s * 1e6
-    countable = operations is not None and 0.5 < operations < _LARGEST
-    flops = round(operations) if operations is not None and countable else None
-    energy = next((name for name in _ENERGIES if _positive(entry, name) is not None), "")
-    power = next((name for name in _POWERS if _positive(entry, name) is not None), "")
+    measured = status in ("ok", "unstable")
+    time_s, rate = _number(entry, "time") if measured else None, _number(entry, _RATE)
+    operations = 0.0 if rate is None or time_s is None else rate * time_s * 1e6
+    flops = round(operations) if 0.5 < operations < _LARGEST else None
+    energy, power = (
+        next((name for name in every if (_number(entry, name) or 0.0) > 0), "")
+        for every in (_ENERGIES, _POWERS)
+    )
     known = {*names, *_OF_A_RUN, *_OURS, energy, power, *([_RATE] if flops is not None else [])}
     return Row(
         variant=variant_key(dict(values)),
         values=values,
-        role=_role(entry),
+        role=next((one for one in get_args(Role) if one == entry.get("eatss_role")), ""),
         card=card if isinstance(card, str) else None,
         status=status,
         reason=reason,
@@ -242,31 +225,16 @@ def _row(
     )
 
 
-def _values(entry: Mapping[str, Any], key: str, names: list[str], path: Path) -> Values:
-    for name in names:
-        if not _is_value(entry.get(name)):
-            raise _no_cache(
-                path, f"'{key}' has no value of '{name}', or one that is no usual number or text"
-            )
-    return tuple((name, entry[name]) for name in names)
-
-
 def _status(entry: Mapping[str, Any]) -> tuple[Status, str]:
     error = next((one for one in entry.values() if isinstance(one, str) and one in _STATUSES), None)
     time_ms = _number(entry, "time")
     failed = error is not None or time_ms is None or not 0 < time_ms < _FAILED_MS
     status: Status = _STATUSES[error or "ErrorConfig"] if failed else "ok"
-    with suppress(MisfitError):
-        own: Status = decode(_Kept, {"status": entry.get("eatss_status")}).status
-        status = own if (own in ("ok", "unstable")) is not failed else status
+    for own in get_args(Status):
+        if own == entry.get("eatss_status") and (own in ("ok", "unstable")) is not failed:
+            status = own
     reason = str(entry.get("eatss_reason", "")) or (f"Kernel Tuner: {error}" if error else "")
     return status, reason or ("Kernel Tuner gives no time" if failed else "")
-
-
-def _role(entry: Mapping[str, Any]) -> Role:
-    with suppress(MisfitError):
-        return decode(_Role, {"role": entry.get("eatss_role", "")}).role
-    return ""
 
 
 def _about(found: Mapping[str, Any], names: list[str], path: Path) -> tuple[Identity, str]:
@@ -278,6 +246,7 @@ def _about(found: Mapping[str, Any], names: list[str], path: Path) -> tuple[Iden
             raise _no_cache(path, f"eatss.identity: {error}") from None
     size = found.get("problem_size")
     sizes = size if isinstance(size, list) else [size]
+    axes = zip("xyz", sizes, strict=False)
     identity = Identity(
         program=str(found.get("kernel_name", "")),
         source_hash="",
@@ -285,11 +254,7 @@ def _about(found: Mapping[str, Any], names: list[str], path: Path) -> tuple[Iden
         generator="kernel_tuner",
         dtype="",
         defines=(),
-        sizes=tuple(
-            (f"size_{axis}", one)
-            for axis, one in zip("xyz", sizes, strict=False)
-            if _is_value(one) and type(one) is int
-        ),
+        sizes=tuple((f"size_{a}", n) for a, n in axes if _is_value(n) and type(n) is int),
         card=str(found.get("device_name", "")),
         driver="",
         compiler="",
@@ -314,11 +279,6 @@ def _space(program: str, parameters: object, names: list[str]) -> str:
 def _number(entry: Mapping[str, Any], name: str) -> float | None:
     value = entry.get(name)
     return float(value) if _is_number(value) else None
-
-
-def _positive(entry: Mapping[str, Any], name: str) -> float | None:
-    value = _number(entry, name)
-    return value if value is not None and value > 0 else None
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

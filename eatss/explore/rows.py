@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from math import inf
@@ -12,9 +13,10 @@ from eatss.codec import encode
 from eatss.explore.lab import Done
 from eatss.explore.nouns import SourceText
 from eatss.explore.options import CAREFUL, Goal, SweepOptions
-from eatss.measurement.measurement import Estimate, KernelResources, Measurement, Window
+from eatss.measurement.measurement import KernelResources, Measurement, Window
 from eatss.measurement.provenance import package_revision
 from eatss.model.selection import KernelSelection
+from eatss.store.conditions import cost
 from eatss.store.nouns import Identity, Metrics, Row, Sizes, Stage, as_result
 from eatss.targets import SweepTarget
 from eatss.version import __version__
@@ -23,27 +25,26 @@ from eatss.version import __version__
 def row_of(done: Done, stage: Stage, at_s: float) -> Row:
     """Return the row of what is done in a pass, ``at_s`` seconds into the sweep."""
     wanted, made, tried = done.work.wanted, done.made, done.tried
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    if tried is None:
-        return Row(
-            variant=wanted.variant,
-            values=wanted.values,
-            role=wanted.role,
-            status=made.status,
-            reason=made.reason,
-            sizes=made.sizes,
-            metrics=made.metrics,
-            decided=made.decided,
-            made_s=made.made_s,
-            at_s=at_s,
-            strategy=wanted.strategy,
-            created=created,
-        )
-    found, own = tried.measurement, stage != "reference"
     row = Row(
+        variant=wanted.variant,
+        values=wanted.values,
+        role=wanted.role,
+        status=made.status,
+        reason=made.reason,
+        sizes=made.sizes,
+        metrics=made.metrics,
+        decided=made.decided,
+        made_s=made.made_s,
+        at_s=at_s,
+        strategy=wanted.strategy,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    if tried is None:
+        return row
+    found = tried.measurement
+    measured = replace(
+        row,
         variant=made.variant,
-        values=wanted.values if own else (),
-        role=wanted.role if own else "",
         stage=stage,
         card=tried.card.uuid,
         status=found.status,
@@ -52,20 +53,17 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
         time_s=found.time_s,
         energy_j=found.energy_j,
         power_w=found.power_w,
-        time_error=_error(found.time_estimate),
-        energy_error=_error(found.energy_estimate),
+        time_error=None if found.time_estimate is None else found.time_estimate.relative,
+        energy_error=None if found.energy_estimate is None else found.energy_estimate.relative,
         flops=found.flops,
         metrics=(*made.metrics, *measured_metrics(found)),
-        decided=made.decided,
-        made_s=made.made_s,
         card_s=tried.card_s,
         card_j=tried.card_j,
-        at_s=at_s,
-        strategy=wanted.strategy if own else "",
-        created=created,
         measurement=found,
     )
-    return as_result(row)
+    if stage == "reference":
+        measured = replace(measured, values=(), role="", strategy="")
+    return as_result(measured)
 
 
 def cost_of(row: Row, objective: Goal) -> float:
@@ -73,13 +71,7 @@ def cost_of(row: Row, objective: Goal) -> float:
 
     Seconds, joules, or their product; for ``pareto`` the product, too.
     """
-    if not row.measured or row.time_s is None:
-        return inf
-    if objective == "time":
-        return row.time_s
-    if row.energy_j is None:
-        return inf
-    return row.energy_j if objective == "energy" else row.energy_j * row.time_s
+    return cost(row, "edp" if objective == "pareto" else objective)
 
 
 def contenders(rows: Sequence[Row], objective: Goal, count: int) -> tuple[Row, ...]:
@@ -150,12 +142,8 @@ def _resource_metrics(kernels: Sequence[KernelResources]) -> Metrics:
     """Return the most of each resource that a kernel takes, and the mean occupancy."""
     if not kernels:
         return ()
-    most: Metrics = (
-        ("registers", float(max(one.registers for one in kernels))),
-        ("local_bytes", float(max(one.local_bytes for one in kernels))),
-        ("shared_bytes", float(max(one.shared_bytes for one in kernels))),
-        ("threads", float(max(one.threads for one in kernels))),
-    )
+    names = ("registers", "local_bytes", "shared_bytes", "threads")
+    most = tuple((name, float(max(getattr(one, name) for one in kernels))) for name in names)
     shares = [one.occupancy for one in kernels if one.occupancy is not None]
     return (*most, ("occupancy", sum(shares) / len(shares))) if shares else most
 
@@ -186,10 +174,6 @@ def _counter_metrics(found: Measurement) -> Metrics:
     )
 
 
-def _error(estimate: Estimate | None) -> float | None:
-    return None if estimate is None else estimate.relative
-
-
 def identity_of(
     done: Done,
     source: SourceText,
@@ -211,17 +195,14 @@ def identity_of(
     assert done.tried is not None
     found = done.tried.measurement
     device = found.device
+    names = ("meter", "seed", "objective", "timeout_s", "compares")
     chosen = {
         "first": encode(options.first),
         "careful": encode(CAREFUL),
-        "meter": options.meter,
-        "seed": options.seed,
-        "objective": options.objective,
-        "timeout_s": options.timeout_s,
-        "compares": options.compares,
         "parameters": encode(source.parameters),
         "function": source.function,
         "scop": source.scop,
+        **{name: getattr(options, name) for name in names},
     }
     text = json.dumps(chosen, sort_keys=True, separators=(",", ":"))
     return Identity(

@@ -116,15 +116,10 @@ def cost(row: Row, by: Order) -> float:
     """
     if not row.measured:
         return math.inf
-    time_s, energy_j = _known(row.time_s), _known(row.energy_j)
-    if by == "time":
-        return time_s
-    if by == "energy":
-        return energy_j
-    if by == "edp":
-        return time_s * energy_j
+    time_s, energy_j = (math.inf if one is None else one for one in (row.time_s, row.energy_j))
     per_joule = row.gflops_per_joule
-    return math.inf if not per_joule else 1 / per_joule
+    costs = {"time": time_s, "energy": energy_j, "edp": time_s * energy_j}
+    return costs[by] if by != "ppw" else 1 / per_joule if per_joule else math.inf
 
 
 def ranked(rows: Iterable[Row], by: Order) -> tuple[Row, ...]:
@@ -136,10 +131,6 @@ def best(rows: Iterable[Row], by: Order) -> Row | None:
     """Return the best row, ``None`` where no cost is known."""
     first = next(iter(ranked(rows, by)), None)
     return None if first is None or math.isinf(cost(first, by)) else first
-
-
-def _known(value: float | None) -> float:
-    return math.inf if value is None else value
 
 
 _UNITS_S = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -186,30 +177,28 @@ def pruned(rows: Sequence[Row], unwanted: Unwanted) -> Pruned:
     Hardware counters that were read apart live and die with their variant on that card.
     """
     kept = _kept_variants(rows, unwanted)
-    failed: list[int] = []
-    worse: list[int] = []
-    old: list[int] = []
-    reasons: dict[tuple[str, str | None], list[list[int] | None]] = {}
+    places: dict[str, list[int]] = {"failed": [], "worse": [], "old": []}
+    reasons: dict[tuple[str, str | None], list[str]] = {}
     counters = []
     for place, row in enumerate(rows):
-        reason: list[int] | None = None
         if row.stage == "counters":
             counters.append(place)
             continue
+        reason = ""
         if unwanted.failed and not row.measured:
-            reason = failed
+            reason = "failed"
         elif kept is not None and row.measured and _group(row) not in kept:
-            reason = worse
+            reason = "worse"
         elif unwanted.older_than is not None and _before(row.created, unwanted.older_than):
-            reason = old
-        if reason is not None:
-            reason.append(place)
+            reason = "old"
         reasons.setdefault((row.variant, row.card), []).append(reason)
+        if reason:
+            places[reason].append(place)
     for place in counters:  # they go with the last row of their variant
-        of_variant = reasons.get((rows[place].variant, rows[place].card), [None])
-        if all(reason is not None for reason in of_variant) and of_variant[-1] is not None:
-            of_variant[-1].append(place)
-    return Pruned(failed=tuple(failed), worse=tuple(worse), old=tuple(old))
+        of_variant = reasons.get((rows[place].variant, rows[place].card), [""])
+        if all(of_variant):
+            places[of_variant[-1]].append(place)
+    return Pruned(**{reason: tuple(own) for reason, own in places.items()})
 
 
 def moment_before(age: str, now: datetime) -> datetime:

@@ -183,24 +183,15 @@ def latest_of(rows: Iterable[Row]) -> tuple[Row, ...]:
     Hardware counters that were read apart are among its metrics.
     """
     found: dict[tuple[str, str | None], Row] = {}
-    counters: dict[tuple[str, str | None], Metrics] = {}
+    rows = tuple(rows)
     for row in rows:
         place = (row.variant, row.card)
-        if row.stage == "counters":
-            counters[place] = row.metrics
-        if row.stage in BESIDE:
-            continue
         known = found.get(place)
-        if known is not None and known.measured and row.status not in _COUNTS:
+        if row.stage in BESIDE or (known and known.measured and row.status not in _COUNTS):
             continue  # what failed later does not take away what was measured
         if known is None or row.stage == "careful" or known.stage != "careful":
             found[place] = row
-    return tuple(
-        replace(row, metrics=tuple((dict(row.metrics) | dict(counters[place])).items()))
-        if place in counters
-        else row
-        for place, row in found.items()
-    )
+    return with_counters((*found.values(), *(row for row in rows if row.stage == "counters")))
 
 
 def with_counters(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -32,12 +32,6 @@ _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "9p", "afs
 """Beginnings of names of file systems that several hosts share."""
 
 
-def _with_any_text(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a connection that reads text which is no UTF-8, too: who reads a row says so of it."""
-    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-    return connection
-
-
 def no_folder(place: Path) -> InputError:
     """Return the error of a store in a folder that is not there."""
     return input_error(
@@ -80,9 +74,7 @@ def opened_to_write(path: Path, identity: Identity, space: str) -> sqlite3.Conne
         InputError: ``EATSS-D002`` to ``EATSS-D007``.
     """
     with faults_told(path):
-        connection = _with_any_text(
-            sqlite3.connect(path, timeout=_WAITS_S, isolation_level=None, check_same_thread=False)
-        )
+        connection = _connected(path, "mode=rwc")
         try:
             _prepare(path, connection, identity, space)
         except BaseException:
@@ -111,7 +103,8 @@ def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
             connection.backup(copy)
             migrate(copy, found)
-            yield _with_any_text(copy)
+            copy.text_factory = _any_text
+            yield copy
 
 
 @contextmanager
@@ -183,15 +176,20 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _connected(path: Path, how: str) -> sqlite3.Connection:
-    return _with_any_text(
-        sqlite3.connect(
-            f"{path.as_uri()}?{how}",
-            uri=True,
-            timeout=_WAITS_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?{how}",
+        uri=True,
+        timeout=_WAITS_S,
+        isolation_level=None,
+        check_same_thread=False,
     )
+    connection.text_factory = _any_text
+    return connection
+
+
+def _any_text(data: bytes) -> str:
+    """Return text that may be no UTF-8: who reads a row says so of it."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 def on_network(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:

@@ -31,14 +31,6 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _packed(value: Any) -> bytes | None:
-    return None if value is None else zlib.compress(_json(value).encode())
-
-
-def _unpacked(data: Any) -> Any:
-    return None if data is None else json.loads(zlib.decompress(data))
-
-
 @dataclass(frozen=True, slots=True)
 class _Form:
     """How a field stands in its column."""
@@ -53,7 +45,10 @@ _FORMS: Mapping[str, _Form] = {
     "values": _AS_JSON,
     "sizes": _AS_JSON,
     "metrics": _AS_JSON,
-    "measurement": _Form(_packed, _unpacked),
+    "measurement": _Form(
+        lambda value: None if value is None else zlib.compress(_json(value).encode()),
+        lambda data: None if data is None else json.loads(zlib.decompress(data)),
+    ),
 }
 _COLUMNS = {one.name: "point" if one.name == "values" else one.name for one in fields(Row)}
 """Columns by fields; ``values`` is a word of SQL."""
