@@ -13,6 +13,7 @@ from eatss.text import duration_s
 _VARIANTS = re.compile(r"(\d+)\s*(?:variants?)?")
 _ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*(k|M)?J")
 _ENERGY_J = {None: 1.0, "k": 1e3, "M": 1e6}
+_AMOUNTS = ("{} variants", "{:g} s", "{:g} J")
 T = TypeVar("T")
 _HINT = "write a number of variants, a time, an energy, or several: 300, 30m, 20kJ, 300,30m"
 
@@ -32,8 +33,8 @@ class Budget:
     joules: float | None = None
 
     def __post_init__(self) -> None:
-        for limit in (self.variants, self.seconds, self.joules):
-            if limit is not None and not (limit > 0 and isfinite(limit)):
+        for limit, _ in self._limits(0, 0, 0):
+            if not (limit > 0 and isfinite(limit)):
                 raise input_error("EATSS-T004", f"a budget of {limit} is none", hint=_HINT)
 
     @classmethod
@@ -59,8 +60,7 @@ class Budget:
 
     def left(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> Budget | None:
         """Return what is left when so much was spent; ``None`` where any of it is used up."""
-        spent = ((self.variants, variants), (self.seconds, seconds), (self.joules, joules))
-        if any(limit is not None and used >= limit for limit, used in spent):
+        if any(used >= limit for limit, used in self._limits(variants, seconds, joules)):
             return None
         return Budget(
             variants=None if self.variants is None else self.variants - variants,
@@ -70,21 +70,23 @@ class Budget:
 
     def over(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> bool:
         """Return whether so much is more than it allows."""
-        spent = ((self.variants, variants), (self.seconds, seconds), (self.joules, joules))
-        return any(limit is not None and used > limit for limit, used in spent)
+        return any(used > limit for limit, used in self._limits(variants, seconds, joules))
 
     def share(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> float:
         """Return how much of it is spent, from 0 to 1: of what is used up first."""
-        spent = ((self.variants, variants), (self.seconds, seconds), (self.joules, joules))
-        return min(1.0, max((used / limit for limit, used in spent if limit), default=0.0))
+        spent = self._limits(variants, seconds, joules)
+        return min(1.0, max((used / limit for limit, used in spent), default=0.0))
+
+    def _limits(self, *spent: float) -> list[tuple[float, float]]:
+        """Return each limit that there is, and what was spent of it."""
+        limits = (self.variants, self.seconds, self.joules)
+        pairs = zip(limits, spent, strict=True)
+        return [(limit, used) for limit, used in pairs if limit is not None]
 
     def __str__(self) -> str:
-        parts = (
-            None if self.variants is None else f"{self.variants} variants",
-            None if self.seconds is None else f"{self.seconds:g} s",
-            None if self.joules is None else f"{self.joules:g} J",
-        )
-        return ", ".join(part for part in parts if part) or "no limit"
+        amounts = zip((self.variants, self.seconds, self.joules), _AMOUNTS, strict=True)
+        parts = (text.format(limit) for limit, text in amounts if limit is not None)
+        return ", ".join(parts) or "no limit"
 
 
 def _once(before: T | None, now: T, text: str) -> T:

@@ -40,8 +40,7 @@ class Guarded:
         """
         while self._start:
             point = dict(self._start.popleft())
-            if not self._unseen.seen(point):
-                self._unseen.see(point)
+            if self._unseen.take(point):
                 return point
         for _ in range(_REPEATS):
             asked = self._proposed()
@@ -50,8 +49,7 @@ class Guarded:
             key = variant_key(asked)
             if not self._allowed(asked, key):
                 self._strategy.tell(asked, inf)
-            elif not self._unseen.seen(asked):
-                self._unseen.see(asked)
+            elif self._unseen.take(asked):
                 return asked
             elif key in self._costs:
                 self._strategy.tell(asked, self._costs[key])

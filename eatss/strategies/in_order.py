@@ -39,13 +39,18 @@ class Unseen:
         """Never draw a point from now on."""
         self._seen.add(variant_key(point))
 
+    def take(self, point: Point) -> bool:
+        """Never draw a point from now on; return whether it was not seen before."""
+        new = not self.seen(point)
+        self.see(point)
+        return new
+
     def draw(self) -> dict[str, Value] | None:
         """Return a point that was not seen; ``None`` where all were."""
         while not self._ended:
             while self._batch:
                 point = self._batch.pop()
-                if not self.seen(point):
-                    self.see(point)
+                if self.take(point):
                     return point
             self._refill()
         return None
@@ -73,8 +78,7 @@ class InOrder:
     def ask(self) -> Asked:
         """Return the next point; ``None`` after the last."""
         for point in self._points:
-            if not self._unseen.seen(point):
-                self._unseen.see(point)
+            if self._unseen.take(point):
                 return point
         return self._unseen.draw() if self._then_random else None
 
@@ -106,10 +110,11 @@ def by_model(job: StrategyJob) -> Strategy:
             "the strategy 'model' needs an order of the points by the model, and there is none",
             hint="choose another one: local, random",
         )
-    return InOrder(_allowed(job), Unseen(job.space, job.seed), then_random=True)
+    return InOrder(_ranked(job), Unseen(job.space, job.seed), then_random=True)
 
 
-def _allowed(job: StrategyJob) -> Iterator[dict[str, Value]]:
+def _ranked(job: StrategyJob) -> Iterator[dict[str, Value]]:
+    """Yield the points that the model finds best which the space allows."""
     return (dict(point) for point in job.ranked or () if job.space.allows(point) is None)
 
 
@@ -181,7 +186,7 @@ class LocalSearch:
 
     def __init__(self, job: StrategyJob) -> None:
         self._space = job.space
-        self._ranked = job.ranked or ()
+        self._ranked = _ranked(job)
         self._unseen = Unseen(job.space, job.seed)
         self._costs: dict[str, float] = {}
         self._best: tuple[float, dict[str, Value] | None] = (inf, None)
@@ -199,7 +204,7 @@ class LocalSearch:
             self._best = (cost, dict(point))
 
     def _search(self) -> Iterator[dict[str, Value] | Wait]:
-        here = self._first()
+        here = self._best[1] or next(self._ranked, None) or self._unseen.draw()
         while here is not None:
             if not self._told(here):
                 self._unseen.see(here)
@@ -209,8 +214,7 @@ class LocalSearch:
             while self._cost(here) < inf:
                 neighbours = [dict(point) for point in self._space.neighbours(here)]
                 for point in neighbours:
-                    if not self._unseen.seen(point):
-                        self._unseen.see(point)
+                    if self._unseen.take(point):
                         yield point
                 while not all(map(self._told, neighbours)):
                     yield WAIT
@@ -219,10 +223,6 @@ class LocalSearch:
                     break
                 here = best
             here = self._unseen.draw()
-
-    def _first(self) -> dict[str, Value] | None:
-        ranked = (dict(point) for point in self._ranked if self._space.allows(point) is None)
-        return self._best[1] or next(ranked, None) or self._unseen.draw()
 
     def _told(self, point: Point) -> bool:
         return variant_key(point) in self._costs
