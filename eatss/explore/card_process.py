@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InputError
@@ -27,7 +28,7 @@ from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.record import START, Record, Records
 from eatss.program import load_program
 from eatss.store.nouns import CardSeen
-from eatss.supervisor import LiveWorker, Outcome, Refused, Worker
+from eatss.supervisor import LiveWorker, Outcome, Refused, Take, Worker
 
 ORDER_LIMIT_S = 120.0
 """Until the first stage of an order: reading a program."""
@@ -35,6 +36,32 @@ ORDER_LIMIT_S = 120.0
 
 class CardGoneError(InputError):
     """The card does not answer any more, whichever process asks (``EATSS-W033``)."""
+
+
+class HeldProcess:
+    """A worker in a process of its own, and another one where that dies. Use it from one thread."""
+
+    def __init__(self) -> None:
+        self._worker: LiveWorker | None = None
+
+    def start(self, worker: Worker, take: Take) -> Outcome | None:
+        """Start a worker and wait until it is ready; return how it ended if it ended instead."""
+        self._worker = LiveWorker(worker)  # so that it can be stopped while it starts
+        outcome = self._worker.start(take)
+        if outcome is not None:
+            self._worker = None
+        return outcome
+
+    def stop(self) -> None:
+        """Give up what it does, from another thread."""
+        if self._worker is not None:
+            self._worker.stop()
+
+    def close(self) -> None:
+        """End it."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
 
 
 @dataclass(slots=True)
@@ -46,16 +73,28 @@ class _Opened:
     refused: Refused | None = None
     reason: str = ""
 
+    def take(self, event: Event) -> float | None:
+        """Note an event; return the seconds that the stage may take which it begins."""
+        match event:
+            case CardOpened():
+                self.opened = event
+            case IdleRead():
+                self.idle = event
+            case Refused():
+                self.refused = event
+            case CardLost():
+                self.reason = event.reason
+            case Broken():
+                self.reason = f"eatss failed, please report it: {event.error}"
+        return event.limit_s if isinstance(event, Entered) else None
 
-class CardProcess:
-    """Holds a card in a process of its own, and another one where that dies.
 
-    Use it from one thread. A program that crashes or hangs costs itself alone.
-    """
+class CardProcess(HeldProcess):
+    """Holds a card. A program that crashes or hangs costs itself alone."""
 
     def __init__(self, job: BenchJob) -> None:
+        super().__init__()
         self._job = job
-        self._worker: LiveWorker | None = None
         self._told = _Opened()
         self._fruitless = 0
 
@@ -67,7 +106,7 @@ class CardProcess:
             CardGoneError: it does not answer.
         """
         while self._worker is None:
-            self._start()
+            self._open()
         assert self._told.opened is not None
         return self._told.opened.device
 
@@ -97,10 +136,7 @@ class CardProcess:
         records = self._records(order)
         (record,) = records.variants
         assert self._worker is not None
-
-        def take(event: Event) -> float | None:
-            return _taken(event, records, record)
-
+        take = partial(_taken, records, record)
         outcome = self._worker.ask(order, take, limit_s=ORDER_LIMIT_S)
         if outcome is not None:
             self._worker = None
@@ -119,49 +155,34 @@ class CardProcess:
             card_j=_joules(record, order),
         )
 
-    def stop(self) -> None:
-        """Give up what is being measured, from another thread."""
-        if self._worker is not None:
-            self._worker.stop()
-
-    def close(self) -> None:
-        """Give the card back."""
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
-
-    def _start(self) -> None:
+    def _open(self) -> None:
         job = self._job
         before = self._told
         if before.opened is not None:  # of a process that died: results keep to its meter
             job = replace(job, reads_idle=False, keeps_meter=before.opened.meter)
         told = _Opened(idle=before.idle)
-
-        def take(event: Event) -> float | None:
-            return _noted(event, told)
-
-        worker = LiveWorker(
+        outcome = self.start(
             Worker(
                 module="eatss.explore.card_worker",
                 job=job,
                 events=EVENTS,
                 start_limit_s=START.limit_s,
-            )
+            ),
+            told.take,
         )
-        self._worker = worker  # so that it can be stopped while it starts
-        outcome = worker.start(take)
         if outcome is None:
             self._told = told
             return
-        self._worker = None
         if told.refused is not None:
             raise told.refused.error()
         self._fruitless += 1
         if self._fruitless >= FRUITLESS_WORKERS:
+            said = f": {' | '.join(outcome.said)}" if outcome.said else ""
+            why = told.reason or f"the measuring process {outcome.how}{said}"
             raise CardGoneError(
                 Diagnostic(
                     code="EATSS-W033",
-                    message=f"the card does not answer: {told.reason or _words(outcome)}",
+                    message=f"the card does not answer: {why}",
                     hint="nvidia-smi says more; what was measured is kept",
                 )
             )
@@ -185,7 +206,7 @@ class CardProcess:
         return records
 
 
-def _taken(event: Event, records: Records, record: Record) -> float | None:
+def _taken(records: Records, record: Record, event: Event) -> float | None:
     """Note an event; return the seconds that the stage may take which it begins."""
     if isinstance(event, CardLost):
         if record.ended is None:
@@ -196,25 +217,6 @@ def _taken(event: Event, records: Records, record: Record) -> float | None:
         return None
     records.take(event)
     return event.limit_s if isinstance(event, Entered) else None
-
-
-def _noted(event: Event, told: _Opened) -> float | None:
-    if isinstance(event, CardOpened):
-        told.opened = event
-    elif isinstance(event, IdleRead):
-        told.idle = event
-    elif isinstance(event, Refused):
-        told.refused = event
-    elif isinstance(event, CardLost):
-        told.reason = event.reason
-    elif isinstance(event, Broken):
-        told.reason = f"eatss failed, please report it: {event.error}"
-    return event.limit_s if isinstance(event, Entered) else None
-
-
-def _words(outcome: Outcome) -> str:
-    said = f": {' | '.join(outcome.said)}" if outcome.said else ""
-    return f"the measuring process {outcome.how}{said}"
 
 
 def _counted(measurement: Measurement, order: Order, options: MeasureOptions) -> Measurement:

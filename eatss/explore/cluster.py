@@ -25,12 +25,12 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from eatss.diagnostics import input_error
 from eatss.explore.card_process import CardProcess
-from eatss.explore.lab import AHEAD, Desk, Done, Work
+from eatss.explore.lab import AHEAD, Desk, Done, Lab, Work
 from eatss.explore.maker_process import MakerProcess, Workshop
 from eatss.explore.nouns import BenchJob, Made, MakerJob, Wanted
 from eatss.frozen import frozen
@@ -68,7 +68,8 @@ def unpacked(parcel: Parcel, parent: str) -> Made:
 
 def make(job: MakerJob, wanted: Wanted) -> Parcel:
     """Make a variant in this worker's maker process."""
-    made = _maker(replace(job, folder=_home("maker").name)).make(wanted)
+    own = replace(job, folder=_home("maker").name)
+    made = _only(_makers, own, MakerProcess).make(wanted)
     parcel = packed(made)
     _removed(made)
     return parcel
@@ -87,36 +88,28 @@ def measure(
     if reference is not None:
         work = replace(work, reference=_reference(reference))
     try:
-        return _desk(sweep, bench).measured(work, own)
+        desk = _only(_desks, (sweep, bench), lambda place: Desk(CardProcess(place[1])))
+        return desk.measured(work, own)
     finally:
         _removed(own)
 
 
+K = TypeVar("K")
+T = TypeVar("T", MakerProcess, Desk)
+
+
+def _only(known: dict[K, T], key: K, made: Callable[[K], T]) -> T:
+    """Return what this worker has of a key; that of an earlier one is closed."""
+    if key not in known:
+        for one in known.values():
+            one.close()
+        known.clear()
+        known[key] = made(key)
+    return known[key]
+
+
 _makers: dict[MakerJob, MakerProcess] = {}
-
-
-def _maker(job: MakerJob) -> MakerProcess:
-    """Return the maker of this worker for a job; that of an earlier one is ended."""
-    if job not in _makers:
-        for maker in _makers.values():
-            maker.close()
-        _makers.clear()
-        _makers[job] = MakerProcess(job)
-    return _makers[job]
-
-
 _desks: dict[tuple[str, BenchJob], Desk] = {}
-
-
-def _desk(sweep: str, bench: BenchJob) -> Desk:
-    """Return the card of this worker for a sweep; that of an earlier one is given back."""
-    place = (sweep, bench)
-    if place not in _desks:
-        for desk in _desks.values():
-            desk.close()
-        _desks.clear()
-        _desks[place] = Desk(CardProcess(bench))
-    return _desks[place]
 
 
 @cache
@@ -145,7 +138,7 @@ WORKERS_S = 60.0
 LOCAL = "local"
 
 
-class ClusterLab:
+class ClusterLab(Lab):
     """A lab whose work is done by the workers of a Dask cluster.
 
     Args:
@@ -168,29 +161,18 @@ class ClusterLab:
         makers: int,
         cards: int,
     ) -> None:
+        super().__init__(cards, AHEAD * makers + 3 * cards)
         self._client = client
         self._session = f"{name}/{uuid4().hex}"
         self._name = name
         self._bench = bench
         self._job = job
         self._workshop = workshop
-        self._cards = cards
-        self._limit = AHEAD * makers + 3 * cards
         self._ended: queue.Queue[Any] = queue.Queue()
         self._futures: dict[str, tuple[Any, Work]] = {}
         self._ready: deque[Done] = deque()
         self._reference: tuple[str, Parcel] | None = None
         self._made_here: dict[str, Made] = {}
-
-    @property
-    def cards(self) -> int:
-        """How many cards measure."""
-        return self._cards
-
-    @property
-    def room(self) -> int:
-        """How many variants more may be on the way now."""
-        return self._limit - len(self._futures)
 
     def adopted(self) -> list[Work]:
         """Take on what the scheduler still holds of this sweep; return the work."""
@@ -204,7 +186,7 @@ class ClusterLab:
 
     def submit(self, work: Work) -> None:
         """Take a variant on."""
-        name = f"{self._name}/{work.wanted.variant}/{work.care.stage}"
+        name = self._name_of(work)
         made: Any
         if self._job is not None and work.reference is not None:
             made = self._client.submit(
@@ -238,6 +220,7 @@ class ClusterLab:
             except queue.Empty:
                 return None
             future, work = self._futures.pop(name)
+            self._on_the_way = len(self._futures)
             here = self._made_here.pop(name, None)
             for done in self._answers(future, work):
                 self._ready.append(done if here is None else replace(done, made=here))
@@ -247,10 +230,7 @@ class ClusterLab:
         """Let the scheduler forget a variant whose row is in the store."""
         if done.is_answer:
             with suppress(KeyError):
-                work = done.work
-                self._client.unpublish_dataset(
-                    f"{self._name}/{work.wanted.variant}/{work.care.stage}"
-                )
+                self._client.unpublish_dataset(self._name_of(done.work))
 
     def close(self) -> None:
         """Forget everything that is on the way; nobody waits for it any more."""
@@ -260,8 +240,12 @@ class ClusterLab:
                 self._client.unpublish_dataset(name)
         self._workshop.close()
 
+    def _name_of(self, work: Work) -> str:
+        return f"{self._name}/{work.wanted.variant}/{work.care.stage}"
+
     def _hold(self, name: str, future: Any, work: Work) -> None:
         self._futures[name] = (future, work)
+        self._on_the_way = len(self._futures)
         future.add_done_callback(lambda _: self._ended.put(name))
 
     def _reference_parcel(self, made: Made | None) -> Parcel | None:

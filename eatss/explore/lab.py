@@ -9,7 +9,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from eatss.explore.card_process import CardProcess
 from eatss.explore.maker_process import Workshop
@@ -48,30 +47,34 @@ class Done:
         return self.care == self.work.care
 
 
-class Lab(Protocol):
-    """Where variants are made and measured."""
+class Lab:
+    """Where variants are made and measured.
 
-    @property
-    def cards(self) -> int:
-        """How many cards measure."""
-        ...
+    Args:
+        cards: how many cards measure.
+        limit: how many variants may be on the way.
+    """
+
+    def __init__(self, cards: int, limit: int) -> None:
+        self.cards = cards
+        self._limit = limit
+        self._on_the_way = 0
 
     @property
     def room(self) -> int:
         """How many variants more may be on the way now."""
-        ...
+        return self._limit - self._on_the_way
 
     def submit(self, work: Work) -> None:
         """Take a variant on; does not wait."""
-        ...
+        raise NotImplementedError
 
     def adopted(self) -> list[Work]:
         """Take on what an earlier session of the same sweep left on the way; return it."""
-        ...
+        return []
 
     def kept(self, done: Done) -> None:
         """Learn that what was done is in the store."""
-        ...
 
     def done(self, timeout_s: float) -> Done | None:
         """Return what is done next; ``None`` if nothing is within the time.
@@ -79,11 +82,10 @@ class Lab(Protocol):
         Raises:
             EatssError: the machine cannot make or measure.
         """
-        ...
+        raise NotImplementedError
 
     def close(self) -> None:
         """End everything that is on the way."""
-        ...
 
 
 class Desk:
@@ -130,7 +132,7 @@ class Desk:
         )
 
 
-class LocalLab:
+class LocalLab(Lab):
     """The cards of this machine, and processes that make variants for them.
 
     Args:
@@ -142,12 +144,10 @@ class LocalLab:
     def __init__(
         self, workshop: Callable[[], Workshop], count: int, benches: Sequence[BenchJob]
     ) -> None:
+        super().__init__(len(benches), AHEAD * count + 2 * len(benches))
         self._to_make: queue.Queue[Work | None] = queue.Queue()
         self._to_measure: queue.Queue[tuple[Work, Made] | None] = queue.Queue()
         self._done: queue.Queue[Done | BaseException] = queue.Queue()
-        self._on_the_way = 0
-        self._limit = AHEAD * count + 2 * len(benches)
-        self._benches = tuple(benches)
         self._ending = False
         self._busy: list[Workshop | CardProcess] = []
         self._threads = [
@@ -156,27 +156,10 @@ class LocalLab:
         for thread in self._threads:
             thread.start()
 
-    @property
-    def cards(self) -> int:
-        """How many cards measure."""
-        return len(self._benches)
-
-    @property
-    def room(self) -> int:
-        """How many variants more may be on the way now."""
-        return self._limit - self._on_the_way
-
     def submit(self, work: Work) -> None:
         """Take a variant on."""
         self._on_the_way += 1
         self._to_make.put(work)
-
-    def adopted(self) -> list[Work]:
-        """Return nothing: what is on the way ends with this process."""
-        return []
-
-    def kept(self, done: Done) -> None:
-        """Nothing is held for others."""
 
     def done(self, timeout_s: float) -> Done | None:
         """Return what is done next; ``None`` if nothing is within the time."""
@@ -211,7 +194,7 @@ class LocalLab:
             own.warm()
             while not self._ending and (work := self._to_make.get()) is not None:
                 made = own.make(work.wanted)
-                if made.folder is None or not self._benches:
+                if made.folder is None or not self.cards:
                     self._done.put(Done(work=work, made=made, tried=None, care=work.care))
                 else:
                     self._to_measure.put((work, made))

@@ -6,47 +6,28 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from eatss.diagnostics import input_error
+from eatss.explore.card_process import HeldProcess
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.frozen import frozen
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
 from eatss.measurement.launches import complete_sizes
 from eatss.program import load_program
-from eatss.supervisor import LiveWorker, Outcome, Refused, Worker
+from eatss.supervisor import Outcome, Refused, Worker
 
 MAKE_LIMIT_S = 300.0
 """The slowest generator and compiler of the largest variant take minutes."""
 
 
-class Workshop(Protocol):
-    """Makes variants, one at a time, in the thread that uses it."""
-
-    def warm(self) -> None:
-        """Get ready before the first variant is wanted."""
-        ...
-
-    def make(self, wanted: Wanted) -> Made:
-        """Return a variant, or why there is none."""
-        ...
-
-    def stop(self) -> None:
-        """Give up what is being made, from another thread."""
-        ...
-
-    def close(self) -> None:
-        """End what it started."""
-        ...
-
-
-class MakerProcess:
-    """Makes variants in a process of its own, and another one where that dies."""
+class MakerProcess(HeldProcess):
+    """Makes variants, one at a time."""
 
     def __init__(self, job: MakerJob) -> None:
+        super().__init__()
         self._job = job
-        self._worker: LiveWorker | None = None
 
     def warm(self) -> None:
         """Start the process and let it analyse the program.
@@ -54,57 +35,18 @@ class MakerProcess:
         Raises:
             InputError: nothing can be made here.
         """
-        self._started()
-
-    def make(self, wanted: Wanted) -> Made:
-        """Return a variant, or why there is none.
-
-        Raises:
-            InputError: nothing can be made here.
-        """
-        worker = self._worker or self._started()
-        found: list[Made] = []
-
-        def take(event: Made) -> float | None:
-            found.append(event)
-            return None
-
-        outcome = worker.ask(wanted, take, limit_s=MAKE_LIMIT_S)
-        if outcome is not None:
-            self._worker = None
-        return found[0] if found else self._failed(wanted, outcome)
-
-    def stop(self) -> None:
-        """Give up what is being made, from another thread."""
-        if self._worker is not None:
-            self._worker.stop()
-
-    def close(self) -> None:
-        """End the process."""
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
-
-    def _started(self) -> LiveWorker:
-        worker = LiveWorker(
+        refused: list[Refused] = []
+        outcome = self.start(
             Worker(
                 module="eatss.explore.maker_worker",
                 job=self._job,
                 events=(Made, Refused),
                 start_limit_s=MAKE_LIMIT_S,
-            )
+            ),
+            refused.append,
         )
-        refused: list[Refused] = []
-
-        def take(event: Refused) -> float | None:
-            refused.append(event)
-            return None
-
-        self._worker = worker  # so that it can be stopped while it starts
-        outcome = worker.start(take)
-        if outcome is not None or refused:
-            self._worker = None
         if refused:
+            self._worker = None
             raise refused[0].error()
         if outcome is not None:
             raise input_error(
@@ -113,7 +55,21 @@ class MakerProcess:
                 + (f": {' | '.join(outcome.said)}" if outcome.said else ""),
                 hint="it may lack memory: try with fewer --makers",
             )
-        return worker
+
+    def make(self, wanted: Wanted) -> Made:
+        """Return a variant, or why there is none.
+
+        Raises:
+            InputError: nothing can be made here.
+        """
+        if self._worker is None:
+            self.warm()
+        assert self._worker is not None
+        found: list[Made] = []
+        outcome = self._worker.ask(wanted, found.append, limit_s=MAKE_LIMIT_S)
+        if outcome is not None:
+            self._worker = None
+        return found[0] if found else self._failed(wanted, outcome)
 
     def _failed(self, wanted: Wanted, outcome: Outcome | None) -> Made:
         why = "said nothing" if outcome is None else outcome.how
@@ -171,3 +127,7 @@ class PreparedVariants:
 
     def close(self) -> None:
         """Nothing was started."""
+
+
+Workshop: TypeAlias = MakerProcess | PreparedVariants
+"""Makes variants, one at a time, in the thread that uses it."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from eatss.diagnostics import EatssError
 from eatss.explore.nouns import Made, MakerJob, Wanted
@@ -24,32 +24,12 @@ from eatss.program import load_program
 from eatss.supervisor import end_at_sigterm, serving
 from eatss.targets import TARGETS
 
-
-class Maker(Protocol):
-    """What makes variants of one program."""
-
-    def warm(self) -> None:
-        """Find out about the program what every variant needs.
-
-        Raises:
-            EatssError: it has no variants.
-        """
-        ...
-
-    def set_up(self, wanted: Wanted) -> None:
-        """Find out about the program what variants like this one need."""
-        ...
-
-    def make(self, wanted: Wanted) -> Made:
-        """Make a variant.
-
-        Raises:
-            EatssError: it cannot be made.
-        """
-        ...
+if TYPE_CHECKING:
+    from eatss.explore.cuda_maker import CudaMaker
+    from eatss.explore.ppcg_maker import PpcgMaker
 
 
-def maker_of(job: MakerJob) -> Maker:
+def maker_of(job: MakerJob) -> CudaMaker | PpcgMaker:
     """Return what makes variants for the target of a job."""
     if not TARGETS[job.target].own:
         from eatss.explore.ppcg_maker import PpcgMaker  # noqa: PLC0415 - only one of them is needed
@@ -74,7 +54,9 @@ def main() -> None:
         emit(replace(made, made_s=_spent_s() - before_s))
 
 
-def _made(maker: Maker, job: MakerJob, toolchains: Sequence[Toolchain], wanted: Wanted) -> Made:
+def _made(
+    maker: CudaMaker | PpcgMaker, job: MakerJob, toolchains: Sequence[Toolchain], wanted: Wanted
+) -> Made:
     try:
         maker.set_up(wanted)
         made = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eatss.explore.campaign import Campaign, Plan, reserve
-from eatss.explore.lab import REFERENCE_EVERY, Done, Work
+from eatss.explore.lab import REFERENCE_EVERY, Done, Lab, Work
 from eatss.explore.nouns import Care, Made, Tried
 from eatss.explore.options import CAREFUL, FIRST, REFERENCE, SweepOptions
 from eatss.explore.rows import contenders
@@ -26,15 +26,15 @@ SECONDS = {FIRST: 0.95, CAREFUL: 6.5, REFERENCE: 1.38}
 """What a measurement took on an H200; a careful one took 4.3 to 9.9."""
 
 
-@dataclass(slots=True)
-class TimedLab:
+class TimedLab(Lab):
     """A lab with one card, which takes the seconds it is told and no time at all."""
 
-    now_s: float = 0.0
-    cards: int = 1
-    since: int = 0
-    waiting: deque[Work] = field(default_factory=deque)
-    seconds: dict[Care, float] = field(default_factory=lambda: dict(SECONDS))
+    def __init__(self, seconds: dict[Care, float] | None = None) -> None:
+        super().__init__(cards=1, limit=5)
+        self.now_s = 0.0
+        self.since = 0
+        self.waiting: deque[Work] = deque()
+        self.seconds = seconds or SECONDS
 
     def clock(self) -> float:
         return self.now_s
@@ -45,15 +45,6 @@ class TimedLab:
 
     def submit(self, work: Work) -> None:
         self.waiting.append(work)
-
-    def adopted(self) -> list[Work]:
-        return []
-
-    def kept(self, done: Done) -> None:
-        """Nothing is to be learnt."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def done(self, timeout_s: float) -> Done | None:
         if not self.waiting:
@@ -142,7 +133,7 @@ def test_what_careful_measurements_took_counts_more_than_what_they_should(tmp_pa
     lab = TimedLab(seconds={**SECONDS, CAREFUL: 2.0})
     swept(tmp_path / "s.db", options("50,200s", contenders=2), lab)
     more = options("900,200s", contenders=2)
-    found = swept(tmp_path / "s.db", more, replace(lab))
+    found = swept(tmp_path / "s.db", more, lab)
     last = max(one.at_s for one in found.rows if one.stage == "first")
     assert last == pytest.approx(200 - 6 * 2.0, abs=1)
 
