@@ -84,7 +84,7 @@ def cuda_names(
             own |= {f"threads_{loop.name}", f"points_{loop.name}"}
         own |= {f"staged_{reference.array}" for reference in kernel.references}
         prefix = f"{short_name(kernel.name)}."
-        own |= {name.removeprefix(prefix) for name in spaces[kernel.name].staged.values()}
+        own |= {*spaces[kernel.name].staged.values()}
         found |= own | {f"{prefix}{name}" for name in own}
     return found
 

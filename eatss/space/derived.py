@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, count
 from math import prod
 from typing import Any
 
@@ -47,6 +48,9 @@ NONE = "none"
 
 PPCG_TILES = (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 """Tile sizes for PPCG: 15, so that three loops have the 3375 variants of EATSS, Sec. II."""
+
+_SPREAD, _KEPT = "lanes * chunks > 1", "lanes * chunks == 1"
+"""When sums are spread, as a condition, and when not."""
 
 Structures = Mapping[str, Sequence[Structure]]
 
@@ -166,11 +170,6 @@ class KernelSpace:
     profile: GpuProfile
     prefix: str
 
-    def name(self, kind: str, of: str | None = None) -> str:
-        """Return what a variable is called: ``tile_i``, ``k0.lanes``."""
-        plain = "" if of is None else "_" + re.sub("[^0-9A-Za-z_]", "_", of)
-        return f"{self.prefix}{kind}{plain}"
-
     @cached_property
     def apart(self) -> tuple[Candidates, ...]:
         """The layouts whose blocks share no sum."""
@@ -206,12 +205,10 @@ class KernelSpace:
         found: dict[Group, str] = {}
         offered = [group for one in self.apart for group, on in one.staged.items() if on.any()]
         for group in dict.fromkeys(offered):
-            array = self.facts.references[group[0]].array
-            name, number = self.name("staged", array), 1
-            while name in found.values():
-                number += 1
-                name = self.name("staged", f"{array}_{number}")
-            found[group] = name
+            array = re.sub("[^0-9A-Za-z_]", "_", self.facts.references[group[0]].array)
+            several = (f"staged_{array}_{number}" for number in count(2))
+            names = chain([f"staged_{array}"], several)
+            found[group] = next(name for name in names if name not in found.values())
         return found
 
     @cached_property
@@ -239,35 +236,35 @@ class KernelSpace:
         """Return the iterators, those that most filters name first."""
         if not self.apart:
             return []
-        over = {self.name(kind): values for kind, values in self.cuts.items()}
-        warps = {name: over.pop(name) for name in [self.name("warps")] if self.products}
+        over = dict(self.cuts)
+        warps = {"warps": over.pop("warps")} if self.products else {}
         every = {
             **warps,
-            **{self.name("threads", n): _powers(self._most_threads(n)) for n in self.mapped},
-            **{self.name("points", n): Listed(values=self._points_along(n)) for n in self.mapped},
-            **{self.name("tile", n): Listed(values=self._tiles(n)) for n in self.serial},
+            **{f"threads_{n}": _powers(self._most_threads(n)) for n in self.mapped},
+            **{f"points_{n}": Listed(values=self._points_along(n)) for n in self.mapped},
+            **{f"tile_{n}": Listed(values=self._tiles(n)) for n in self.serial},
             **dict.fromkeys(self.staged.values(), Listed(values=(0, 1))),
             **over,
         }
-        return [Iterator(name=name, over=values) for name, values in every.items()]
+        return [Iterator(name=self.prefix + name, over=values) for name, values in every.items()]
 
     def point(self, kernel: KernelSelection) -> dict[str, Value]:
         """Return the values of the variables in a selection."""
         if not self.apart:
             return {}
-        staged = {group: kernel.shared.issuperset(group) for group in self.staged}
-        return self.values(kernel, staged)
+        return self.values(kernel, {one: kernel.shared.issuperset(one) for one in self.staged})
 
     def values(self, own: Layout, staged: Mapping[Group, bool]) -> dict[str, Value]:
         """Return the values of the variables in a layout."""
         tiles, threads, cuts = own.tiles, own.threads, cut_values(own)
-        return {
-            **{self.name("threads", n): threads.get(n, 1) for n in self.mapped},
-            **{self.name("points", n): tiles[n] // threads.get(n, 1) for n in self.mapped},
-            **{self.name("tile", n): tiles[n] for n in self.serial},
+        found = {
+            **{f"threads_{n}": threads.get(n, 1) for n in self.mapped},
+            **{f"points_{n}": tiles[n] // threads.get(n, 1) for n in self.mapped},
+            **{f"tile_{n}": tiles[n] for n in self.serial},
             **{name: int(staged.get(group, 0)) for group, name in self.staged.items()},
-            **{self.name(kind): cuts[kind] for kind in self.cuts},
+            **{kind: cuts[kind] for kind in self.cuts},
         }
+        return {self.prefix + name: value for name, value in found.items()}
 
     def filters(self) -> list[Filter]:
         """Return the filters; a condition holds for all layouts that the model compares."""
@@ -284,19 +281,24 @@ class KernelSpace:
             *self._streaming_filters(),
             *self._shared_filters(),
         ]
-        label = f"{self.prefix.rstrip('.')}: " if self.prefix else ""
-        return [Filter(name=f"{label}{name}", condition=text) for name, text in pairs]
+        if not self.prefix:
+            return [Filter(name=name, condition=text) for name, text in pairs]
+        names = [one.name.removeprefix(self.prefix) for one in self.iterators()]
+        own = "|".join(names) or "(?!)"  # nothing, where a kernel has no variables
+        variable = re.compile(rf"(?<![\w.'])({own})(?!\w)")
+        label = self.prefix.rstrip(".")
+        return [
+            Filter(name=f"{label}: {name}", condition=variable.sub(rf"{self.prefix}\1", text))
+            for name, text in pairs
+        ]
 
     def _alone(self, condition: str) -> str:
         """Return a condition that holds only where each thread computes by itself."""
-        none = f"{self.name('warps')} != '{NONE}'"
-        return f"{none} or {condition}" if self.products else condition
+        return f"warps != '{NONE}' or {condition}" if self.products else condition
 
     def _tile(self, loop: str) -> str:
         """Return the tile of a loop as an expression."""
-        if loop in self.mapped:
-            return f"{self.name('threads', loop)} * {self.name('points', loop)}"
-        return self.name("tile", loop)
+        return f"threads_{loop} * points_{loop}" if loop in self.mapped else f"tile_{loop}"
 
     @cached_property
     def _spreads(self) -> bool:
@@ -304,12 +306,12 @@ class KernelSpace:
 
     @cached_property
     def _threads(self) -> str:
-        lanes = [self.name("lanes")] if self._spreads else []
-        return " * ".join([*(self.name("threads", loop) for loop in self.mapped), *lanes]) or "1"
+        lanes = ["lanes"] * self._spreads
+        return " * ".join([*(f"threads_{loop}" for loop in self.mapped), *lanes]) or "1"
 
     @cached_property
     def _points(self) -> str:
-        return " * ".join(self.name("points", loop) for loop in self.mapped) or "1"
+        return " * ".join(f"points_{loop}" for loop in self.mapped) or "1"
 
     @cached_property
     def _boxes(self) -> str:
@@ -323,14 +325,6 @@ class KernelSpace:
         every = (f"ceildiv({int(trips[n])}, {self._tile(n)})" for n in self.mapped)
         return " * ".join(every)
 
-    @cached_property
-    def _spread(self) -> str:
-        """When sums are spread, as a condition."""
-        return f"{self.name('lanes')} * {self.name('chunks')} > 1"
-
-    def _on_host(self, loop: str | None) -> str:
-        return f"{self.name('host')} == '{loop or NONE}'"
-
     def _thread_filters(self) -> Iterable[tuple[str, str]]:
         yield "no more threads than a block may have", f"{self._threads} <= card.threads_per_block"
         warp = self.profile.threads_per_warp
@@ -339,10 +333,10 @@ class KernelSpace:
         yield "whole warps", f"{self._threads} % card.threads_per_warp == 0{short}"
         if self.mapped and not self._spreads:
             least = min(LEAST_ALONG_X, self._most_threads(self.mapped[-1]))
-            near = f"{self.name('threads', self.mapped[-1])} >= {least}"
+            near = f"threads_{self.mapped[-1]} >= {least}"
             yield "neighbouring threads", self._alone(near)
         if len(self.mapped) > len(AXES):
-            several = " + ".join(f"({self.name('threads', n)} > 1)" for n in self.mapped[:-1])
+            several = " + ".join(f"(threads_{n} > 1)" for n in self.mapped[:-1])
             yield "threads along three loops", f"{several} <= {len(AXES) - 1}"
 
     def _point_filters(self) -> Iterable[tuple[str, str]]:
@@ -351,9 +345,9 @@ class KernelSpace:
         yield "no more points than a thread is given", self._alone(f"{self._points} <= {most}")
         for loop in self.mapped if self.products else ():
             own = [n for n in POINTS if n <= self._reach(loop)]
-            yield f"points along {loop}", self._alone(f"{self.name('points', loop)} in {own}")
+            yield f"points along {loop}", self._alone(f"points_{loop} in {own}")
         if len(self.mapped) > POINT_LOOPS:
-            several = " + ".join(f"({self.name('points', loop)} > 1)" for loop in self.mapped)
+            several = " + ".join(f"(points_{loop} > 1)" for loop in self.mapped)
             yield f"points along {POINT_LOOPS} loops", f"{several} <= {POINT_LOOPS}"
         words = min((_held_words(one.structure) for one in self._plain), default=0)
         if words:
@@ -362,18 +356,18 @@ class KernelSpace:
                 f"({self._threads})) * 3 // 4"
             )
             fits = f"{words} * {self._points} <= {room}"
-            yield "sums in registers", f"{self._spread} or {fits}" if self._spreads else fits
+            yield "sums in registers", f"{_SPREAD} or {fits}" if self._spreads else fits
 
     def _tile_filters(self) -> Iterable[tuple[str, str]]:
         for loop in self.mapped:
             fits = self._alone(f"{self._tile(loop)} <= {self._reach(loop)}")
             yield f"tiles of {loop} no longer than the loop", fits
         for loop in self.serial:
-            tile, every = self.name("tile", loop), self._tiles(loop)
+            tile, every = f"tile_{loop}", self._tiles(loop)
             own = self._tiles(loop, [one for one in self.apart if one.warps is None])
             if own != every:
                 yield f"tiles of {loop}", self._alone(f"{tile} in {list(own)}")
-            host = [self._on_host(loop)] if loop in self.hosts and "host" in self.cuts else []
+            host = [_on_host(loop)] if loop in self.hosts and "host" in self.cuts else []
             for on_host in host:
                 here = [one for one in self.apart if one.host_loop != loop]
                 alike = any((one.tiles[loop] == 1).any() for one in here)
@@ -383,61 +377,55 @@ class KernelSpace:
                 )
             plain = self._plain_tile(loop)
             if self.staged and plain is not None and len(every) > 1:
-                cases = [f"{self._boxes} > 0", *host, *([self._spread] if self._spreads else [])]
+                cases = [f"{self._boxes} > 0", *host, *([_SPREAD] if self._spreads else [])]
                 either = " or ".join([*cases, f"{tile} == {plain}"])
                 yield f"one tile of {loop} where nothing is staged", either
             if self._spreads and len(every) > 1:
-                either = " or ".join([f"not ({self._spread})", *host, f"{tile} == {PLAIN_TILE}"])
+                either = " or ".join([f"not ({_SPREAD})", *host, f"{tile} == {PLAIN_TILE}"])
                 yield f"one tile of {loop} where sums are spread", either
 
     def _cut_filters(self) -> Iterable[tuple[str, str]]:
         if not self._spreads:
             return
-        lanes, steps, chunks = (self.name(kind) for kind in ("lanes", "steps", "chunks"))
-        none = f"{lanes} * {chunks} == 1"
-        ways = [
-            f"{lanes} == {own} and {steps} in {list(several)}" for own, several in LANES.items()
-        ]
-        spread = f"({self._spread} and ({' or '.join(ways)}))"
-        yield "lanes and steps that go together", f"({none} and {steps} == 1) or {spread}"
+        ways = [f"lanes == {own} and steps in {list(several)}" for own, several in LANES.items()]
+        spread = f"({_SPREAD} and ({' or '.join(ways)}))"
+        yield "lanes and steps that go together", f"({_KEPT} and steps == 1) or {spread}"
         cuts = []
         for one in self.apart:
-            parts = [none if one.spread is None else self._spread]
-            parts += [self._on_host(one.host_loop)] if "host" in self.cuts else []
-            if self.products:
-                parts.append(f"{self.name('warps')} == '{one.instruction or NONE}'")
+            parts = [_KEPT if one.spread is None else _SPREAD]
+            parts += [_on_host(one.host_loop)] if "host" in self.cuts else []
+            parts += [f"warps == '{one.instruction or NONE}'"] if self.products else []
             cuts.append(f"({' and '.join(parts)})")
         yield "cuts that the generator can make", " or ".join(dict.fromkeys(cuts))
         trips = trips_of(self.facts)
         launches = (own for one in self.apart if one.spread for own in one.structure.launches)
         longest = int(max(trips[own.sum_loop] for own in launches if own.sum_loop is not None))
-        yield "chunks as long as the sum", f"{chunks} * {steps} < {2 * longest} or {chunks} == 1"
-        blocks = f"{chunks} * {self._all_tiles or 1} <= {MOST_BLOCKS_PER_SM} * card.sm_count"
-        yield "no more blocks than a card needs", f"{chunks} == 1 or {blocks}"
+        yield "chunks as long as the sum", f"chunks * steps < {2 * longest} or chunks == 1"
+        blocks = f"chunks * {self._all_tiles or 1} <= {MOST_BLOCKS_PER_SM} * card.sm_count"
+        yield "no more blocks than a card needs", f"chunks == 1 or {blocks}"
         if self.staged:
-            yield "spread sums stage nothing", f"{self._boxes} == 0 or {none}"
+            yield "spread sums stage nothing", f"{self._boxes} == 0 or {_KEPT}"
 
     def _stage_filters(self) -> Iterable[tuple[str, str]]:
         """Yield what holds where boxes are filled ahead."""
         if "stages" not in self.cuts:
             return
-        stages = self.name("stages")
         ahead = list(_values(*(one.stages for one in self._plain)))
-        own = f"{stages} == 1 or ({stages} in {ahead} and {self._boxes or 0} > 0)"
+        own = f"stages == 1 or (stages in {ahead} and {self._boxes or 0} > 0)"
         yield "boxes ahead where something is staged", self._alone(own)
         if self._spreads:
-            yield "no boxes ahead of spread sums", f"{stages} == 1 or not ({self._spread})"
+            yield "no boxes ahead of spread sums", f"stages == 1 or not ({_SPREAD})"
 
     def _product_filters(self, one: Candidates) -> Iterable[tuple[str, str]]:
         """Yield what holds where warps compute products: what their layouts have."""
         own, tiles, threads = one.structure.instruction, one.tiles, one.threads
         assert own is not None
         product = one.structure.products[0]
-        elsewhere = f"{self.name('warps')} != '{own.name}' or "
+        elsewhere = f"warps != '{own.name}' or "
         sides = zip((product.rows, product.columns), own.lanes, own.points, strict=True)
         for loop, lanes, points in sides:
-            boxes = f"{self.name('threads', loop)} % {lanes} == 0"
-            whole = f"{self.name('points', loop)} % {max(2, points)} == 0"
+            boxes = f"threads_{loop} % {lanes} == 0"
+            whole = f"points_{loop} % {max(2, points)} == 0"
             sizes = f"{self._tile(loop)} in {list(_values(tiles[loop]))}"
             yield f"boxes of lanes along {loop}", f"{elsewhere}{boxes} and {whole} and {sizes}"
         for loop in self.mapped:
@@ -454,7 +442,7 @@ class KernelSpace:
             if some != self._tiles(loop):
                 yield (
                     f"tiles of {loop} for products",
-                    f"{elsewhere}{self.name('tile', loop)} in {list(some)}",
+                    f"{elsewhere}tile_{loop} in {list(some)}",
                 )
         staged = [
             f"{name} == {int(np.any(one.staged.get(group, 0)))}"
@@ -466,38 +454,35 @@ class KernelSpace:
         """Yield what holds where blocks share a sum: there are few tiles, and no block is idle."""
         if not self.sharing:
             return
-        none = f"{self.name('share')} == 1 or "
+        none = "share == 1 or "
         loop = self.sharing[0].structure.shared_loop
         assert loop is not None
         if self._spreads:
-            yield "sums that are shared or spread", f"{none}not ({self._spread})"
+            yield "sums that are shared or spread", f"{none}not ({_SPREAD})"
         if "host" in self.cuts:
-            yield "sums that are shared by one launch", none + self._on_host(None)
-        blocks = f"{self.name('share')} * {self._all_tiles}"
-        few = (
-            f"{self._all_tiles} < card.sm_count and {blocks} <= {BLOCKS_PER_SM[-1]} * card.sm_count"
-        )
-        yield "few tiles where blocks share a sum", f"{none}({few})"
-        turns = f"ceildiv({int(trips_of(self.facts)[loop])}, {self._tile(loop)})"
+            yield "sums that are shared by one launch", none + _on_host(None)
+        tiles = self._all_tiles
+        most = f"share * {tiles} <= {BLOCKS_PER_SM[-1]} * card.sm_count"
         yield (
-            "a turn for each block that shares a sum",
-            f"{none}{self.name('share')} <= {turns}",
+            "few tiles where blocks share a sum",
+            f"{none}({tiles} < card.sm_count and {most})",
         )
+        turns = f"ceildiv({int(trips_of(self.facts)[loop])}, {self._tile(loop)})"
+        yield "a turn for each block that shares a sum", f"{none}share <= {turns}"
 
     def _streaming_filters(self) -> Iterable[tuple[str, str]]:
         """Yield what holds where blocks take equal shares of all steps."""
         if "stream" not in self.cuts:
             return
-        stream, tiles = self.name("stream"), self._all_tiles
-        none = f"{stream} == 0 or "
+        tiles, none = self._all_tiles, "stream == 0 or "
         yield "boxes where blocks take equal shares", f"{none}{self._boxes} > 0"
         if self._spreads:
-            yield "equal shares of sums that are not spread", f"{none}not ({self._spread})"
+            yield "equal shares of sums that are not spread", f"{none}not ({_SPREAD})"
         if "host" in self.cuts:
-            yield "equal shares of one launch", none + self._on_host(None)
+            yield "equal shares of one launch", none + _on_host(None)
         if self.sharing:
-            yield "equal shares of sums that are not shared", f"{none}{self.name('share')} == 1"
-        idle = f"{tiles} < {1 - LEAST_IDLE} * {stream} * ceildiv({tiles}, {stream})"
+            yield "equal shares of sums that are not shared", f"{none}share == 1"
+        idle = f"{tiles} < {1 - LEAST_IDLE} * stream * ceildiv({tiles}, stream)"
         yield "an idle card where blocks take equal shares", f"{none}{idle}"
 
     def _shared_filters(self) -> Iterable[tuple[str, str]]:
@@ -509,7 +494,7 @@ class KernelSpace:
         if terms:
             least = " + ".join(terms)
             if "stages" in self.cuts:
-                least = f"{self.name('stages')} * ({least})"
+                least = f"stages * ({least})"
             yield "shared memory of what is staged", f"{least} <= card.shared_per_block_optin_bytes"
 
     def _elements(self, group: Group) -> str | None:
@@ -558,6 +543,10 @@ class KernelSpace:
         most = min(POINTS[-1], self._reach(loop))
         own = (one.tiles[loop] // one.threads[loop] for one in self.products)
         return _values(*own, [n for n in POINTS if n <= most])
+
+
+def _on_host(loop: str | None) -> str:
+    return f"host == '{loop or NONE}'"
 
 
 def _powers(most: int) -> Generated:
