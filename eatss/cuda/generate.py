@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
 
 from eatss.cuda.file_text import file_text
-from eatss.cuda.region import RegionBuilder, RegionInput, WideIndicesError
+from eatss.cuda.region import Made, RegionBuilder, RegionInput, WideIndicesError
 from eatss.cuda.signature import (
     parameters_of,
 )
@@ -27,8 +27,6 @@ from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.isl_limits import bounded_work
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import (
-    Entry,
-    KernelCode,
     Original,
     Program,
 )
@@ -140,16 +138,6 @@ def generate(
     return file_text(program, made.code, line_info=options.line_info)
 
 
-@dataclass(slots=True)
-class _Made:
-    """The kernels, their code and the entries of regions; the largest tile along each size."""
-
-    kernels: list[KernelCode] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-    code: list[Kernel] = field(default_factory=list)
-    tiles: dict[str, int] = field(default_factory=dict)
-
-
 def _regions(
     regions: Sequence[RegionInput],
     recipe: Recipe,
@@ -157,15 +145,15 @@ def _regions(
     bits: Literal[32, 64],
     macros: dict[str, int],
     max_operations: int | None,
-) -> _Made:
+) -> Made:
     """Make the code of all regions with indices of some width.
 
     Raises:
         WideIndicesError: 32 bits do not hold them.
     """
-    made = _Made()
+    made = Made()
     for region in regions:
-        builder = RegionBuilder(region, recipe, profile, bits, len(made.kernels))
+        builder = RegionBuilder(region, recipe, profile, bits, made)
         scop = region.scheduled.scop
         dependences = region.scheduled.dependences
         with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
@@ -175,8 +163,4 @@ def _regions(
         work = work_of(scop.written or scop, dependences, builder.outside)
         work = work_written_out(work, scop.products)
         made.entries.append(replace(written_out(entry, scop.products), work=work))
-        made.kernels.extend(builder.kernels)
-        made.code.extend(builder.code)
-        for parameter, tile in builder.parameter_tiles.items():
-            made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
     return made

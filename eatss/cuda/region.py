@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Literal
 
@@ -116,10 +116,20 @@ class RegionInput:
     slow: tuple[SlowLoop, ...] = ()
 
 
-class RegionBuilder:
-    """Builds the kernels and the entry of one region.
+@dataclass(slots=True)
+class Made:
+    """The kernels, their code and the entries of regions; the largest tile along each size."""
 
-    Once it is built they are ``kernels``, with their ``code``; ``outside`` are arrays of callers.
+    kernels: list[KernelCode] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    code: list[Kernel] = field(default_factory=list)
+    tiles: dict[str, int] = field(default_factory=dict)
+
+
+class RegionBuilder:
+    """Builds the kernels and the entry of one region; the kernels are added to what is ``made``.
+
+    Once it is built ``outside`` are arrays of callers.
     """
 
     def __init__(
@@ -128,7 +138,7 @@ class RegionBuilder:
         recipe: Recipe,
         profile: GpuProfile,
         bits: Literal[32, 64],
-        first: int,
+        made: Made,
     ) -> None:
         self._scheduled = region.scheduled
         self._generic = region.generic
@@ -142,10 +152,7 @@ class RegionBuilder:
         self._planner = UnitPlanner(
             region.scheduled, region.facts, recipe.wanted, profile, recipe.options
         )
-        self._first = first
-        self.kernels: list[KernelCode] = []
-        self.parameter_tiles: dict[str, int] = {}
-        self.code: list[Kernel] = []
+        self._made, self._first = made, len(made.kernels)
         self._workspaces: list[Temporary] = []
         self._of_streams: list[Assumption] = []
         self.outside: tuple[str, ...] = ()
@@ -171,7 +178,7 @@ class RegionBuilder:
         anything = isl.Set.universe(scop.context.get_space())
         steps = host_steps(placed, anything)
         sizes = self._sizes(pieces, placed, steps, macros)
-        passed = {name for kernel in self.kernels for name in kernel.arguments}
+        passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
         used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
         function = scop.function
         launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
@@ -291,7 +298,7 @@ class RegionBuilder:
     ) -> PlacedKernel | None:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
-        name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
+        name = f"{self._scop.function}_k{len(self._made.kernels)}"
         try:
             with at_most(self._scop.isl_context, KERNEL_OPERATIONS):
                 made = rows_in_one(name, pieces, block, planner, context)
@@ -346,7 +353,7 @@ class RegionBuilder:
             subtree_of(unit.piece, unit.mapping),
             strict=self._options.strict_fp,
         )
-        name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
+        name = f"{self._scop.function}_k{len(self._made.kernels)}"
         decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
         layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
@@ -469,10 +476,11 @@ class RegionBuilder:
         written = (self._scop.array(one.write.array) for one in piece.statements)
         rounds = any(array.element_type.is_floating for array in written)
         slow = (one.text for one in self._slow if not own.isdisjoint(one.statements))
-        self.code.append(code)
+        made = self._made
+        made.code.append(code)
         for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
-            self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
-        self.kernels.append(
+            made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
+        made.kernels.append(
             KernelCode(
                 name=code.name,
                 statements=tuple(s.name for s in piece.statements),

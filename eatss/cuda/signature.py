@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from eatss.lower.arrays import DeviceArray, device_arrays
@@ -12,7 +13,7 @@ from eatss.program import Argument, Constant, Interface, InterfaceEntry, Paramet
 from eatss.program.plan import Place, Role
 from eatss.program.source_names import SHARED, size_macro
 from eatss.schedule.names import NameTable
-from eatss.scops import FunctionParameter, ParameterDeclaration, ParameterOrigin, Scop
+from eatss.scops import Array, FunctionParameter, ParameterDeclaration, Scop
 
 
 def names_of(scop: Scop, macros: Iterable[str]) -> NameTable:
@@ -94,44 +95,41 @@ def entry_arguments(
         for array in arrays.values()
         if array.array.origin == "parameter"
     }
+    argument = partial(_argument, scop, written)
+    declarations = scop.parameter_declarations
     found: list[Argument] = []
     for parameter in scop.function_parameters:
-        members = list(_members(scop, parameter, arrays, written))
-        found += members or [_parameter(scop, parameter, by_source, written)]
-    found.extend(_others(scop, arrays, written))
+        sizes = [one for one in declarations if _is_member(one, parameter)]
+        parts = [array for array in arrays.values() if _is_member(array.array, parameter)]
+        members = [
+            replace(one, position=parameter.position, structure=parameter.c_type)
+            for one in (*map(_size, sizes), *map(argument, parts))
+        ]
+        array = by_source.get(parameter.name)
+        if members:
+            found += members
+        elif array is not None:
+            found.append(replace(argument(array), position=parameter.position))
+        else:
+            found.append(_parameter(scop, parameter))
+    found += (
+        argument(array)
+        for array in arrays.values()
+        if array.array.origin not in ("parameter", "member") and not _is_temporary(scop, array)
+    )
+    found += (
+        _size(one) for one in declarations if one.origin not in ("parameter", "member", "macro")
+    )
     return tuple(found)
 
 
-def _members(
-    scop: Scop,
-    parameter: FunctionParameter,
-    arrays: Mapping[str, DeviceArray],
-    written: frozenset[str],
-) -> Iterator[Argument]:
-    """Yield what a region uses of the structure that a parameter is or points to."""
-
-    def is_own(origin: str, source_name: str) -> bool:
-        owner = re.split(r"\W", source_name, maxsplit=1)[0]
-        return origin == "member" and owner == parameter.name
-
-    for one in scop.parameter_declarations:
-        if is_own(one.origin, one.source_name):
-            yield replace(_size(one), position=parameter.position, structure=parameter.c_type)
-    for array in arrays.values():
-        if is_own(array.array.origin, array.array.source_name):
-            argument = _argument(scop, array, written, parameter.position)
-            yield replace(argument, structure=parameter.c_type)
+def _is_member(one: ParameterDeclaration | Array, parameter: FunctionParameter) -> bool:
+    """Tell whether a parameter is or points to the structure that something is a member of."""
+    owner = re.split(r"\W", one.source_name, maxsplit=1)[0]
+    return one.origin == "member" and owner == parameter.name
 
 
-def _parameter(
-    scop: Scop,
-    parameter: FunctionParameter,
-    arrays: Mapping[str, DeviceArray],
-    written: frozenset[str],
-) -> Argument:
-    array = arrays.get(parameter.name)
-    if array is not None:
-        return _argument(scop, array, written, parameter.position)
+def _parameter(scop: Scop, parameter: FunctionParameter) -> Argument:
     names = {d.source_name: d.name for d in scop.parameter_declarations if d.origin == "parameter"}
     element = "char" if parameter.element_type is None else parameter.element_type.value
     role: Role = "array" if parameter.is_pointer else "scalar"
@@ -150,18 +148,6 @@ def _parameter(
     )
 
 
-def _others(
-    scop: Scop, arrays: Mapping[str, DeviceArray], written: frozenset[str]
-) -> Iterator[Argument]:
-    for array in arrays.values():
-        is_passed = array.array.origin in ("parameter", "member")
-        if not is_passed and not _is_temporary(scop, array):
-            yield _argument(scop, array, written, None)
-    for declaration in scop.parameter_declarations:
-        if declaration.origin not in ("parameter", "member", "macro"):
-            yield _size(declaration)
-
-
 def _size(declaration: ParameterDeclaration) -> Argument:
     return Argument(
         name=declaration.name,
@@ -170,23 +156,16 @@ def _size(declaration: ParameterDeclaration) -> Argument:
         shape=(),
         reads=True,
         writes=False,
-        source=_source(declaration.origin),
+        source=_SOURCES.get(declaration.origin, "local"),
         source_name=declaration.source_name,
         position=None,
     )
 
 
-def _source(origin: ParameterOrigin) -> Place:
-    match origin:
-        case "parameter" | "member" | "global":
-            return origin
-        case _:
-            return "local"
+_SOURCES: Mapping[str, Place] = {"parameter": "parameter", "member": "member", "global": "global"}
 
 
-def _argument(
-    scop: Scop, array: DeviceArray, written: frozenset[str], position: int | None
-) -> Argument:
+def _argument(scop: Scop, written: frozenset[str], array: DeviceArray) -> Argument:
     noun = array.array
     role: Role = "scalar" if array.by_value else "cell" if noun.n_dims == 0 else "array"
     reads = any(
@@ -202,9 +181,9 @@ def _argument(
         shape=array.declared,
         reads=reads,
         writes=noun.name in written,
-        source="local" if by_value else _source(noun.origin),
+        source="local" if by_value else _SOURCES.get(noun.origin, "local"),
         source_name=noun.source_name or noun.name,
-        position=position,
+        position=None,
     )
 
 

@@ -60,17 +60,8 @@ _BAD_ARGUMENT = re.compile(r"(?:incompatible type for argument|passing argument)
 _MACRO = re.compile(r"#define (\w+)(\([^)]*\))? ?(.*)")
 _UNDEFINED = re.compile(r"undefined reference to [`'](\w+)'")
 
-_Build: TypeAlias = Callable[[Path, tuple[int, ...] | None], Path]
-
-
-def _halves(program: Program) -> tuple[str, ...]:
-    """Return options for halves: each operation rounds to one; the processor converts, if it can.
-
-    The function that a compiler calls to convert one takes ten times as long.
-    """
-    if _HALF not in program.text:
-        return ()
-    return (*_HALVES, *_if_it_can("f16c"))
+_Texts: TypeAlias = Mapping[str, str]
+"""What macro sizes stand for: their values, or variables."""
 
 
 def _if_it_can(what: str) -> tuple[str, ...]:
@@ -112,7 +103,7 @@ class Builder:
         self._kept = kept
         self._device = device
         self._macros = tuple(p.name for p in program.parameters if p.kind == "macro")
-        self._built: dict[tuple[str, tuple[int, ...] | None], Path | CompileError] = {}
+        self._built: dict[tuple[str, tuple[str, ...]], Path | CompileError] = {}
         self._shapes: dict[int, CallShape] = {}
         self._vanished: tuple[str, ...] | None = None
         self.compile_time_s = 0.0
@@ -120,7 +111,7 @@ class Builder:
     def generated(self, sizes: Sizes) -> Path:
         """Return the library of the generated text; ``CompileError`` if it does not compile."""
         if self._device == "gpu":
-            return self._once("gpu", self._values(sizes), self._gpu)
+            return self._once("gpu", {name: str(sizes[name]) for name in self._macros}, self._gpu)
         return self._either("cpu", sizes, self._cpu)
 
     def original(self, sizes: Sizes) -> Path:
@@ -155,31 +146,31 @@ class Builder:
 
     # -----------------------------------------------------------------------------------------
 
-    def _values(self, sizes: Sizes) -> tuple[int, ...]:
-        return tuple(sizes[name] for name in self._macros)
-
-    def _either(self, kind: str, sizes: Sizes, build: _Build) -> Path:
+    def _either(self, kind: str, sizes: Sizes, build: Callable[[Path, _Texts], Path]) -> Path:
         """Return the library for all sizes, or where there is none the one for these."""
-        if self._macros:
-            try:
-                return self._once(kind, None, build)
-            except CompileError:
-                pass
-        return self._once(kind, self._values(sizes), build)
+        with suppress(CompileError):
+            if self._macros:
+                variables = {name: size_variable(name) for name in self._macros}
+                return self._once(kind, variables, build)
+        return self._once(kind, {name: str(sizes[name]) for name in self._macros}, build)
 
-    def _once(self, kind: str, values: tuple[int, ...] | None, build: _Build) -> Path:
-        key = (kind, values)
+    def _once(self, kind: str, texts: _Texts, build: Callable[[Path, _Texts], Path]) -> Path:
+        key = (kind, tuple(texts.values()))
         if key not in self._built:
             start = time.perf_counter()
-            tag = "any" if values is None else "_".join(map(str, values)).replace("-", "m")
-            name = f"{kind}_{tag or 'fixed'}.so"
-            kept = self._kept / name if self._kept and kind in ("original", "numbers") else None
+            tag = "any" if self._vary(texts) else "_".join(texts.values()).replace("-", "m")
+            made = self._work / f"{kind}_{tag or 'fixed'}.so"
+            keeps = self._kept is not None and kind in ("original", "numbers")
+            kept = self._kept / made.name if self._kept and keeps else None
             try:
                 if kept is not None and kept.exists():
                     self._built[key] = kept
                 else:
-                    self._built[key] = build(self._work / name, values)
-                    _keep(self._work / name, kept)
+                    self._built[key] = build(made, texts)
+                    if kept is not None:  # whole or not at all, where others look for it
+                        beside = kept.with_suffix(f".{os.getpid()}")
+                        shutil.copy(made, beside)
+                        beside.replace(kept)
             except CompileError as error:
                 self._built[key] = error
             self.compile_time_s += time.perf_counter() - start
@@ -188,28 +179,18 @@ class Builder:
             raise found
         return found
 
-    def _defines(self, values: tuple[int, ...] | None) -> list[str]:
-        return _definitions(self._size_texts(values))
+    def _vary(self, texts: _Texts) -> Sequence[str]:
+        """Return the macro sizes that variables stand for."""
+        return [name for name, text in texts.items() if text == size_variable(name)]
 
-    def _size_texts(self, values: tuple[int, ...] | None) -> dict[str, str]:
-        """Return what macro sizes stand for: their values, or variables."""
-        if values is None:
-            return {name: size_variable(name) for name in self._macros}
-        return dict(zip(self._macros, map(str, values), strict=True))
-
-    def _variables(self, values: tuple[int, ...] | None, language: Literal["c", "c++"]) -> str:
-        """Return definitions of the variables that macro sizes stand for."""
-        return size_variables(self._macros if values is None else (), language=language)
-
-    def _set(self, values: tuple[int, ...] | None) -> list[str]:
+    def _set(self, texts: _Texts) -> list[str]:
         """Return options that set macro sizes in the generated text."""
-        texts = self._size_texts(values)
-        macros = {p.macro: texts[p.name] for p in self._program.parameters if p.kind == "macro"}
-        return _definitions(macros)
+        parameters = self._program.parameters
+        return _definitions({p.macro: texts[p.name] for p in parameters if p.kind == "macro"})
 
-    def _cpu(self, target: Path, values: tuple[int, ...] | None) -> Path:
+    def _cpu(self, target: Path, texts: _Texts) -> Path:
         variables = target.with_suffix(".hpp")
-        variables.write_text(self._variables(values, "c++"), encoding="utf-8")
+        variables.write_text(size_variables(self._vary(texts), language="c++"), encoding="utf-8")
         text, branches = instrumented_text(self._program)
         source = target.with_suffix(".cu")
         place = (self._directory / self._program.file).resolve()
@@ -221,7 +202,7 @@ class Builder:
             *_EXACT,
             "-Og",  # compiles in half the time of -O1, where the longest runs take a sixth less
             "-fira-region=one",  # a sixth less again, and runs take as long
-            *self._set(values),
+            *self._set(texts),
             *_if_it_can("fma"),  # products of tensor cores are full of it
         ]
         command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]
@@ -231,7 +212,7 @@ class Builder:
         made = self._compile([*command, "-x", "c++", "-c", str(source)], target.with_suffix(".o"))
         return self._compile([self._compilers.cxx, *_EXACT, str(made), "-lm"], target)
 
-    def _gpu(self, target: Path, values: tuple[int, ...] | None) -> Path:
+    def _gpu(self, target: Path, texts: _Texts) -> Path:
         source = target.with_suffix(".cu")
         source.write_text(gpu_text(self._program, self._directory), encoding="utf-8")
         command = [self._compilers.nvcc, "-arch=native", "-O3", "-std=c++17", "-shared"]
@@ -241,21 +222,22 @@ class Builder:
             "-Xlinker",
             "-Bsymbolic",
             *self._program.flags,
-            *self._set(values),
+            *self._set(texts),
         ]
         return self._compile([*command, str(source)], target)
 
-    def _original(self, target: Path, values: tuple[int, ...] | None) -> Path:
+    def _original(self, target: Path, texts: _Texts) -> Path:
         program = self._program
         included = included_text(program, self._directory)
         if has_parts(program):
-            included = self._switched(included, target, self._defines(values), "c")
+            included = self._switched(included, target, _definitions(texts), "c")
         command = [self._compilers.cc, "-x", "c", "-std=gnu11", *_EXACT, *self._only_called()]
-        command += self._defines(values)
-        command += _halves(program)
+        command += _definitions(texts)
+        if _HALF in program.text:  # the function that converts one takes ten times as long
+            command += [*_HALVES, *_if_it_can("f16c")]
         source = target.with_suffix(".c")
         for _ in range(2 * _MOST_EXTRA):
-            made = self._text(included, values, "c")
+            made = self._text(included, texts, "c")
             source.write_text(made.text, encoding="utf-8")
             try:
                 return self._compile([*command, *self._options(), str(source), "-lm"], target)
@@ -264,27 +246,25 @@ class Builder:
                     raise
         raise CompileError("the original's function has parameters of unknown types")
 
-    def _text(
-        self, included: str, values: tuple[int, ...] | None, language: Literal["c", "c++"]
-    ) -> CalledOriginal:
+    def _text(self, included: str, texts: _Texts, language: Literal["c", "c++"]) -> CalledOriginal:
         return original_text(
             self._program,
             included,
             self._shapes,
             language=language,
-            sizes=self._size_texts(values),
-            variables=self._variables(values, language),
+            sizes=texts,
+            variables=size_variables(self._vary(texts), language=language),
         )
 
-    def _numbers(self, target: Path, values: tuple[int, ...] | None) -> Path:
+    def _numbers(self, target: Path, texts: _Texts) -> Path:
         """Compile the original as C++; after C's preprocessor, which may paste names of types."""
         program = self._program
         included = included_text(program, self._directory)
-        included = self._switched(included, target, self._defines(values), "c++")
-        made = self._text(included, values, "c++")
+        included = self._switched(included, target, _definitions(texts), "c++")
+        made = self._text(included, texts, "c++")
         source = target.with_suffix(".cpp")
         source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
-        header = SHIM / "eatss_number.hpp" if values is None else self._precompiled()
+        header = SHIM / "eatss_number.hpp" if self._vary(texts) else self._precompiled()
         command = [self._compilers.cxx, *_NUMBERS, *self._only_called()]
         command += ["-include", str(header), "-x", "c++", str(source), "-lm"]
         return self._compile(command, target)
@@ -405,14 +385,6 @@ class Builder:
         if done.returncode != 0:
             raise CompileError(_shortened(done.stderr or done.stdout), done.stderr)
         return target
-
-
-def _keep(made: Path, kept: Path | None) -> None:
-    """Put a library where others look for it, whole or not at all."""
-    if kept is not None:
-        beside = kept.with_suffix(f".{os.getpid()}")
-        shutil.copy(made, beside)
-        beside.replace(kept)
 
 
 def _shortened(said: str) -> str:

@@ -75,15 +75,18 @@ def compare(
         wrong = _bits_differ(left, right)
         if alike and left.dtype.kind == "f":
             wrong &= np.isfinite(left) | np.isfinite(right)
-        error = _error(left, right, wrong)
+        with np.errstate(invalid="ignore", over="ignore"):
+            error = np.abs(left.astype(np.float64) - right.astype(np.float64))
+        error = np.where(wrong, error, 0.0)
         if bound is not None:
             bound = np.atleast_1d(bound)  # noqa: PLW2901 - the same, of a scalar too
-            wrong &= ~_within(left, right, error, bound)
+            finite = np.isfinite(left) & np.isfinite(right)
+            wrong &= ~((finite & (error <= bound)) | (left == right) | np.isinf(bound))
             loose += int(np.count_nonzero((bound > np.abs(left)) & (left != 0)))
-        finite = np.where(np.isfinite(error), error, 0.0)
-        if finite.size and float(finite.max()) > worst:
-            at = np.unravel_index(int(np.argmax(finite)), finite.shape)
-            worst = float(finite[at])
+        near = np.where(np.isfinite(error), error, 0.0)
+        if near.size and float(near.max()) > worst:
+            at = np.unravel_index(int(np.argmax(near)), near.shape)
+            worst = float(near[at])
             bound_there = 0.0 if bound is None else float(bound[at])
         if difference is None and wrong.any():
             difference = _first(before, left, right, wrong)
@@ -111,22 +114,6 @@ def _bits_differ(left: Array, right: Array) -> Truths:
         return np.asarray(left != right)
     same_bits = left.view(f"u{left.itemsize}") == right.view(f"u{left.itemsize}")
     return np.asarray(~(same_bits | (np.isnan(left) & np.isnan(right))))
-
-
-def _error(left: Array, right: Array, differ: Truths) -> Floats:
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(left.astype(np.float64) - right.astype(np.float64))
-    return np.where(differ, error, 0.0)
-
-
-def _within(
-    left: Array,
-    right: Array,
-    error: Floats,
-    bound: Floats,
-) -> Truths:
-    finite = np.isfinite(left) & np.isfinite(right)
-    return np.asarray((finite & (error <= bound)) | (left == right) | np.isinf(bound))
 
 
 def count_not_finite(values: Array) -> int:
@@ -241,7 +228,7 @@ def bounds_by_length(
     that of its roundings, and of its products. Both are allowed. It says nothing of quotients by
     small numbers.
     """
-    length = max(2, sum(max(0, value) for value in sizes.values()))
+    length = _longest_sum(sizes)
     largest = 1.0
     for buffer in expected:
         values = buffer.array
@@ -250,14 +237,31 @@ def bounds_by_length(
             largest = max(largest, float(finite.max(initial=0.0)))
     found: list[Floats | None] = []
     for buffer in expected:
-        unit = _UNIT.get(buffer.argument.element_type)
-        if unit is None or not buffer.argument.writes:
+        change = _change_of(buffer, length, roundings, 2.0)
+        if change is None or not buffer.argument.writes:
             found.append(None)
         else:
-            product, sums, _ = (roundings or {}).get(buffer.argument.element_type, EXACT_FACTORS)
-            each = 2.0 * (1.0 + sums) * length * unit + product
-            found.append(np.full(buffer.shape, each * length * largest**2))
+            found.append(np.full(buffer.shape, change * length * largest**2))
     return tuple(found)
+
+
+def _longest_sum(sizes: Sizes) -> int:
+    """Return the sum of all sizes, which no sum is longer than."""
+    return max(2, sum(max(0, value) for value in sizes.values()))
+
+
+def _change_of(
+    buffer: Buffer, length: int, roundings: Roundings | None, times: float
+) -> float | None:
+    """Return how much roundings of so long a sum and of a product change a number, as a share.
+
+    Each rounding of the sum counts so many times; ``None`` for integers.
+    """
+    kind = buffer.argument.element_type
+    if kind not in _UNIT:
+        return None
+    product, sums, _ = (roundings or {}).get(kind, EXACT_FACTORS)
+    return times * (1.0 + sums) * length * _UNIT[kind] + product
 
 
 def with_perturbed(
@@ -284,19 +288,15 @@ def with_perturbed(
         run: runs the original on arguments.
         roundings: how the generated program rounds.
     """
-    length = max(2, sum(max(0, value) for value in sizes.values()))
+    length = _longest_sum(sizes)
     found = [None if bound is None else bound.copy() for bound in bounds]
     for seed in range(_PERTURBED):
         rng = np.random.default_rng(seed)
         changed = [buffer.copy() for buffer in before]
         for buffer in changed:
-            unit = _UNIT.get(buffer.argument.element_type)
-            if unit is not None:
+            change = _change_of(buffer, length, roundings, 1.0)
+            if change is not None:
                 signs = rng.choice(np.array([-1.0, 1.0]), buffer.shape)
-                product, sums, _ = (roundings or {}).get(
-                    buffer.argument.element_type, EXACT_FACTORS
-                )
-                change = (1.0 + sums) * length * unit + product
                 buffer.array[...] *= 1.0 + change * signs
         run(changed)
         for place, bound in enumerate(found):
@@ -307,8 +307,11 @@ def with_perturbed(
     return tuple(found)
 
 
-def _number_type(buffer: Buffer) -> np.dtype[np.void]:
-    return np.dtype(
+def _numbers(buffer: Buffer) -> Array:
+    """Return the elements as the C++ side has them; integers are the same on both."""
+    if buffer.argument.element_type not in _UNIT:
+        return np.ascontiguousarray(buffer.array).copy()
+    own = np.dtype(
         {
             "names": ["v", "size", "leaf", "adds", "product"],
             "formats": [dtype_of(buffer.argument), "f8", "f8", "f8", "f8"],
@@ -316,13 +319,7 @@ def _number_type(buffer: Buffer) -> np.dtype[np.void]:
             "itemsize": 40,
         }
     )
-
-
-def _numbers(buffer: Buffer) -> Array:
-    """Return the elements as the C++ side has them; integers are the same on both."""
-    if buffer.argument.element_type not in _UNIT:
-        return np.ascontiguousarray(buffer.array).copy()
-    shadow = np.zeros(buffer.shape, _number_type(buffer))
+    shadow = np.zeros(buffer.shape, own)
     shadow["v"] = buffer.array
     shadow["size"] = np.abs(buffer.array)
     return shadow

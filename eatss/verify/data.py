@@ -93,7 +93,7 @@ def make_buffers(
     """
     rng = np.random.default_rng(seed)
     buffers = tuple(
-        _buffer(argument, number, sizes, flavour, rng, number in shifted)
+        _buffer(blank_buffer(argument, number, sizes, number in shifted), sizes, flavour, rng)
         for number, argument in enumerate(entry.arguments)
     )
     if endless is not None:
@@ -128,27 +128,21 @@ def blank_buffer(argument: Argument, number: int, sizes: Sizes, shifted: bool = 
     return Buffer(argument, number, raw, guard, shape)
 
 
-def _buffer(
-    argument: Argument,
-    number: int,
-    sizes: Sizes,
-    flavour: Flavour,
-    rng: np.random.Generator,
-    shifted: bool,
-) -> Buffer:
-    buffer = blank_buffer(argument, number, sizes, shifted)
-    shape, dtype = buffer.shape, dtype_of(argument)
+def _buffer(buffer: Buffer, sizes: Sizes, flavour: Flavour, rng: np.random.Generator) -> Buffer:
+    """Fill the memory of an argument."""
+    argument, array = buffer.argument, buffer.array
+    kind = array.dtype.kind
     if argument.role == "parameter":
-        buffer.array[...] = sizes[argument.name]
-    elif dtype.kind == "f":
-        buffer.array[...] = _floats(shape, flavour, rng)
+        array[...] = sizes[argument.name]
+        return buffer
+    if kind == "f":
+        array[...] = _floats(buffer.shape, flavour, rng)
     else:
-        truth = dtype.kind == "b"
-        buffer.array[...] = rng.integers(not truth, 2 if truth else 10, shape)
-        if flavour == SIGNED and dtype.kind == "i":
-            buffer.array[...] *= rng.choice(np.array([-1, 1], dtype), shape)
-    if flavour == SIGNED and argument.role != "parameter" and dtype.kind in "fi":
-        first = buffer.array.reshape(-1)[:1]
+        array[...] = rng.integers(kind != "b", 2 if kind == "b" else 10, buffer.shape)
+        if flavour == SIGNED and kind == "i":
+            array[...] *= rng.choice(np.array([-1, 1], array.dtype), buffer.shape)
+    if flavour == SIGNED and kind in "fi":
+        first = array.reshape(-1)[:1]
         first[...] = -abs(first)  # an array of one element has a negative one
     return buffer
 

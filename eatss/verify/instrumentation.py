@@ -149,8 +149,13 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
             others = [(other, True) for other in numbers if other != number]
             both = (*inside, *others)
             branches.append(replace(one, kind="part", condition=part, has_else=False, inside=both))
-    counted = _edited(text, [*edits, *_promises(program), *_rows(program)])
-    return counted + "".join(_strides(program)), tuple(branches)
+    kernels = definitions(text, (kernel.name for kernel in program.kernels))
+    counted = _edited(text, [*edits, *_promises(text, kernels), *_rows(program, kernels)])
+    for kernel in program.kernels:  # which go on by a grid along some axes
+        if kernel.grid_strides:
+            call = f'eatss::strides("{kernel.name}", "{"".join(kernel.grid_strides)}")'
+            counted += f"\nstatic bool eatss_strides_{kernel.name} = {call};\n"
+    return counted, tuple(branches)
 
 
 def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
@@ -171,17 +176,13 @@ def _parts(tested: str) -> list[str]:
     return parts if sound and len(parts) > 1 else []
 
 
-def _promises(program: Program) -> Iterator[tuple[int, int, str]]:
+def _promises(text: str, kernels: Sequence[Function]) -> Iterator[tuple[int, int, str]]:
     """Yield where kernels begin, and calls that tell of their parameters with ``__restrict__``."""
-    for function in _kernels(program):
+    for function in kernels:
         calls = "".join(f"eatss::promise({name}); " for name in _restricted(function))
         if calls:  # behind the bracket: what is first in the body may be a line of its own
-            place = program.text.index("{", function.parameters[-1].end) + 1
+            place = text.index("{", function.parameters[-1].end) + 1
             yield place, place, f" {calls}"
-
-
-def _kernels(program: Program) -> list[Function]:
-    return definitions(program.text, (kernel.name for kernel in program.kernels))
 
 
 def _restricted(function: Function) -> Iterator[str]:
@@ -198,7 +199,7 @@ def _restricted(function: Function) -> Iterator[str]:
             last = token.text
 
 
-def _rows(program: Program) -> Iterator[tuple[int, int, str]]:
+def _rows(program: Program, kernels: Sequence[Function]) -> Iterator[tuple[int, int, str]]:
     """Yield checks that elements ``A[i * N + j]`` are in the row ``i``, around their places.
 
     An element beside its row is often another one of the array, and beside it in the last row only.
@@ -209,7 +210,7 @@ def _rows(program: Program) -> Iterator[tuple[int, int, str]]:
         for name, shape in (*arrays, *((one.name, one.shape) for one in entry.temporaries)):
             extents.setdefault(name, set()).add(tuple(map(c_text, shape[1:])))
     known = {name: inner.pop() for name, inner in extents.items() if len(inner) == 1}
-    for body in (function.body for function in _kernels(program)):
+    for body in (function.body for function in kernels):
         for place in range(1, len(body) - 1):
             name, opening = body[place].text, body[place + 1]
             if not known.get(name) or opening.text != "[" or body[place - 1].text in (".", "->"):
@@ -243,14 +244,6 @@ def _checks(
             own = text[inner[0].start : inner[-1].end], extents[-1]
             return None if others is None else [*others, own]
     return None
-
-
-def _strides(program: Program) -> Iterator[str]:
-    """Yield definitions that say along which axes the blocks of a kernel take strides."""
-    for kernel in program.kernels:
-        if kernel.grid_strides:
-            call = f'eatss::strides("{kernel.name}", "{"".join(kernel.grid_strides)}")'
-            yield f"\nstatic bool eatss_strides_{kernel.name} = {call};\n"
 
 
 def _conditions(program: Program) -> Iterator[tuple[str, _Condition]]:

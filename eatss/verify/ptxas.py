@@ -68,9 +68,10 @@ def compile_report(
     found = {resources.kernel: resources for resources in _parse(_compile(program, nvcc, defines))}
     missing = [kernel.name for kernel in program.kernels if kernel.name not in found]
     if missing:
+        several = f"kernel{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
         raise input_error(
             "EATSS-V046",
-            f"nvcc reports nothing of {_kernels(missing)}: '{program.file}' and its launch "
+            f"nvcc reports nothing of {several}: '{program.file}' and its launch "
             "plan do not belong together",
             hint="generate the program again",
         )
@@ -113,7 +114,17 @@ def check_launchable(
         errors += _findings(
             kernel, needed, registers_per_block, shared_bytes_per_block, threads_per_block
         )
-        warnings.extend(_spills(needed))
+        stored, loaded = needed.spill_store_bytes, needed.spill_load_bytes
+        if stored or loaded:
+            warnings.append(
+                Diagnostic(
+                    code="EATSS-V045",
+                    severity=Severity.WARNING,
+                    message=f"kernel '{needed.kernel}' spills registers: {stored} bytes stored and "
+                    f"{loaded} loaded by a thread, at {needed.registers} registers",
+                    hint="use smaller tiles, or more threads for the same tile",
+                )
+            )
         warnings.extend(stack_warnings([(needed.kernel, needed.stack_bytes)]))
     if errors:
         raise InputError(*errors)
@@ -200,23 +211,17 @@ def _parse(output: str) -> list[KernelResources]:
                     spill_store_bytes=stores,
                     spill_load_bytes=loads,
                     stack_bytes=stack,
-                    static_shared_bytes=_total(shared),
+                    static_shared_bytes=sum(int(n or 0) for n in shared.groups()) if shared else 0,
                 )
             )
             name = None
     return found
 
 
-def _total(match: re.Match[str] | None) -> int:
-    return sum(int(number or 0) for number in match.groups()) if match else 0
-
-
 def plain_name(symbol: str) -> str:
     """Return the name of a function as written: ``_Z3addPd`` is ``add``."""
     match = re.match(r"_Z(\d+)", symbol)
-    if match is None:
-        return symbol
-    return symbol[match.end() : match.end() + int(match[1])]
+    return symbol[match.end() :][: int(match[1])] if match else symbol
 
 
 # -- limits ------------------------------------------------------------------------------
@@ -263,23 +268,3 @@ def _tiles(kernel: KernelCode) -> str:
         return ""
     tiles = ", ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
     return f"; or smaller tiles, now {tiles}"
-
-
-def _spills(needed: KernelResources) -> list[Diagnostic]:
-    if needed.spill_store_bytes == 0 and needed.spill_load_bytes == 0:
-        return []
-    return [
-        Diagnostic(
-            code="EATSS-V045",
-            severity=Severity.WARNING,
-            message=f"kernel '{needed.kernel}' spills registers: {needed.spill_store_bytes} bytes "
-            f"stored and {needed.spill_load_bytes} loaded by a thread, at {needed.registers} "
-            "registers",
-            hint="use smaller tiles, or more threads for the same tile",
-        )
-    ]
-
-
-def _kernels(names: Sequence[str]) -> str:
-    quoted = ", ".join(f"'{name}'" for name in names)
-    return f"kernel{'s' * (len(names) > 1)} {quoted}"

@@ -293,12 +293,14 @@ def coverage_of(
     reachable: Set[tuple[int, bool]] = frozenset(),
 ) -> Coverage:
     """Put together what runs, told one by one and not, have covered."""
-    compared = [result for result in results if result.compared]
+    total = further
+    for result in results:
+        total = total.plus(result)
     return Coverage(
-        runs=len(compared) + further.runs,
-        elements=sum(result.compared for result in compared) + further.compared,
-        changed=sum(result.changed for result in compared) + further.changed,
-        refusals=sum(result.refused for result in results) + further.refusals,
+        runs=total.runs,
+        elements=total.compared,
+        changed=total.changed,
+        refusals=total.refusals,
         accepted=further.accepted,
         kernels=None if counts is None else _kernels(branches, kernels, counts),
         branches=None if counts is None else sum(one.kind != "part" for one in branches),

@@ -11,7 +11,7 @@ import pytest
 from eatss.analysis.layout import WarpUse
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Structure
-from eatss.cuda.region import RegionBuilder, RegionInput
+from eatss.cuda.region import Made, RegionBuilder, RegionInput
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.kernel.nodes import Buffer, Compute, Declare, For, If, Kernel, Node, Perform, Scope
@@ -84,9 +84,9 @@ def made(kernel: str, dtype: str, chosen: KernelSelection) -> list[Kernel]:
     (region,), (scop,) = symbolic.regions, symbolic.program.scops
     own = RegionInput(scheduled=region.scheduled, facts=scop.facts, generic=region.generic)
     recipe = recipe_of(replace(selection, kernels=(chosen,)), CodegenOptions())
-    builder = RegionBuilder(own, recipe, card, 32, 0)
-    builder.build(single=True, macros=dict(symbolic.values))
-    return builder.code
+    found = Made()
+    RegionBuilder(own, recipe, card, 32, found).build(single=True, macros=dict(symbolic.values))
+    return found.code
 
 
 def adds(node: Node) -> bool:
