@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import groupby
 from typing import TypeVar
 
 import islpy as isl
@@ -67,19 +68,15 @@ def host_steps(kernels: Sequence[PlacedKernel], context: isl.Set) -> tuple[HostS
 
 def _steps(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> tuple[HostStep, ...]:
     steps: list[HostStep] = []
-    position = 0
-    while position < len(kernels):
-        first = kernels[position]
-        if len(first.piece.host) == depth:
-            _append(steps, _launch(first, known))
-            position += 1
-            continue
-        key = first.piece.host[depth].member.key
-        end = position
-        while end < len(kernels) and _key(kernels[end], depth) == key:
-            end += 1
-        _append(steps, _loop(kernels[position:end], depth, known))
-        position = end
+
+    def key(placed: PlacedKernel) -> tuple[int, tuple[int, int] | int]:
+        host = placed.piece.host
+        own = len(host) > depth
+        return own, host[depth].member.key if own else id(placed)
+
+    for (loops, _), together in groupby(kernels, key):
+        own = list(together)
+        _append(steps, _loop(own, depth, known) if loops else _launch(own[0], known))
     return tuple(steps)
 
 
@@ -90,11 +87,6 @@ def _append(steps: list[HostStep], step: HostStep) -> None:
         steps[-1] = HostIf(condition=last.condition, body=last.body + step.body)
     else:
         steps.append(step)
-
-
-def _key(placed: PlacedKernel, depth: int) -> tuple[int, int] | None:
-    host = placed.piece.host
-    return host[depth].member.key if len(host) > depth else None
 
 
 def _loop(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> HostStep:
@@ -143,23 +135,21 @@ def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
     names = NameTable(argument.name for argument in entry.arguments)
     counters = (one.counter for one, _ in every_step(entry.body) if isinstance(one, HostLoop))
     names.reserve(*(temporary.name for temporary in entry.temporaries), *counters)
-    given = {
-        argument.name: names.fresh(f"{argument.name}_given")
-        for argument in entry.arguments
-        if argument.role == "parameter" and argument.element_type != "int"
-    }
+    sizes = [one for one in entry.arguments if one.role == "parameter"]
+    given = {a.name: names.fresh(f"{a.name}_given") for a in sizes if a.element_type != "int"}
     stream = names.fresh("stream")
     declared = [argument_text(argument, given, const=const) for argument in entry.arguments]
     lines = Lines()
     parameters = ", ".join((*declared, f"cudaStream_t {stream}"))
     lines.add(f'extern "C" int {entry.launcher}({parameters})', "{")
     with lines.indented():
-        for one in entry.arguments:
+        for one in sizes:
             own = given.get(one.name)
-            if own is not None and one.element_type == "unsigned long":
+            if own is None:
+                continue
+            if one.element_type == "unsigned long":
                 lines.add(f"if ({own} > 0x7fffffffffffffffUL) return (int)cudaErrorInvalidValue;")
-            if own is not None:
-                lines.add(f"const long {size_text(one.name)} = (long){own};")
+            lines.add(f"const long {size_text(one.name)} = (long){own};")
         for number, assumption in enumerate(entry.assumptions):
             test = generated_text(_widened(assumption.condition))
             lines.add(f"if (!({test})) return {-number - 1};  // {assumption.message}")
@@ -169,10 +159,11 @@ def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
         for position, temporary in enumerate(entry.temporaries):
             _allocate(lines, temporary, entry.temporaries[:position], stream)
         _Steps(lines, program, stream).add(entry.body)
+        status = "cudaGetLastError()"
         if entry.temporaries:
-            lines.add("const cudaError_t eatss_status = cudaGetLastError();")
+            lines.add(f"const cudaError_t eatss_status = {status};")
             lines.add(*(f"cudaFree({one.name});" for one in entry.temporaries))
-        status = "eatss_status" if entry.temporaries else "cudaGetLastError()"
+            status = "eatss_status"
         lines.add(f"return (int){status};")
     lines.add("}")
     return lines.text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from pathlib import Path
 from statistics import fmean
@@ -127,22 +127,6 @@ class Plan:
     proposed_by: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Spent:
-    """What a sweep has taken, all its sessions together; this one began at ``began_s``."""
-
-    clock: Callable[[], float]
-    began_s: float
-    before_s: float = 0.0
-    joules: float = 0.0
-    variants: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """Seconds so far."""
-        return self.before_s + self.clock() - self.began_s
-
-
 class Campaign:
     """One session of a sweep, in one thread.
 
@@ -163,7 +147,8 @@ class Campaign:
         self._plan = plan
         self._lab = lab
         self._progress = progress
-        self._spent = Spent(clock=clock, began_s=clock())
+        self._clock, self._began_s = clock, clock()
+        self._variants = 0
         self._rows: list[Row] = []
         self._wanted: dict[str, Wanted] = {}
         self._reference: Made | None = None
@@ -186,7 +171,7 @@ class Campaign:
             self._resume(store)
             known = first.made.variant in {row.variant for row in self._rows}
             self._keep(first, stage="reference" if known else "first")
-            self._spent.variants += not known
+            self._variants += not known
             self._adopt()
             self._first_pass()
             self._second_pass()
@@ -238,9 +223,8 @@ class Campaign:
 
     def _resume(self, store: Store) -> None:
         self._rows = list(store.rows(measurements=False))
-        self._spent.before_s = max((row.at_s for row in self._rows), default=0.0)
-        self._spent.joules = sum(row.card_j or 0.0 for row in self._rows)
-        self._spent.variants = sum(row.stage == "first" for row in self._rows)
+        self._began_s -= max((row.at_s for row in self._rows), default=0.0)
+        self._variants = sum(row.stage == "first" for row in self._rows)
 
     def _adopt(self) -> None:
         """Wait for what an earlier session left on the way; the store may have some of it."""
@@ -248,7 +232,7 @@ class Campaign:
         for work in self._lab.adopted():
             self._wanted[work.wanted.variant] = work.wanted
             self._in_flight += 1
-            self._spent.variants += work.care.stage == "first"
+            self._variants += work.care.stage == "first"
         while self._in_flight:
             self._wait("first pass")
         self._known = set()
@@ -264,7 +248,7 @@ class Campaign:
         told = [
             (dict(row.values), cost_of(row, options.objective))
             for row in self._rows
-            if row.stage not in BESIDE and {name for name, _ in row.values} == names
+            if row.stage not in BESIDE and dict(row.values).keys() == names
         ]
         strategy = Distinct(
             make(options.strategy, job), self._plan.decide, lambda: self._is_spent(first=True)
@@ -272,7 +256,7 @@ class Campaign:
         for point, cost in told:
             strategy.tell(point, cost)
         for wanted in pending:
-            if {name for name, _ in wanted.values} == names:
+            if dict(wanted.values).keys() == names:
                 strategy.expect(dict(wanted.values))
         try:
             self._propose(strategy, pending, names)
@@ -294,8 +278,8 @@ class Campaign:
             if self._in_flight == 0:
                 return
             row = self._wait("first pass")
-            if row is not None and {name for name, _ in row.values} == names:
-                strategy.tell(dict(row.values), cost_of(row, self._plan.options.objective))
+            if row is not None and dict(row.values).keys() == names:
+                strategy.tell(dict(row.values), cost_of(row, options.objective))
 
     def _second_pass(self) -> None:
         options = self._plan.options
@@ -344,7 +328,7 @@ class Campaign:
     def _submit(self, wanted: Wanted, care: Care) -> None:
         self._wanted[wanted.variant] = wanted
         self._in_flight += 1
-        self._spent.variants += care.stage == "first"
+        self._variants += care.stage == "first"
         self._lab.submit(
             Work(
                 wanted=wanted,
@@ -366,7 +350,7 @@ class Campaign:
 
     def _keep(self, done: Done, stage: Stage | None = None) -> Row:
         assert self._store is not None
-        row = row_of(done, stage or done.care.stage, self._spent.seconds)
+        row = row_of(done, stage or done.care.stage, self._seconds)
         if done.is_answer and (row.variant, row.stage) in self._known:
             self._lab.kept(done)
             return row
@@ -375,7 +359,6 @@ class Campaign:
         self._store.add(row)
         self._lab.kept(done)
         self._rows.append(replace(row, measurement=None))
-        self._spent.joules += row.card_j or 0.0
         self._let_go(done)
         return row
 
@@ -388,15 +371,24 @@ class Campaign:
 
     def _is_spent(self, *, first: bool) -> bool:
         """Tell whether a pass has had what it may have of the budget."""
-        spent, rows = self._spent, [row for row in self._rows if row.stage == "first"]
+        rows = [row for row in self._rows if row.stage == "first"]
         each = self._in_flight / len(rows) if rows else 0.0
         ahead_s = each * sum(row.card_s for row in rows) / self._lab.cards
         ahead_j = each * sum(row.card_j or 0.0 for row in rows)
         kept = self._kept_back() if first else Reserve()
-        seconds = spent.seconds + ahead_s + kept.seconds
-        joules = spent.joules + ahead_j + kept.joules
-        variants = spent.variants if first else 0
+        seconds = self._seconds + ahead_s + kept.seconds
+        joules = self._joules + ahead_j + kept.joules
+        variants = self._variants if first else 0
         return self._plan.options.limited.left(variants, seconds, joules) is None
+
+    @property
+    def _seconds(self) -> float:
+        """Seconds of all sessions together."""
+        return self._clock() - self._began_s
+
+    @property
+    def _joules(self) -> float:
+        return sum(row.card_j or 0.0 for row in self._rows)
 
     def _kept_back(self) -> Reserve:
         """Return what the second pass is expected to take."""
@@ -420,9 +412,9 @@ class Campaign:
                 measured=sum(row.measured for row in rows),
                 failed=sum(not row.measured for row in rows),
                 wanted=budget.variants,
-                spent_s=self._spent.seconds,
+                spent_s=self._seconds,
                 budget_s=budget.seconds,
-                spent_j=self._spent.joules,
+                spent_j=self._joules,
                 best=None if best == inf else best,
                 default=None if default == inf else default,
                 unit=UNITS[options.objective],

@@ -198,19 +198,17 @@ def _along(name: str, decided: Decided, threads: int, tile: int) -> tuple[int, i
     own_threads, points, own_tile = (
         decided.get(f"{kind}_{name}") for kind in ("threads", "points", "tile")
     )
-    if own_tile is not None and points is not None:
+    if own_tile is None:
+        before = max(1, tile // max(1, threads))
+        count = int(own_threads or threads)
+        return count, count * (before if points is None else points)
+    if points is not None:
         if points < 1 or own_tile % points or own_threads not in (None, own_tile // points):
             raise _refused(f"a tile of {own_tile} along {name} is not threads times {points}")
         return own_tile // points, own_tile
-    if own_tile is not None:
-        if own_threads is not None and own_threads > own_tile:
-            raise _refused(
-                f"a tile of {own_tile} along {name} has no work for {own_threads} threads"
-            )
-        return own_threads or min(threads, own_tile), own_tile
-    before = max(1, tile // max(1, threads))
-    count = int(own_threads or threads)
-    return count, count * (before if points is None else points)
+    if own_threads is not None and own_threads > own_tile:
+        raise _refused(f"a tile of {own_tile} along {name} has no work for {own_threads} threads")
+    return own_threads or min(threads, own_tile), own_tile
 
 
 def _shared_sum(structure: Structure, share: int, stream: int) -> SharedSum | None:

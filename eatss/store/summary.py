@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from typing import Annotated
 
 from eatss.codec import BY_NAME
@@ -77,7 +78,8 @@ def summary_of(path: str, sweep: Sweep) -> Summary:
 
     The best are of the problem size with the most measured rows, as measured on their card.
     """
-    latest = _of_main_size(sweep.latest)
+    sizes = Counter(row.sizes for row in sweep.latest if row.measured).most_common(1)
+    latest = [row for row in sweep.latest if sizes and row.sizes == sizes[0][0]]
     created = sorted(row.created for row in sweep.rows if row.created)
     return Summary(
         path=path,
@@ -96,22 +98,5 @@ def summary_of(path: str, sweep: Sweep) -> Summary:
     )
 
 
-def _of_main_size(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    counts = Counter(row.sizes for row in rows if row.measured)
-    main = counts.most_common(1)
-    return tuple(row for row in rows if main and row.sizes == main[0][0])
-
-
 def _best(row: Row | None) -> Best | None:
-    if row is None:
-        return None
-    return Best(
-        variant=row.variant,
-        values=row.values,
-        decided=row.decided,
-        card=row.card,
-        time_s=row.time_s,
-        energy_j=row.energy_j,
-        gflops=row.gflops,
-        gflops_per_joule=row.gflops_per_joule,
-    )
+    return None if row is None else Best(**{f.name: getattr(row, f.name) for f in fields(Best)})

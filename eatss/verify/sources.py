@@ -25,7 +25,21 @@ _HEAD = {
     "#define EATSS_IS_DECAYED(a) ((const void *)&(a) != (const void *)&(a)[0])\n",
 }
 
+_COPIES = r"""
+#define EATSS_PUT(k, a, pointer) \
+    if (pointer) *(void **)(void *)&a = eatss_p[k]; \
+    else __builtin_memcpy((void *)&a, eatss_p[k], sizeof a)
+#define EATSS_GET(k, a, pointer) \
+    if (!(pointer)) __builtin_memcpy(eatss_p[k], (const void *)&a, sizeof a)
+"""
+"""What sets global variables before a call, and reads them back."""
+
 _SWITCH = r"""
+#define EATSS_ENTER(k, a, pointer) \
+    if (pointer) *(void **)(void *)&a = eatss_given[k]; \
+    else __builtin_memcpy((void *)&a, eatss_given[k], sizeof a)
+#define EATSS_LEAVE(k, a, pointer) \
+    if (!(pointer)) { eatss_home[k] = (void *)&a; eatss_home_bytes[k] = sizeof a; }
 static void **eatss_given, *eatss_kept[EATSS_MOST], *eatss_unused[EATSS_MOST];
 static void *eatss_home[EATSS_MOST], *eatss_back[5];
 static unsigned long eatss_bytes[EATSS_MOST], eatss_home_bytes[EATSS_MOST];
@@ -167,7 +181,7 @@ def original_text(
         sizes: texts for the values of macro sizes.
         variables: definitions that come first.
     """
-    head = _HEAD[language]
+    head = _HEAD[language] + _COPIES
     if has_parts(program):
         most = max(1, *(len(entry.arguments) for entry in program.entries))
         head += f"#define EATSS_MOST {most}{_SWITCH}#define const\n{included}\n#undef const\n"
@@ -199,14 +213,14 @@ def _call_text(
     ]
     if _is_part(entry):
         text += _kept(entry, sizes)
-        text += "".join(_put(k, argument) for k, argument in globals_)
+        text += "".join(_copied("PUT", k, argument) for k, argument in globals_)
         text += f"    eatss_awaited = {number};\n"
         text += f"    if (__builtin_setjmp(eatss_back) == 0) {call};\n"
         text += "    return eatss_forget();\n"
     else:
-        text += "".join(_put(k, argument) for k, argument in globals_)
+        text += "".join(_copied("PUT", k, argument) for k, argument in globals_)
         text += f"    {call};\n"
-        text += "".join(_get(k, argument) for k, argument in globals_ if argument.writes)
+        text += "".join(_copied("GET", k, one) for k, one in globals_ if one.writes)
         text += "    return 1;\n"
     return text + "}\n"
 
@@ -259,12 +273,7 @@ def _entered(number: int, entry: Entry) -> str:
     for k, argument in enumerate(entry.arguments):
         if not argument.reads and not argument.writes:
             continue
-        name, given = argument.source_name, f"eatss_given[{k}]"
-        text += f" if ({_holds_pointer(argument)}) *(void **)(void *)&{name} = {given};"
-        text += f" else {{ __builtin_memcpy((void *)&{name}, {given}, sizeof {name});"
-        if argument.writes:
-            text += f" eatss_home[{k}] = (void *)&{name}; eatss_home_bytes[{k}] = sizeof {name};"
-        text += " }"
+        text += _copied("ENTER", k, argument) + _copied("LEAVE", k, argument) * argument.writes
     return text + " } }"
 
 
@@ -331,21 +340,9 @@ def _own_name(argument: Argument) -> str:
     return f"eatss_structure_{argument.position}{path}"
 
 
-def _put(k: int, argument: Argument) -> str:
-    name = argument.source_name
-    copy = f"__builtin_memcpy((void *)&{name}, eatss_p[{k}], sizeof {name})"
-    return (
-        f"    if ({_holds_pointer(argument)}) *(void **)(void *)&{name} = eatss_p[{k}];\n"
-        f"    else {copy};\n"
-    )
-
-
-def _get(k: int, argument: Argument) -> str:
-    name = argument.source_name
-    return (
-        f"    if (!{_holds_pointer(argument)}) "
-        f"__builtin_memcpy(eatss_p[{k}], (const void *)&{name}, sizeof {name});\n"
-    )
+def _copied(what: str, k: int, argument: Argument) -> str:
+    """Return what sets a variable, or reads it, whether it points to its elements or not."""
+    return f" EATSS_{what}({k}, {argument.source_name}, {_holds_pointer(argument)});"
 
 
 def _passed(entry: Entry, shape: CallShape) -> str:
