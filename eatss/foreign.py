@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import field, fields, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 from eatss.diagnostics import InputError, input_error
 from eatss.frozen import frozen
@@ -24,12 +24,13 @@ from eatss.measurement.energy.measurement import SourceEnergy
 from eatss.measurement.energy.meter import MARGIN_S
 from eatss.measurement.energy.source import Source, cpu_sources, reason_of
 from eatss.measurement.measurement import DeviceInfo, Missing
-from eatss.measurement.meters.background import POLL_S, PowerMeter
+from eatss.measurement.meters.background import PowerMeter
 from eatss.measurement.meters.choose import METERS, choose_meters
 from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.meters.meter import MeterError, PowerSample
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 from eatss.measurement.named_cards import NamedCard, named_cards
+from eatss.measurement.options import MeterOptions
 from eatss.shown import Shown
 
 NOT_FOUND, NOT_STARTED = 127, 126
@@ -211,50 +212,7 @@ class ProgramEnergy(Shown):
     schema_version: int = PROGRAM_ENERGY_SCHEMA
 
 
-IDLE_S = 1.0
-"""Recorded before a program begins: a second, which is what most drivers average power over."""
-
-LEAST_INTERVAL_S, MOST_S = 0.001, 3600.0
-"""Bounds of the times of :class:`MeterOptions`."""
-
 _TRACE = "power trace"
-
-
-@frozen
-class MeterOptions:
-    """How a program is metered.
-
-    Attributes:
-        devices: Cards, by their numbers as CUDA counts, or by their UUIDs; ``"all"`` that CUDA
-            sees; ``()`` for none.
-        meter: Which sensor energy is read from, a name of ``eatss.measurement.meters.METERS``.
-        repeat: How often the program is run, one run after the other.
-        interval_s: Seconds between two looks at a card's power.
-        idle_s: Seconds recorded before the program begins.
-        cpu: Whether to meter the CPU packages too.
-
-    Raises:
-        InputError: ``EATSS-E092``: a time is not one, or is more than an hour.
-    """
-
-    devices: tuple[int | str, ...] | Literal["all"] = (0,)
-    meter: str = "auto"
-    repeat: int = 1
-    interval_s: float = POLL_S
-    idle_s: float = IDLE_S
-    cpu: bool = False
-
-    def __post_init__(self) -> None:
-        for option, value_s, least_s in (
-            ("--idle", self.idle_s, 0.0),
-            ("--interval", self.interval_s, LEAST_INTERVAL_S),
-        ):
-            if not least_s <= value_s <= MOST_S:
-                raise input_error(
-                    "EATSS-E092",
-                    f"{option} is {value_s:g} seconds",
-                    hint=f"give it a time from {least_s:g} to {MOST_S:g} seconds",
-                )
 
 
 def meter_program(

@@ -16,13 +16,12 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, Field, dataclass, fields
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 from eatss.diagnostics import input_error
-from eatss.frozen import frozen
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -36,12 +35,12 @@ OF_FIELD = object()
 """Stands for the default of a field."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Option:
     """How the command line has a value.
 
     Attributes:
-        words: How it is spelled (``-g``, ``--gpu``); by default like the field.
+        words: How it is spelled, ``"--gpu -g"``; by default like the field.
         help: What it is, in a sentence.
         metavar: How a value is written in the help.
         panel: The part of the help that it stands in.
@@ -57,7 +56,8 @@ class Option:
         show_default: Whether the help shows the default.
     """
 
-    words: tuple[str, ...] = ()
+    words: str = ""
+    _: KW_ONLY
     help: str = ""
     metavar: str | None = None
     panel: str | None = None
@@ -73,36 +73,8 @@ class Option:
     show_default: bool = True
 
 
-def option(
-    *words: str,
-    help: str = "",  # noqa: A002 - named as in Typer
-    metavar: str | None = None,
-    panel: str | None = None,
-    kind: Any = None,
-    default: Any = OF_FIELD,
-    made: Callable[[Any], Any] | None = None,
-    parser: Callable[[str], Any] | None = None,
-    min: float | None = None,  # noqa: A002 - named as in Typer
-    max: float | None = None,  # noqa: A002 - named as in Typer
-    complete: str | tuple[str, ...] = (),
-    hidden: bool = False,
-) -> Option:
-    """Return an :class:`Option` that is spelled so."""
-    return Option(
-        words=words,
-        help=help,
-        metavar=metavar,
-        panel=panel,
-        kind=kind,
-        default=default,
-        made=made,
-        parser=parser,
-        min=min,
-        max=max,
-        complete=complete,
-        hidden=hidden,
-    )
-
+option = Option
+"""Return an :class:`Option` that is spelled so."""
 
 argument = partial(Option, is_argument=True)
 """Return an :class:`Option` that is told by its place."""

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 import pytest
 
 import eatss
-from eatss.cli.declared import COMMANDS, Command, Group, parameters_of
+from eatss.cli.declared import COMMANDS, Command, Given, Group, parameters_of
+from eatss.cli.typer_app import app
 from eatss.cli.words import understood
 from eatss.model.options import SelectOptions
 from eatss.options import Asked, Keywords, Option, argument, changed, option, spelled_out
@@ -100,7 +101,7 @@ def cooked(
     name: Annotated[str, argument(help="What it is called.")],
     taste: Annotated[str, Group(make=seasoning)],
     dish: Asked[Dish],
-    pan: Annotated[Path | None, option("--pan", "-p")] = None,
+    pan: Annotated[Path | None, option("--pan -p")] = None,
     size: Literal["small", "large"] = "small",
 ) -> None:
     SERVED.append(f"{name} {taste} {dish.made()} {pan} {size}")
@@ -158,6 +159,39 @@ def test_words_after_two_dashes_are_arguments(command: Command) -> None:
     read = understood(["cook", "--", "--salt"])
     assert read is not None
     assert read[1].values["name"] == "--salt"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "select @gemm -gh200 -D NI=40 -DNJ=50 --param n=3 --explain --split 0.5 --dtype=half",
+        "codegen kernels/gemm.c --gpu a100 -o out --tile i=32 --tile j=8 --no-cache -f json",
+        "predict @mvt --gpu h200 --target cuda --unroll-gpu-tile --max-shared-memory 4096",
+        "measure build/a build/b --size N=4,M=5 --window 0.5 --target 2% --force -q",
+        "compare @gemm --tiles selected --tiles 32,32 --require energy<=1 --format csv",
+        "meter --gpus 0,1 --repeat 3 --cpu --idle 0 -- ./program --quiet 5",
+        "ppcg -g h200 --no-select -- gemm.c -o build -DN=5",
+        "sweep @gemm --devices 0,1 --budget 30m -o a.db --counters 3 --seed 7",
+        "results show a.db 1f0c --by time --top 3 --where status=ok --every",
+        "verify build/a --device cpu --seed 3 --timeout 1.5 --diagnostics json --debug",
+        "characterize --only stride --only launch --record a.jsonl --fresh",
+        "roofline h200 --program a --program b.json --dtype float",
+        "cache clear --kind cubin",
+    ],
+)
+def test_words_are_read_as_typer_reads_them(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read without Typer has the values, and their origin, that Typer finds."""
+    found: list[Given] = []
+    monkeypatch.setattr(Command, "run", lambda self, given: found.append(given))
+    read = understood(words.split())
+    assert read is not None
+    app(words.split(), standalone_mode=False)
+    (other,) = found
+    own = read[1]
+    assert own.command == other.command
+    assert own.values == other.values
+    known = {name: source for name, source in other.sources.items() if source != "default"}
+    assert own.sources == known
 
 
 def test_every_command_is_where_it_is_said_to_be() -> None:

@@ -8,8 +8,6 @@ from typing import Annotated, Literal, TypeAlias
 from eatss.cli.options import (
     CARD_HELP,
     CARD_METAVAR,
-    Debug,
-    Diagnostics,
     Format,
     card_argument,
     of_output,
@@ -59,18 +57,16 @@ def profiles(
     output: Annotated[
         Literal["table", "json", "toml"],
         of_output(
-            "--format", "-f", help="What to print; toml: one card's profile, to edit and give back."
+            "--format -f", help="What to print; toml: one card's profile, to edit and give back."
         ),
     ] = "table",
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """List the known cards, or one card's figures with their sources."""
     from eatss.gpu import list_profiles  # noqa: PLC0415 - keeps --help fast
     from eatss.report.profiles import render_profile, render_profiles  # noqa: PLC0415
 
     if name is not None:
-        echo(render_profile(given_card(name, diagnostics), output), nl=False)
+        echo(render_profile(given_card(name), output), nl=False)
         return
     if output == "toml":
         raise input_error(
@@ -107,8 +103,6 @@ def roofline(
         ),
     ] = None,
     output: Format = "table",
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Show where a card is bound by memory or arithmetic, in time and in energy. Needs no GPU.
 
@@ -124,7 +118,7 @@ def roofline(
 
     if plot is not None:
         check_plot_file(plot)
-    found = given_card(profile, diagnostics)
+    found = given_card(profile)
     measured = None if record is None else read_record(record)
     if measured is not None:
         same_kind(found, measured.subject)

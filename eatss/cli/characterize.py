@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from eatss.cli.options import (
     CARD_HELP,
-    Debug,
-    Diagnostics,
-    FindingsFormat,
     Format,
     TableOrJson,
     card_option,
@@ -23,7 +20,6 @@ from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.characterize.result import Record
-    from eatss.gpu.profile import GpuProfile
 
 EXAMPLES = {
     "characterize": """
@@ -50,8 +46,7 @@ def characterize(
     output: Annotated[
         Path | None,
         option(
-            "--output",
-            "-o",
+            "--output -o",
             metavar="FILE",
             help="Write the calibrated profile here. A profile that is there keeps the rest.",
         ),
@@ -84,8 +79,6 @@ def characterize(
         bool, option("--force", help="Run although other programs use the card.")
     ] = False,
     format_: Format = "table",
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Find a card's own prices, rates and latencies with microbenchmarks, and fit them.
 
@@ -97,7 +90,7 @@ def characterize(
     if replay:
         records = tuple(read_record(path) for path in replay)
     else:
-        records = (_measured(gpu, output, record, only, device, fresh, force, diagnostics),)
+        records = (_measured(gpu, output, record, only, device, fresh, force),)
     if only and output is None:
         from eatss.report.card_tables import render_results  # noqa: PLC0415
 
@@ -135,7 +128,6 @@ def _measured(
     device: str,
     fresh: bool,
     force: bool,
-    diagnostics: FindingsFormat,
 ) -> Record:
     from eatss.characterize.session import characterise_card  # noqa: PLC0415
     from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
@@ -163,7 +155,7 @@ def _measured(
         echo(f"hint: what was finished is in {path}: call again to go on", err=True)
         sys.stdout.flush()
         os._exit(_LOST)  # modules of a lost card cannot be unloaded, each would say so
-    report_warnings(done.warnings, diagnostics)
+    report_warnings(done.warnings)
     say(f"recorded {len(done.record.results)} benchmarks in {path}")
     return done.record
 
@@ -172,7 +164,7 @@ def _report(
     records: tuple[Record, ...], gpu: str, output: Path | None, format_: TableOrJson
 ) -> None:
     """Print the tables of the last record, and write the profile that all of them give."""
-    from eatss.characterize.fit import calibrated, joined  # noqa: PLC0415
+    from eatss.characterize.fit import calibrated, joined, profile_for  # noqa: PLC0415
     from eatss.report.card_tables import render_characterisation  # noqa: PLC0415
 
     with working("fitting"):
@@ -182,12 +174,7 @@ def _report(
     if output is not None:
         from eatss.gpu.write import write_profile  # noqa: PLC0415
 
-        write_profile(output, _profile(gpu, records[-1], output), calibration)
+        # as named, as already at ``output``, or that of the card
+        profile = profile_for(gpu, records[-1].subject, output)
+        write_profile(output, profile, calibration)
         say(f"wrote {output}")
-
-
-def _profile(gpu: str, record: Record, output: Path) -> GpuProfile:
-    """Return the profile to calibrate: as named, as already at ``output``, or that of the card."""
-    from eatss.characterize.fit import profile_for  # noqa: PLC0415
-
-    return profile_for(gpu, record.subject, output)

@@ -11,9 +11,6 @@ from eatss.cache.options import Caching
 from eatss.cli.declared import Given
 from eatss.cli.options import (
     Card,
-    Debug,
-    Diagnostics,
-    FindingsFormat,
     Force,
     SourceFile,
     TableOrJson,
@@ -71,8 +68,7 @@ def codegen(
     directory: Annotated[
         Path | None,
         option(
-            "--output",
-            "-o",
+            "--output -o",
             metavar="DIR",
             parser=folder_named,
             help="Folder for the program; made if need be.",
@@ -120,13 +116,11 @@ def codegen(
     force: Force = False,
     output: Annotated[
         TableOrJson,
-        of_output("--format", "-f", help="What to print; json: the plan, and what is expected."),
+        of_output("--format -f", help="What to print; json: the plan, and what is expected."),
     ] = "table",
     choosing: Asked[SelectKeywords],
     reading: Asked[ReadingKeywords],
     caching: Asked[Caching],
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Generate tiled CUDA for every kernel of a C file."""
     sizes = None if selection is None else read_selection(selection)
@@ -144,7 +138,7 @@ def codegen(
     from eatss.session.kept import Printed, kept_program, write_kept  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 
-    profile, source = given_card(gpu, diagnostics), Source.of(file)
+    profile, source = given_card(gpu), Source.of(file)
     recipe = None if recipe_file is None else read_recipe(recipe_file)
     wanted = code.made()
     options = SelectOptions(target="cuda", **choosing.fields)
@@ -155,17 +149,15 @@ def codegen(
     kept = kept_program(chosen, source, how, profile, options, wanted, decided)
     found = kept.get()
     if found is None:
-        found = _generated(
-            source, how, profile, options, wanted, decided, save_schedule, diagnostics
-        )
+        found = _generated(source, how, profile, options, wanted, decided, save_schedule)
         kept.put(found)
     else:
-        report_warnings(found.warnings, diagnostics)
+        report_warnings(found.warnings)
     result = found.program
     if save_recipe is not None:
         assert result.recipe is not None
         write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
-    resources = _compiled(result, profile, diagnostics, nvcc) if compiles else None
+    resources = _compiled(result, profile, nvcc) if compiles else None
     files = () if directory is None else write_kept(result, source, how, directory, force=force)
     printed = None if resources else kept.printed(output)
     if printed is None:
@@ -187,14 +179,13 @@ def _generated(
     wanted: CodeRequest,
     decided: Recipe | Selection | None,
     save_schedule: Path | None,
-    diagnostics: FindingsFormat,
 ) -> FoundProgram:
     """Generate a program, and say what is done and what is to be said of its source."""
     from eatss.polyhedral.schedule_file import save_schedules  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     session = Session(source, reading, volume=options.volume_name(), code=True)
-    read(session, diagnostics)
+    read(session)
     lasting = True
     if decided is None:
         with working(f"solving for {profile.title}") as step:
@@ -208,12 +199,12 @@ def _generated(
         write_text("--save-schedule", save_schedule, save_schedules(scheduled))
     with working(f"generating code for {profile.title}"):
         found = session.program(decided, profile, options, wanted, lasting=lasting)
-    report_warnings([one for one in found.warnings if one not in session.warnings], diagnostics)
+    report_warnings([one for one in found.warnings if one not in session.warnings])
     return found
 
 
 def _compiled(
-    program: Program, profile: GpuProfile, diagnostics: FindingsFormat, nvcc: str | None
+    program: Program, profile: GpuProfile, nvcc: str | None
 ) -> tuple[KernelResources, ...]:
     """Compile with nvcc, and refuse kernels that the card cannot launch."""
     from eatss.forked import release  # noqa: PLC0415
@@ -229,7 +220,7 @@ def _compiled(
         threads_per_block=profile.threads_per_block,
         shared_bytes_per_block=profile.shared_per_block_optin_bytes,
     )
-    report_warnings(warnings, diagnostics)
+    report_warnings(warnings)
     return resources
 
 

@@ -16,7 +16,7 @@ from eatss.cli.measure import (
     stop_interrupted,
 )
 from eatss.cli.measure import finish as finish_measured
-from eatss.cli.options import Debug, of_output, source_argument
+from eatss.cli.options import of_output, source_argument
 from eatss.diagnostics import EatssError, ExitCode, input_error
 from eatss.options import option
 from eatss.streams import echo
@@ -88,7 +88,6 @@ def compare(
         Path | None,
         of_output(metavar="FILE", help="Draw performance, energy and PPW into a PNG, SVG or PDF."),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Measure variants of one program by turns and compare time, energy and PPW.
 

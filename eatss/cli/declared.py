@@ -27,7 +27,15 @@ from typing import (
     get_type_hints,
 )
 
-from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, FromSettings, Talk, chosen, current
+from eatss.cli.talk import (
+    QUIET_HELP,
+    VERBOSE_HELP,
+    FindingsFormat,
+    FromSettings,
+    Talk,
+    chosen,
+    current,
+)
 from eatss.frozen import frozen
 from eatss.options import OF_FIELD, Asked, Option, option
 
@@ -68,7 +76,7 @@ class Parameter:
     @property
     def words(self) -> tuple[str, ...]:
         """How it is spelled, the opposites of flags after a slash."""
-        return self.option.words or (f"--{self.name.replace('_', '-')}",)
+        return tuple(self.option.words.split()) or (f"--{self.name.replace('_', '-')}",)
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -174,15 +182,24 @@ class Given:
         return next(one for one in self.parameters if one.name == name)
 
 
+_QUIETLY_FOUND = ("doctor", "results", "cache", "sweep")
+"""Commands that find nothing in the user's input: they have no ``--diagnostics``."""
+
 _TALK = tuple(
     Parameter(
         name=name,
-        kind=bool,
-        option=option(f"--{name}", f"-{name[0]}", panel="Output", help=said),
-        default=False,
+        kind=kind,
+        option=option(words, panel="Output", help=said),
+        default=default,
     )
-    for name, said in (("quiet", QUIET_HELP), ("verbose", VERBOSE_HELP))
+    for name, words, kind, default, said in (
+        ("diagnostics", "", FindingsFormat, "text", "How findings are printed on stderr."),
+        ("debug", "--debug", bool, False, "Show a traceback for our own faults."),
+        ("quiet", "--quiet -q", bool, False, QUIET_HELP),
+        ("verbose", "--verbose -v", bool, False, VERBOSE_HELP),
+    )
 )
+"""How commands talk: options of all."""
 
 
 @frozen
@@ -211,8 +228,11 @@ class Command:
         return examples[self.path[0]]
 
     def parameters(self) -> tuple[Parameter, ...]:
-        """Return what may be typed, with ``--quiet`` and ``--verbose``."""
-        return (*parameters_of(self.load()), *_TALK)
+        """Return what may be typed, with how the command talks."""
+        own = parameters_of(self.load())
+        without = {one.name for one in own}
+        without |= {"diagnostics"} if self.path[0] in _QUIETLY_FOUND else set()
+        return (*own, *(one for one in _TALK if one.name not in without))
 
     def parameter(self, name: str) -> Parameter:
         """Return a parameter by its name."""

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from eatss.cli.options import (
-    Debug,
-    Diagnostics,
     Format,
     Nvcc,
     TableOrJson,
@@ -96,10 +94,8 @@ def kernels(
     ] = None,
     output: Annotated[
         TableOrJson | None,
-        of_output("--format", "-f", help="What to print; default: the table, of one its C."),
+        of_output("--format -f", help="What to print; default: the table, of one its C."),
     ] = None,
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """List the C kernels that come with eatss, or print one. Each goes as @NAME where a file goes.
 
@@ -127,7 +123,6 @@ def doctor(
         str, option(metavar="N|UUID", help=f"{DEVICE_HELP} Its energy sensors are looked at.")
     ] = "0",
     nvcc: Nvcc = None,
-    debug: Debug = False,
 ) -> None:
     """Check what works on this machine and say what to do.
 
@@ -161,8 +156,6 @@ def schema(
     document: Annotated[
         str | None, argument(metavar="NAME", help="A document; default: list them.")
     ] = None,
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """List the JSON documents of eatss, or print the JSON Schema of one."""
     from eatss.codec import json_text  # noqa: PLC0415 - keeps --help fast
@@ -173,7 +166,7 @@ def schema(
     echo(text, nl=False)
 
 
-def cache_ls(output: Format = "table", debug: Debug = False) -> None:
+def cache_ls(output: Format = "table") -> None:
     """List what is kept, what was used last first."""
     from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
     from eatss.cache.store import Contents  # noqa: PLC0415
@@ -186,7 +179,6 @@ def cache_clear(
         str | None,
         option(metavar="KIND", help="Only entries of this kind, as ls shows it."),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Remove what is kept; it is computed anew when it is needed."""
     from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
@@ -204,7 +196,7 @@ def cache_clear(
     echo(f"removed {count_text(count, size_bytes)} from {cache.folder}")
 
 
-def cache_path(debug: Debug = False) -> None:
+def cache_path() -> None:
     """Print the folder of the cache."""
     from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
 

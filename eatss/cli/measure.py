@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 from eatss.cli.declared import Group
 from eatss.cli.options import (
     CARD_HELP,
-    Debug,
     Diagnostics,
-    FindingsFormat,
     Force,
     card_option,
     of_output,
@@ -62,7 +60,7 @@ MEASURED = ("ok", "unstable")
 
 
 Results = Annotated[
-    Literal["table", "json", "csv"], of_output("--format", "-f", help="What to print.")
+    Literal["table", "json", "csv"], of_output("--format -f", help="What to print.")
 ]
 
 
@@ -87,7 +85,7 @@ class Measuring:
 
         with showing() as progress:
             found = measured(variants, self.options, progress=progress, card=self.card)
-        report_warnings(stack_warnings_of(found.measurements), "text")
+        report_warnings(stack_warnings_of(found.measurements))
         return found
 
 
@@ -102,7 +100,6 @@ class Generating:
     directory: Path | None
     force: bool
     reading: Mapping[str, Any]
-    diagnostics: FindingsFormat
 
     def for_card(self, device: int | str) -> Generating:
         """Return this for the card of the profile; which one ``auto`` is, is said once.
@@ -112,7 +109,7 @@ class Generating:
         """
         if not isinstance(self.gpu, str):
             return self
-        return replace(self, gpu=given_card(self.gpu, self.diagnostics, device))
+        return replace(self, gpu=given_card(self.gpu, device))
 
     def one(self, source: Path, folder: Path, device: int | str) -> Variant:
         """Generate the program of a C file, and print the warnings of reading it.
@@ -125,7 +122,7 @@ class Generating:
 
         with working(f"generating a program from {source}"):
             variant, warnings = generate_one(source, self._options(), folder, device=device)
-        report_warnings(warnings, self.diagnostics)
+        report_warnings(warnings)
         return variant
 
     def several(
@@ -142,7 +139,7 @@ class Generating:
             made = generate_variants(
                 source, choices, self._options(), folder, device=device, told=step.at
             )
-        report_warnings(made.warnings, self.diagnostics)
+        report_warnings(made.warnings)
         return made.variants
 
     def _options(self) -> SourceOptions:
@@ -160,8 +157,7 @@ def generating_options(
     directory: Annotated[
         Path | None,
         of_output(
-            "--output",
-            "-o",
+            "--output -o",
             metavar="DIR",
             parser=folder_named,
             help="Keep what is generated from FILE.c in this folder.",
@@ -172,9 +168,7 @@ def generating_options(
     reading: Asked[ReadingKeywords],
 ) -> Generating:
     """Return how programs are generated."""
-    return Generating(
-        gpu=gpu, directory=directory, force=force, reading=reading.fields, diagnostics=diagnostics
-    )
+    return Generating(gpu=gpu, directory=directory, force=force, reading=reading.fields)
 
 
 def measuring_options(
@@ -211,7 +205,6 @@ def measure(
     measuring: MeasuringOptions,
     generating: GeneratingOptions,
     output: Results = "table",
-    debug: Debug = False,
 ) -> None:
     """Measure time and energy of generated programs on the card of this machine.
 

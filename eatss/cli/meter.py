@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from eatss.cli.options import (
-    Debug,
-    Diagnostics,
     TableOrJson,
     check_writable,
     of_output,
@@ -17,12 +15,12 @@ from eatss.cli.options import (
 )
 from eatss.cli.talk import current, report_error
 from eatss.diagnostics import InputError, input_error
-from eatss.measurement.options import meter_option, parse_device
-from eatss.options import argument, option
+from eatss.measurement.options import MeterOptions
+from eatss.options import Asked, argument, option
 from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.foreign import MeterOptions, ProgramEnergy
+    from eatss.foreign import ProgramEnergy
 
 EXAMPLES = {
     "meter": """
@@ -42,36 +40,12 @@ Examples:
 
 
 def meter(
+    *,
     command: Annotated[
         list[str],
         argument(metavar="-- PROGRAM [ARGUMENTS]", help="What to run.", show_default=False),
     ],
-    gpus: Annotated[
-        list[str] | None,
-        option(
-            "--gpus",
-            "--device",
-            metavar="N,…|UUID|all|none",
-            help="Which cards: numbers as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES "
-            "changes that), or UUIDs (nvidia-smi -L); may be given several times. Default: 0.",
-        ),
-    ] = None,
-    cpu: Annotated[
-        bool, option("--cpu", help="Meter the CPU packages too, where RAPL may be read.")
-    ] = False,
-    repeat: Annotated[
-        int,
-        option(metavar="N", min=1, help="Run it N times; energy is of all runs together."),
-    ] = 1,
-    sensor: Annotated[str, meter_option()] = "auto",
-    interval: Annotated[
-        float,
-        option(metavar="SECONDS", min=0.001, help="Time between two looks at the power."),
-    ] = 0.005,
-    idle: Annotated[
-        float,
-        option(metavar="SECONDS", min=0.0, help="Time recorded before the program begins."),
-    ] = 1.0,
+    metering: Asked[MeterOptions],
     trace: Annotated[
         Path | None, of_output(metavar="FILE", help="Write the power over time as CSV.")
     ] = None,
@@ -81,37 +55,27 @@ def meter(
     ] = None,
     file: Annotated[
         Path | None,
-        of_output("--output", "-o", metavar="FILE", help="Write results there, not on stderr."),
+        of_output("--output -o", metavar="FILE", help="Write results there, not on stderr."),
     ] = None,
-    output: Annotated[TableOrJson, of_output("--format", "-f", help="What to write.")] = "table",
+    output: Annotated[TableOrJson, of_output("--format -f", help="What to write.")] = "table",
     nvml: Annotated[
         str | None,
         option("--nvml", metavar="MODULE:NAME", hidden=True, help="Stands in for NVML."),
     ] = None,
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Run any program and tell its time, and the energy and power of cards and CPUs meanwhile.
 
     The program's standard streams, signals and exit code are its own: results go to standard
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
-    from eatss.foreign import MeterOptions, without_trace  # noqa: PLC0415 - keeps --help fast
+    from eatss.foreign import without_trace  # noqa: PLC0415 - keeps --help fast
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
     from eatss.report.render import printed  # noqa: PLC0415
 
     _check_files((("--output", file), ("--trace", trace), ("--plot", plot)))
     if plot is not None:
         check_plot_file(plot)
-    options = MeterOptions(
-        devices=_devices(gpus or ["0"]),
-        meter=sensor,
-        repeat=repeat,
-        interval_s=interval,
-        idle_s=idle,
-        cpu=cpu,
-    )
-    found = _metered(command, options, nvml)
+    found = _metered(command, metering.made(), nvml)
     text = printed(without_trace(found), output)
     written = _written(found, text, trace=trace, plot=plot, file=file)
     if file is None or not written:
@@ -152,16 +116,6 @@ def _written(
             report_error(error, current.get())
             failed = True
     return not failed
-
-
-def _devices(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:
-    """Return the cards that are named: ``0,1``, UUIDs, ``all`` or ``none``."""
-    words = [word for one in named for word in one.split(",")]
-    if "all" in words:
-        return "all"
-    if words == ["none"]:
-        return ()
-    return tuple(parse_device(word, option="--gpus") for word in words)
 
 
 def _check_files(named: Sequence[tuple[str, Path | None]]) -> None:

@@ -25,7 +25,6 @@ of_model = partial(option, panel="Model")
 of_code = partial(option, panel="Code")
 of_output = partial(option, panel="Output")
 
-FindingsFormat: TypeAlias = Literal["text", "json"]
 TableOrJson: TypeAlias = Literal["table", "json"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
 
@@ -40,18 +39,19 @@ SourceFile = Annotated[
 ]
 CARD_METAVAR = "CARD|auto"
 CARD_HELP = "A card by name, a TOML profile, or auto: the card in this machine."
-card_option = partial(option, "--gpu", "-g", metavar=CARD_METAVAR, complete="cards")
+card_option = partial(option, "--gpu -g", metavar=CARD_METAVAR, complete="cards")
 store_argument = partial(argument, metavar="STORE|@KERNEL", complete="recorded_sweeps")
 STORE_HELP = "of eatss sweep; @gemm is the sweep of that kernel that comes with eatss."
 card_argument = partial(argument, complete="cards")
 Card = Annotated[str, card_option(help=CARD_HELP)]
-Format = Annotated[TableOrJson, of_output("--format", "-f", help="What to print.")]
+Format = Annotated[TableOrJson, of_output("--format -f", help="What to print.")]
 Force = Annotated[
     bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")
 ]
-Diagnostics = Annotated[FindingsFormat, of_output(help="How findings are printed on stderr.")]
+Diagnostics = Annotated[
+    Literal["text", "json"], of_output(help="How findings are printed on stderr.")
+]
 Nvcc = Annotated[str | None, nvcc_option()]
-Debug = Annotated[bool, of_output("--debug", help="Show a traceback for our own faults.")]
 
 
 _MAX_BYTES = 64 * 1024 * 1024

@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 from eatss.cache.options import Caching
 from eatss.cli.options import (
     Card,
-    Debug,
-    Diagnostics,
     of_output,
     of_source,
 )
@@ -86,8 +84,6 @@ def ppcg(
     dry_run: Annotated[
         bool, of_output("--dry-run", help="Print how PPCG would be run; write nothing.")
     ] = False,
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Run PPCG on a C file with the sizes that are selected for a card.
 
@@ -104,7 +100,7 @@ def ppcg(
         made = eatss.ppcg(
             first,
             arguments=others,
-            gpu=given_card(gpu, diagnostics) if is_auto(gpu) else gpu,
+            gpu=given_card(gpu) if is_auto(gpu) else gpu,
             ppcg=program,
             selects=selects,
             fallback=fallback,
@@ -123,4 +119,4 @@ def ppcg(
         elif current.get().verbose:
             say(command_text(command))
     say(made.said, nl=False)
-    report_warnings(made.warnings, diagnostics)
+    report_warnings(made.warnings)

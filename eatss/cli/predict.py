@@ -7,8 +7,6 @@ from typing import Annotated
 
 from eatss.cli.options import (
     Card,
-    Debug,
-    Diagnostics,
     Format,
     SourceFile,
     TableOrJson,
@@ -64,10 +62,8 @@ def predict(
     unroll_gpu_tile: Annotated[
         bool, _of_ppcg("--unroll-gpu-tile", help="As PPCG's option of that name.")
     ] = False,
-    output: Annotated[TableOrJson, option("--format", "-f", help="What to print.")] = "table",
+    output: Annotated[TableOrJson, option("--format -f", help="What to print.")] = "table",
     reading: Asked[PpcgReadingKeywords],
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Predict time and energy at sizes of your own. Needs no GPU.
 
@@ -85,14 +81,14 @@ def predict(
         },
         cuda={"--place": bool(wanted.placements), "--recompute": how.recompute != "auto"},
     )
-    profile = given_card(gpu, diagnostics)
+    profile = given_card(gpu)
     session = Session(file, how, cut=TARGETS[target].cut)
-    read(session, diagnostics)
+    read(session)
     with working(f"predicting for {profile.title}"):
         found = session.predict(
             profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
         )
-    report_warnings(tuple(w for w in found.warnings if w not in session.warnings), diagnostics)
+    report_warnings(tuple(w for w in found.warnings if w not in session.warnings))
     show(found, output)
 
 
@@ -107,8 +103,6 @@ def inspect(
         VolumeChoice, option(help="How a tile's elements are counted.")
     ] = "footprint",
     reading: Asked[PpcgReadingKeywords],
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Show domains, accesses, dependences, schedule, kernels and classes of a C file."""
     from eatss.report.inspection import render_inspection  # noqa: PLC0415 - keeps --help fast
@@ -121,5 +115,5 @@ def inspect(
         cuda={"--recompute": how.recompute != "auto"},
     )
     session = Session(file, how, cut=TARGETS[target].cut, volume=volume)
-    read(session, diagnostics)
+    read(session)
     echo(render_inspection(session.analysed, output), nl=False)

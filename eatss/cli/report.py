@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from eatss.cli.options import STORE_HELP, Debug, Diagnostics, of_output, store_argument
+from eatss.cli.options import STORE_HELP, of_output, store_argument
 from eatss.cli.talk import warn_while_working, working
 from eatss.diagnostics import input_error
 from eatss.streams import echo
@@ -36,13 +36,11 @@ def report(
     stores: Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")],
     output: Annotated[
         Path | None,
-        of_output(
-            "--output", "-o", metavar="FILE", help="A page FILE.html; or FILE.json, FILE.txt."
-        ),
+        of_output("--output -o", metavar="FILE", help="A page FILE.html; or FILE.json, FILE.txt."),
     ] = None,
     output_format: Annotated[
         _Format | None,
-        of_output("--format", "-f", help="Default: by the name of FILE; text without one."),
+        of_output("--format -f", help="Default: by the name of FILE; text without one."),
     ] = None,
     figures: Annotated[
         Path | None, of_output(metavar="DIR", help="Write each figure to a file of its own in DIR.")
@@ -50,8 +48,6 @@ def report(
     figures_as: Annotated[
         _Figures | None, of_output("--figures-as", help="Kind of these files; default: png.")
     ] = None,
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Report sweeps: the best by time and energy, trade-offs, ranks, correlations. Needs no GPU.
 

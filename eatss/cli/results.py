@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from eatss.cli.options import STORE_HELP, Debug, Format, show, store_argument
+from eatss.cli.options import STORE_HELP, Format, show, store_argument
 from eatss.cli.talk import say, warn_while_working, working
 from eatss.diagnostics import input_error
 from eatss.options import argument, option
@@ -39,8 +39,7 @@ By = Annotated[OrderChoice, option(help="What is best; edp: energy × time, ppw:
 NewStore = Annotated[
     Path,
     option(
-        "--output",
-        "-o",
+        "--output -o",
         metavar="STORE",
         parser=store_of_ones_own,
         help="The store to make; a new file.",
@@ -50,7 +49,7 @@ NewStore = Annotated[
 HELP = {"results": "List, show, merge, export, import and prune what sweeps measured."}
 
 
-def results_ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> None:
+def results_ls(stores: StoreFiles, output: Format = "table") -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
     from eatss.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
     from eatss.store.summary import Summaries, summary_of  # noqa: PLC0415
@@ -82,7 +81,6 @@ def results_show(
         option("--every", help="Each measurement: repeated ones and references, too."),
     ] = False,
     output: Format = "table",
-    debug: Debug = False,
 ) -> None:
     """Show variants, the best first, or all that is known of one.
 
@@ -111,7 +109,7 @@ def results_show(
     echo(text, nl=False)
 
 
-def results_merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
+def results_merge(stores: StoreFiles, output: NewStore) -> None:
     """Make one store of several of the same program, in the same way, on cards of a kind.
 
     The rows of each card stay apart. The same row in two stores is taken once.
@@ -137,17 +135,16 @@ def results_export(
     store: StoreFile,
     output: Annotated[
         Path,
-        option("--output", "-o", metavar="FILE", help="File to write; - is standard output."),
+        option("--output -o", metavar="FILE", help="File to write; - is standard output."),
     ],
     form: Annotated[
         ExportChoice | None,
-        option("--format", "-f", help="What to write; default: as the file's name ends."),
+        option("--format -f", help="What to write; default: as the file's name ends."),
     ] = None,
     card: Annotated[
         str | None,
         option(metavar="UUID", help="Only rows of this card, as ls names it."),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Write a store as a table, as JSON, or in a format of the auto-tuning community.
 
@@ -181,7 +178,6 @@ def results_import(
         argument(metavar="FILE", help="Cache of Kernel Tuner, or what export wrote as JSON."),
     ],
     output: NewStore,
-    debug: Debug = False,
 ) -> None:
     """Make a store of a cache file of Kernel Tuner, or of exported JSON.
 
@@ -214,7 +210,6 @@ def results_prune(
         str | None,
         option(metavar="AGE|DATE", help="Rows older than 12h, 30d, 4w, or 2026-11-01."),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Remove rows, at once and for good. A sweep that goes on measures them again.
 

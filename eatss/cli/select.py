@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 from eatss.cache.options import Caching
 from eatss.cli.options import (
     Card,
-    Debug,
-    Diagnostics,
-    FindingsFormat,
     SourceFile,
     of_model,
     of_output,
@@ -55,8 +52,7 @@ def select(
     output: Annotated[
         str,
         of_output(
-            "--format",
-            "-f",
+            "--format -f",
             metavar="FORMAT",
             complete="eatss.formats",
             help="What to print: table, json, ppcg, ppcg-args, smt2, or a format of a package.",
@@ -83,8 +79,6 @@ def select(
         ),
     ] = None,
     caching: Asked[Caching],
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
     from eatss.report.formats import FORMATS  # noqa: PLC0415 - keeps --help fast
@@ -102,7 +96,7 @@ def select(
         },
         cuda={"--recompute": how.recompute != "auto"},
     )
-    profile, source = given_card(gpu, diagnostics), Source.of(file)
+    profile, source = given_card(gpu), Source.of(file)
     options = SelectOptions(target=target, **choosing.fields)
 
     @cache
@@ -116,15 +110,15 @@ def select(
     shown_as = (output, explain, FORMATS.version(output))
     printed = kept.printed(*shown_as)
     if printed is None:
-        found = _found(kept, session, profile, options, diagnostics)
+        found = _found(kept, session, profile, options)
         printed = Printed(
             text=_rendered(output, explain, found.selection, session, profile),
             warnings=found.warnings + _more_warnings(output, found.selection),
         )
-        report_warnings(printed.warnings[len(found.warnings) :], diagnostics)
+        report_warnings(printed.warnings[len(found.warnings) :])
         kept.put_printed(printed, *shown_as)
     else:
-        report_warnings(printed.warnings, diagnostics)
+        report_warnings(printed.warnings)
     if save_ppcg_schedule is not None:
         _save_schedule(save_ppcg_schedule, session())
     echo(printed.text, nl=False)
@@ -167,21 +161,20 @@ def _found(
     session: Callable[[], Session],
     profile: GpuProfile,
     options: SelectOptions,
-    diagnostics: FindingsFormat,
 ) -> FoundSelection:
     """Take what was found before, else solve; print the warnings of either."""
     from eatss.session.found import FoundSelection  # noqa: PLC0415 - keeps --help fast
 
     found = kept.get()
     if found is not None:
-        report_warnings(found.warnings, diagnostics)
+        report_warnings(found.warnings)
         return found
-    read(session(), diagnostics)
+    read(session())
     with working(f"solving for {profile.title}") as step:
         selection = session().select(profile, options, told=step.at)
     said = session().warnings
     found = FoundSelection.of(selection, said)
-    report_warnings(found.warnings[len(said) :], diagnostics)
+    report_warnings(found.warnings[len(said) :])
     kept.put(found)
     return found
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from eatss.cli.declared import COMMANDS, Given, Parameter, UnclearError
-from eatss.cli.options import Debug, Diagnostics, Format, show
+from eatss.cli.options import Format, show
 from eatss.cli.settings_file import (
     Default,
     InForce,
@@ -37,8 +37,6 @@ Examples:
 def settings(
     given: Given,
     output: Format = "table",
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Show which eatss.toml or pyproject.toml is in force here, and what it sets.
 
@@ -116,6 +114,19 @@ _FILES = frozenset(("gpu", "ppcg", "nvcc", "cc", "cxx"))
 """Options that take a path or a name; whatever is written like a path is one."""
 
 
+class _MistakeError(Exception):
+    """What is wrong with a setting, and what to do."""
+
+    def __init__(self, code: str, message: str, hint: str | None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
+
+    @classmethod
+    def of_value(cls, message: str, hint: str | None) -> _MistakeError:
+        """Return the mistake that a value is none of its option."""
+        return cls("EATSS-C033", message, hint)
+
+
 def defaults_of(file: SettingsFile) -> tuple[Default, ...]:
     """Return what a file sets for each command.
 
@@ -124,8 +135,7 @@ def defaults_of(file: SettingsFile) -> tuple[Default, ...]:
             option, ``EATSS-C033`` a value that the option does not take.
     """
     reader = _Reader(file)
-    for key, value in file.table.items():
-        reader.read((), key, value)
+    reader.read((), file.table)
     reader.check_talk()
     if reader.findings:
         raise InputError(*reader.findings)
@@ -149,110 +159,109 @@ class _Reader:
         self.of_one: list[Default] = []
         self.findings: list[Diagnostic] = []
 
-    def read(self, path: tuple[str, ...], key: str, value: Any) -> None:
-        """Read one entry of the table of a command, of a group of commands or of all."""
-        inner = (*path, key)
-        if isinstance(value, dict) and inner in COMMANDS:
-            for name, one in value.items():
-                self._of_one(inner, name, one)
-        elif isinstance(value, dict) and inner in self._groups:
-            for name, one in value.items():
-                self.read(inner, name, one)
-        elif inner == ("tool",):
-            hint = "that is for pyproject.toml; here write [select] for [tool.eatss.select]"
-            self._find(inner, "EATSS-C032", "settings do not stand below 'tool' here", hint)
-        elif isinstance(value, dict):
-            self._unknown(inner, "command", [*self._names(path)])
-        elif path:
-            tables = [f"[{'.'.join((*path, name))}]" for name in self._names(path)]
-            hint = f"write it into the table of one of its commands: {', '.join(tables)}"
-            message = f"eatss {' '.join(path)} has commands, and '{key}' is none of them"
-            self._find(inner, "EATSS-C032", message, hint)
-        else:
-            self._of_all(key, value)
+    def read(self, path: tuple[str, ...], table: dict[str, Any]) -> None:
+        """Read the table of a command, of a group of commands or of all."""
+        for key, value in table.items():
+            inner = (*path, key)
+            if isinstance(value, dict) and (inner in COMMANDS or inner in self._groups):
+                self.read(inner, value)
+                continue
+            try:
+                self._take(path, key, value)
+            except _MistakeError as mistake:
+                self._find(inner, mistake)
 
     def check_talk(self) -> None:
         """Find tables that ask for ``quiet`` and ``verbose`` at once."""
         on = dict.fromkeys(one.key for one in (*self.of_all, *self.of_one) if one.value is True)
-        for key in on:
-            *table, name = key
+        for *table, name in on:
             if name == "verbose" and (*table, "quiet") in on:
-                for one in ("quiet", "verbose"):
-                    self._find(
-                        (*table, one),
-                        "EATSS-C033",
-                        f"'{one}' and '{_OPPOSITE[one]}' exclude each other",
-                        "leave one of them out",
-                    )
+                for one, other in (("quiet", "verbose"), ("verbose", "quiet")):
+                    message = f"'{one}' and '{other}' exclude each other"
+                    mistake = _MistakeError.of_value(message, "leave one of them out")
+                    self._find((*table, one), mistake)
 
-    def _names(self, path: tuple[str, ...]) -> Iterator[str]:
-        known = {one[: len(path) + 1] for one in COMMANDS if one[: len(path)] == path}
-        yield from sorted(one[-1] for one in known)
+    def _take(self, path: tuple[str, ...], key: str, value: Any) -> None:
+        """Take a setting, of a command or of all.
+
+        Raises:
+            _MistakeError: it is none.
+        """
+        if path in COMMANDS:
+            option = self._option(path, key)
+            if option is None:
+                raise _unknown(key, "option", _words(self._options[path]), " ".join(path))
+            made = self._value(option, value)
+            default = Default(command=path, option=option.name, key=(*path, key), value=made)
+            self.of_one.append(default)
+        elif (*path, key) == ("tool",):
+            raise _MistakeError(
+                "EATSS-C032",
+                "settings do not stand below 'tool' here",
+                "that is for pyproject.toml; here write [select] for [tool.eatss.select]",
+            )
+        elif isinstance(value, dict):
+            raise _unknown(key, "command", _names(path))
+        elif path:
+            tables = ", ".join(f"[{'.'.join((*path, name))}]" for name in _names(path))
+            raise _MistakeError(
+                "EATSS-C032",
+                f"eatss {' '.join(path)} has commands, and '{key}' is none of them",
+                f"write it into the table of one of its commands: {tables}",
+            )
+        else:
+            self._of_all(key, value)
 
     def _option(self, path: tuple[str, ...], key: str) -> Parameter | None:
         word = key.replace("_", "-")
         return next((one for one in self._options[path] if word in one.plain_words), None)
 
-    def _of_one(self, path: tuple[str, ...], key: str, value: Any) -> None:
-        option, name = self._option(path, key), (*path, key)
-        if option is None:
-            self._unknown(name, "option", _words(self._options[path]), " ".join(path))
-            return
-        try:
-            made = self._value(option, value)
-        except _RefusedError as refused:
-            self._refuse(name, refused)
-            return
-        self.of_one.append(Default(command=path, option=option.name, key=name, value=made))
-
     def _of_all(self, key: str, value: Any) -> None:
-        """Take a setting for each command that has the option and takes the value."""
+        """Take a setting for each command that has the option and takes the value.
+
+        Raises:
+            _MistakeError: none does.
+        """
         having = [(path, one) for path in COMMANDS if (one := self._option(path, key))]
         if not having:
             options = [one for several in self._options.values() for one in several]
-            self._unknown((key,), "option", _words(options), also=[*self._names(())])
-            return
+            raise _unknown(key, "option", _words(options), also=_names(()))
         if key.replace("_", "-") in OF_ONE_COMMAND:
             tables = ", ".join(f"[{'.'.join(path)}]" for path, _ in having)
-            self._find(
-                (key,),
-                "EATSS-C033",
+            raise _MistakeError.of_value(
                 f"'{key}' is not the same in every command",
                 f"write it into the table of one: {tables}",
             )
-            return
-        refused: _RefusedError | None = None
-        taken = []
+        taken, refused = [], None
         for path, option in having:
             try:
                 made = self._value(option, value)
-            except _RefusedError as error:
-                refused = error
-                continue
-            taken.append(Default(command=path, option=option.name, key=(key,), value=made))
+            except _MistakeError as mistake:
+                refused = mistake
+            else:
+                taken.append(Default(command=path, option=option.name, key=(key,), value=made))
         if refused is not None and not taken:
-            also = _TABLE.format(key) if key in self._names(()) else None
-            self._refuse((key,), refused, also)
+            also = _TABLE.format(key) if key in _names(()) else None
+            refused.hint = "; ".join(one for one in (refused.hint, also) if one) or None
+            raise refused
         self.of_all += taken
 
     def _value(self, option: Parameter, value: Any) -> Value:
         """Return a value as it is typed, for flags whether it is.
 
         Raises:
-            _RefusedError: it is none of the option.
+            _MistakeError: it is none of the option.
         """
         _check_kind(option, value)
         if option.type is bool:
             return bool(value)
-        several = value if isinstance(value, list) else [value]
-        texts = [self._text(option, one) for one in several]
+        texts = [self._text(option, one) for one in (value if isinstance(value, list) else [value])]
         try:
             made = [option.value(text) for text in texts]
         except UnclearError as error:
-            raise _RefusedError(f"{option.shown}: {error}", _wanted(option)) from None
+            raise _MistakeError.of_value(f"{option.shown}: {error}", _wanted(option)) from None
         except EatssError as error:
-            first = error.diagnostics[0]
-            raise _RefusedError(first.message, first.hint) from None
+            raise _MistakeError.of_value(error.message, error.hint) from None
         if any(isinstance(one, Path) for one in made):
             texts = [os.path.normpath(self._file.path.parent / text) for text in texts]
         return tuple(texts) if option.several else texts[0]
@@ -264,68 +273,57 @@ class _Reader:
             return os.path.normpath(self._file.path.parent / Path(text).expanduser())
         return text
 
-    def _refuse(self, key: tuple[str, ...], why: _RefusedError, also: str | None = None) -> None:
-        hint = "; ".join(one for one in (why.hint, also) if one) or None
-        self._find(key, "EATSS-C033", why.message, hint)
-
-    def _unknown(
-        self,
-        key: tuple[str, ...],
-        what: str,
-        known: Sequence[str],
-        of: str = "",
-        also: Sequence[str] = (),
-    ) -> None:
-        name = key[-1]
-        close = get_close_matches(name.replace("_", "-"), [*known, *also], n=1)
-        whose = f"eatss {of}" if of else "eatss"
-        if name in also:  # a command's name, with a value
-            hint = _TABLE.format(name)
-        elif close:
-            hint = f"did you mean {close[0]}?"
-        else:
-            hint = f"eatss {of} --help lists them".replace("  ", " ")
-        self._find(key, "EATSS-C032", f"{whose} has no {what} '{name}'", hint)
-
-    def _find(self, key: tuple[str, ...], code: str, message: str, hint: str | None) -> None:
+    def _find(self, key: tuple[str, ...], mistake: _MistakeError) -> None:
         place = self._file.place(*key)
         self.findings.append(
             Diagnostic(
-                code=code,
-                message=message,
+                code=mistake.code,
+                message=mistake.message,
                 span=None if place is None else place.span,
                 source_line=None if place is None else place.source_line,
-                hint=hint,
+                hint=mistake.hint,
             )
         )
 
 
-class _RefusedError(Exception):
-    """A value is none of an option: why, and what to do."""
+def _names(path: tuple[str, ...]) -> list[str]:
+    """Return the commands, and groups of them, that may stand in a table."""
+    known = {one[: len(path) + 1] for one in COMMANDS if one[: len(path)] == path}
+    return sorted(one[-1] for one in known)
 
-    def __init__(self, message: str, hint: str | None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+
+def _unknown(
+    name: str, what: str, known: Sequence[str], of: str = "", also: Sequence[str] = ()
+) -> _MistakeError:
+    close = get_close_matches(name.replace("_", "-"), [*known, *also], n=1)
+    whose = f"eatss {of}".strip()
+    if name in also:  # a command's name, with a value
+        hint = _TABLE.format(name)
+    else:
+        hint = f"did you mean {close[0]}?" if close else f"{whose} --help lists them"
+    return _MistakeError("EATSS-C032", f"{whose} has no {what} '{name}'", hint)
 
 
 def _check_kind(option: Parameter, value: Any) -> None:
     """Check that TOML's kind of value is one of an option.
 
     Raises:
-        _RefusedError: it is not.
+        _MistakeError: it is not.
     """
     if option.type is bool:
         if isinstance(value, bool):
             return
-        raise _RefusedError(f"{option.shown} is on or off", "write true or false")
+        raise _MistakeError.of_value(f"{option.shown} is on or off", "write true or false")
     if isinstance(value, list) and not option.several:
-        raise _RefusedError(f"{option.shown} takes one value", "write one value without brackets")
+        message, hint = f"{option.shown} takes one value", "write one value without brackets"
+        raise _MistakeError.of_value(message, hint)
     words = _TEXT.match(option.option.metavar or "") is not None
     for one in value if isinstance(value, list) else [value]:
-        known = isinstance(one, str) or (isinstance(one, int | float) and not words)
-        if not known or isinstance(one, bool):
-            raise _RefusedError(f"{option.shown} takes no {_kind(one)}", _wanted(option))
+        if isinstance(one, str) or (type(one) in (int, float) and not words):
+            continue
+        kinds = {bool: "true or false", int: "number", float: "number", list: "list", dict: "table"}
+        kind = kinds.get(type(one), "date")
+        raise _MistakeError.of_value(f"{option.shown} takes no {kind}", _wanted(option))
 
 
 def _words(options: Sequence[Parameter]) -> list[str]:
@@ -335,14 +333,3 @@ def _words(options: Sequence[Parameter]) -> list[str]:
 def _wanted(option: Parameter) -> str | None:
     written = option.option.metavar
     return f"it is written {written} there" if written else None
-
-
-def _kind(value: object) -> str:
-    """Return what TOML calls a value that an option does not take."""
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, list):
-        return "list"
-    return "table" if isinstance(value, dict) else "date"

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from eatss.cli.declared import fields_of
 from eatss.cli.options import (
     CARD_HELP,
-    Debug,
-    Diagnostics,
     card_option,
     of_output,
     source_argument,
@@ -63,13 +61,9 @@ def space(
     seed: Annotated[int, option(metavar="N", help="Of the drawing.")] = 0,
     output: Annotated[
         Literal["table", "json", "toml"],
-        of_output(
-            "--format", "-f", help="What to print; toml: the space, as a file to start from."
-        ),
+        of_output("--format -f", help="What to print; toml: the space, as a file to start from."),
     ] = "table",
     reading: Asked[PpcgReadingKeywords],
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Count a search space: raw points, what each filter removes, what is left. Needs no GPU.
 
@@ -86,7 +80,7 @@ def space(
         ppcg={"--ppcg-schedule": how.ppcg_schedule is not None},
         cuda={"--recompute": how.recompute != "auto"},
     )
-    profile = None if gpu is None else given_card(gpu, diagnostics)
+    profile = None if gpu is None else given_card(gpu)
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
     if file.suffix == ".toml":
         found = read_space(file)
@@ -96,7 +90,7 @@ def space(
         from eatss.session.session import Session  # noqa: PLC0415
 
         session = Session(file, how, cut=TARGETS[target].cut)
-        read(session, diagnostics)
+        read(session)
         with working("deriving the space"):
             found = session.space(profile)
     if output == "toml":

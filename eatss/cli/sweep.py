@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 from eatss.cli.declared import Given, Group
 from eatss.cli.options import (
     CARD_HELP,
-    Debug,
     TableOrJson,
     card_option,
     of_output,
@@ -77,7 +76,7 @@ class Made:
         gpu = self.generation.gpu
         if not isinstance(gpu, str):
             return self.generation
-        return replace(self.generation, gpu=given_card(gpu, device=device))
+        return replace(self.generation, gpu=given_card(gpu, device))
 
 
 def generation_options(
@@ -148,8 +147,7 @@ def sweep(
     output: Annotated[
         Path | None,
         of_output(
-            "--output",
-            "-o",
+            "--output -o",
             metavar="STORE",
             parser=store_of_ones_own,
             help="The store; gone on with if it is there.",
@@ -184,13 +182,12 @@ def sweep(
         int, of_output(metavar="N", min=1, help="Of --replay: how often each strategy is tried.")
     ] = 10,
     format_: Annotated[
-        TableOrJson, of_output("--format", "-f", help="What to print at the end.")
+        TableOrJson, of_output("--format -f", help="What to print at the end.")
     ] = "table",
     card: Annotated[
         str | None,
         option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Measure many variants of a program, each kept in a store as soon as it is measured.
 

@@ -291,17 +291,17 @@ _NOT_LET = {
 """Errors of the system that are no fault of eatss."""
 
 
-def read(session: Session, diagnostics: FindingsFormat) -> None:
+def read(session: Session) -> None:
     """Analyse what a session is about, and print its warnings."""
     with working(f"analysing {session.file}") as step:
         step.at(f"reading {session.file}")
         assert session.parsed
         step.at(f"analysing {session.file}")
         warnings = session.warnings
-    report_warnings(warnings, diagnostics)
+    report_warnings(warnings)
 
 
-def report_warnings(warnings: Sequence[Diagnostic], diagnostics: FindingsFormat) -> None:
+def report_warnings(warnings: Sequence[Diagnostic]) -> None:
     """Print warnings on stderr, if there are any and nobody asked for quiet."""
     talk = current.get()
     if not warnings or talk.quiet:
@@ -309,14 +309,14 @@ def report_warnings(warnings: Sequence[Diagnostic], diagnostics: FindingsFormat)
     notes: Sequence[Diagnostic] = ()
     if any(one.code == _UNUSED_MACRO for one in warnings):  # nobody typed it for this file
         notes = _set_by_a_file([one for one in talk.from_settings if one.option == "-D"])
-    _print_diagnostics([*warnings, *notes], as_json=diagnostics == "json")
+    _print_diagnostics([*warnings, *notes], as_json=talk.as_json)
 
 
 def warn_while_working(warnings: Sequence[Diagnostic]) -> None:
     """Print warnings on stderr above the line of the step that goes on."""
     if warnings:
         cleared()
-        report_warnings(warnings, "text")
+        report_warnings(warnings)
 
 
 def say(text: str, *, nl: bool = True) -> None:
@@ -398,12 +398,11 @@ def _print_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> N
         print_diagnostics(diagnostics, sys.stderr)
 
 
-def given_card(gpu: str, diagnostics: FindingsFormat = "text", device: int | str = 0) -> GpuProfile:
+def given_card(gpu: str, device: int | str = 0) -> GpuProfile:
     """Return the profile of a card that a command names; say on stderr which one ``auto`` is.
 
     Args:
         gpu: a name, a path, or ``auto``.
-        diagnostics: how it is said.
         device: of ``auto``: number in CUDA's order, or UUID.
 
     Raises:
@@ -415,5 +414,5 @@ def given_card(gpu: str, diagnostics: FindingsFormat = "text", device: int | str
         return load_profile(gpu)
     with working("asking the driver for its card"):
         found = card_here(device)
-    report_warnings((found.note,), diagnostics)
+    report_warnings((found.note,))
     return found.profile

@@ -58,34 +58,14 @@ class Root(TyperOfGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _Commands(dict.fromkeys(path[0] for path in _in_order()))
+        # in the order of the help, groups last in their panel
+        self.commands: Any = dict.fromkeys(path[0] for path in sorted(COMMANDS, key=len))
 
-
-class _Commands(dict[str, Any]):
-    """Commands by name; the value is built when it is asked for."""
-
-    def __getitem__(self, name: str) -> Any:
-        built = super().__getitem__(name)
-        if built is None:
-            self[name] = built = _built(name)
-        return built
-
-    def get(self, name: str, default: Any = None) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, if there is one of this name."""
-        return self[name] if name in self.keys() else default
-
-    def values(self) -> Any:
-        """Return all commands."""
-        return [self[name] for name in self]
-
-    def items(self) -> Any:
-        """Return all commands with their names."""
-        return [(name, self[name]) for name in self]
-
-
-def _in_order() -> list[tuple[str, ...]]:
-    """Return the commands in the order of the help, groups last in their panel."""
-    return sorted(COMMANDS, key=len)
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _built(cmd_name)
+        return self.commands.get(cmd_name)
 
 
 def _built(name: str) -> Any:
@@ -157,7 +137,7 @@ def _typed(parameter: Parameter) -> Any:
     how |= {"show_default": one.show_default, "autocompletion": _offer(one.complete)}
     if one.is_argument:
         return Annotated[parameter.kind, typer.Argument(**how)]
-    return Annotated[parameter.kind, typer.Option(*one.words, **how)]
+    return Annotated[parameter.kind, typer.Option(*one.words.split(), **how)]
 
 
 def _offer(complete: str | tuple[str, ...]) -> completion.Offer | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from eatss.cli.options import Debug, Diagnostics, Format, Nvcc, named_gcc, show
+from eatss.cli.options import Format, Nvcc, named_gcc, show
 from eatss.cli.talk import current, report_error, working
 from eatss.diagnostics import EatssError
 from eatss.measurement.options import named_nvcc
@@ -66,8 +66,6 @@ def verify(
     ] = "g++",
     nvcc: Nvcc = None,
     output: Format = "table",
-    diagnostics: Diagnostics = "text",
-    debug: Debug = False,
 ) -> None:
     """Run generated programs against the original C and compare the results.
 

@@ -10,12 +10,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from typer.main import get_command
 
 from eatss import schema
+from eatss.cli.declared import COMMANDS
 from eatss.cli.settings import OF_ONE_COMMAND
 from eatss.cli.settings_file import find_settings
-from eatss.cli.typer_app import app
 from tests.end_to_end.in_process import eatss
 
 KERNELS = Path(__file__).parents[2] / "kernels"
@@ -318,19 +317,12 @@ def test_macros_of_settings_that_change_nothing_are_told_with_their_place(folder
 
 def test_options_that_differ_among_commands_are_not_for_all() -> None:
     """Options of one name that take another kind of value somewhere are in the list."""
-    kinds: dict[str, set[tuple[object, ...]]] = {}
-
-    def walk(command: object) -> None:
-        for one in getattr(command, "commands", {}).values():
-            walk(one)
-        if hasattr(command, "commands"):
-            return
-        for one in command.params:  # type: ignore[attr-defined]
-            if one.param_type_name == "option" and not one.hidden:
-                word = max(one.opts, key=len).lstrip("-")
-                kinds.setdefault(word, set()).add((one.is_flag, one.multiple))
-
-    walk(get_command(app))
+    kinds: dict[str, set[tuple[bool, bool]]] = {}
+    for command in COMMANDS.values():
+        for one in command.parameters():
+            if one.is_settable:
+                kind = (one.type is bool, one.several)
+                kinds.setdefault(one.shown.lstrip("-"), set()).add(kind)
     differing = {word for word, found in kinds.items() if len(found) > 1}
     assert differing <= OF_ONE_COMMAND
     assert set(kinds) >= OF_ONE_COMMAND

@@ -13,8 +13,9 @@ import pytest
 
 import eatss
 from eatss.codec import decode, encode
-from eatss.foreign import Child, MeterOptions, NotStartedError, ProgramEnergy, meter_program
+from eatss.foreign import Child, NotStartedError, ProgramEnergy, meter_program
 from eatss.measurement.meters import METERS
+from eatss.measurement.options import MeterOptions
 from eatss.report.energy_measurement import power_csv
 from eatss.report.render import printed
 from tests.end_to_end.in_process import eatss as in_process
