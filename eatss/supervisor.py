@@ -29,6 +29,7 @@ from eatss.frozen import frozen
 from eatss.guard import guarded
 
 J = TypeVar("J")
+O = TypeVar("O")  # noqa: E741 - an order
 
 BETWEEN_LIMIT_S = 60.0
 """Between one stage and the next there is little to do."""
@@ -100,7 +101,11 @@ class Refused:
         return InputError(Diagnostic(code=self.code, message=self.message, hint=self.hint))
 
 
-def supervise(worker: Worker, take: Callable[[Any], float | None]) -> Outcome:
+Take = Callable[[Any], float | None]
+"""Called with each event; returns the seconds of the stage that the event begins, or ``None``."""
+
+
+def supervise(worker: Worker, take: Take) -> Outcome:
     """Run a worker to its end.
 
     Args:
@@ -112,46 +117,162 @@ def supervise(worker: Worker, take: Callable[[Any], float | None]) -> Outcome:
         KeyboardInterrupt: the user interrupted. The worker was asked to end, so that its driver
             frees the card, and then ended.
     """
-    with (
-        tempfile.TemporaryFile() as given,
-        tempfile.TemporaryFile() as said,
-        subprocess.Popen(  # noqa: S603 - our own command line
-            guarded([sys.executable, "-m", worker.module]),
-            stdin=_filled(given, json.dumps(encode(worker.job))),
-            stdout=subprocess.PIPE,
-            stderr=said,
-            start_new_session=True,
-            env=child_environment(worker.environment),
-        ) as process,
-    ):
+    return LiveWorker(worker).run(take)
+
+
+@frozen
+class Ready:
+    """An event: the worker waits for the next order."""
+
+
+class LiveWorker:
+    """One worker process. Start, ask and end it from one thread: it ends with that thread.
+
+    Args:
+        worker: what to run; :class:`Ready` need not be among its events.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._kinds = {kind.__name__: kind for kind in (*worker.events, Ready)}
+        self._open = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, take: Take) -> Outcome:
+        """Run it to its end, with no order but its job."""
+        given = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        given.write(_line(self._worker.job))  # unlike a pipe, a file takes all of it at once
+        given.seek(0)
+        self._begin(given)
+        outcome = self._heard(take)
+        assert outcome is not None  # it has no orders to be ready for
+        return outcome
+
+    def start(self, take: Take) -> Outcome | None:
+        """Start it and wait until it is ready; return how it ended if it ended instead."""
+        self._begin(subprocess.PIPE)
+        return self.ask(self._worker.job, take, limit_s=self._worker.start_limit_s)
+
+    def ask(self, order: object, take: Take, *, limit_s: float) -> Outcome | None:
+        """Give it an order and take what it tells until it is ready for the next.
+
+        Args:
+            order: a noun.
+            take: called with each event but :class:`Ready`. What it raises ends the worker.
+            limit_s: seconds until the first stage begins.
+
+        Returns:
+            ``None``, or how the worker ended if it did; it has to be started again then.
+        """
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._deadline_s = time.monotonic() + limit_s
         try:
-            in_time = _hear_out(process, worker, take)
-            if in_time:
-                wait_for_end(
-                    process
-                )  # it may still be ending, and its exit code is what tells of it
-        except KeyboardInterrupt:
-            signal_group(process, signal.SIGTERM)
-            wait_for_end(process)
+            data = _line(order)
+            with suppress(BrokenPipeError):  # its end is told of below
+                while data:
+                    data = data[os.write(self._process.stdin.fileno(), data) :]
+        except BaseException:
+            self._kill(asking=True)
             raise
-        finally:
+        return self._heard(take)
+
+    def stop(self) -> None:
+        """Let it end now, from another thread; who waits for it learns how it ended."""
+        process = self._process
+        if process is not None:
+            signal_group(process, signal.SIGTERM)
+
+    def end(self) -> None:
+        """End it: by closing its input at first, then by force."""
+        process = self._process
+        if process is not None:
+            assert process.stdin is not None
+            with suppress(OSError):
+                process.stdin.close()
+            try:
+                _wait_for_end(process)
+            finally:
+                self._kill(asking=False)
+
+    def _begin(self, given: IO[bytes] | int) -> None:
+        self._said = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self._process = self._open.enter_context(
+            subprocess.Popen(  # noqa: S603 - our own command line
+                guarded([sys.executable, "-m", self._worker.module]),
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                start_new_session=True,
+                env=child_environment(self._worker.environment),
+            )
+        )
+        self._lines: list[bytes] = []
+        self._pending = b""
+        self._deadline_s = time.monotonic() + self._worker.start_limit_s
+
+    def _heard(self, take: Take) -> Outcome | None:
+        """Take events until it is ready, or return how it ended: of itself, or too late."""
+        process = self._process
+        assert process is not None
+        try:
+            how = self._hear(process, take)
+            if how == "ready":
+                return None
+            if how == "closed":
+                _wait_for_end(process)  # its exit code is what tells of its end
             signal_group(process, signal.SIGKILL)
-        return outcome_of(process.wait(), said, in_time=in_time)
+            code = process.wait()
+        except BaseException:
+            self._kill(asking=True)
+            raise
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        said = tuple(line.strip() for line in lines[-_LINES_SAID:])
+        self._kill(asking=False)
+        return Outcome(in_time=how == "closed", exit_code=code, said=said)
+
+    def _hear(
+        self, process: subprocess.Popen[bytes], take: Take
+    ) -> Literal["ready", "closed", "late"]:
+        """Take events; ``late`` is where a stage takes longer than its limit."""
+        assert process.stdout is not None
+        output = process.stdout.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            while True:
+                while self._lines:
+                    document = json.loads(self._lines.pop(0))
+                    event: Any = decode(self._kinds[document["event"]], document)
+                    if isinstance(event, Ready):
+                        return "ready"
+                    limit_s, now_s = take(event), time.monotonic()
+                    if limit_s is None:
+                        self._deadline_s = max(self._deadline_s, now_s + BETWEEN_LIMIT_S)
+                    else:
+                        self._deadline_s = now_s + limit_s
+                left_s = max(0.0, self._deadline_s - time.monotonic())
+                if selector.select(min(left_s, LONGEST_WAIT_S)):
+                    chunk = os.read(output, 1 << 16)
+                    if not chunk:
+                        return "closed"
+                    *self._lines, self._pending = (self._pending + chunk).split(b"\n")
+                elif left_s <= LONGEST_WAIT_S:
+                    return "late"
+
+    def _kill(self, *, asking: bool) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if asking:
+            signal_group(process, signal.SIGTERM)
+            _wait_for_end(process)
+        signal_group(process, signal.SIGKILL)
+        self._open.close()
 
 
-def outcome_of(code: int, said: IO[bytes], *, in_time: bool) -> Outcome:
-    """Return how a worker ended, from its exit code and its standard error."""
-    said.seek(0)
-    lines = said.read().decode(errors="replace").strip().splitlines()
-    last = tuple(line.strip() for line in lines[-_LINES_SAID:])
-    return Outcome(in_time=in_time, exit_code=code, said=last)
-
-
-def _filled(file: IO[bytes], text: str) -> IO[bytes]:
-    """Return a file to read ``text`` from: unlike a pipe, it takes all of it at once."""
-    file.write(text.encode())
-    file.seek(0)
-    return file
+def _line(noun: object) -> bytes:
+    return json.dumps(encode(noun)).encode() + b"\n"
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
@@ -162,81 +283,7 @@ def child_environment(added: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **added, "PYTHONPATH": paths}
 
 
-class Hearing:
-    """What a worker tells, event by event, until it closes its output.
-
-    Args:
-        output: the file descriptor that it writes to.
-        events: the nouns that it tells.
-        limit_s: seconds until its first stage.
-    """
-
-    def __init__(self, output: int, events: tuple[type[Any], ...], limit_s: float) -> None:
-        self._output = output
-        self._kinds = {kind.__name__: kind for kind in events}
-        self._lines: list[bytes] = []
-        self._pending = b""
-        self._deadline_s = time.monotonic() + limit_s
-
-    def allow(self, limit_s: float) -> None:
-        """Give the worker so many seconds from now until it tells something."""
-        self._deadline_s = time.monotonic() + limit_s
-
-    def hear(
-        self,
-        take: Callable[[Any], float | None],
-        until: Callable[[Any], bool] = lambda event: False,
-    ) -> Literal["told", "closed", "late"]:
-        """Take events.
-
-        Args:
-            take: as for :func:`supervise`.
-            until: whether an event is the last to take.
-
-        Returns:
-            ``told`` after that event, ``closed`` after the last of all, ``late`` where a stage
-            takes longer than its limit.
-        """
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._output, selectors.EVENT_READ)
-            while True:
-                while self._lines:
-                    if self._take(self._lines.pop(0), take, until):
-                        return "told"
-                left_s = max(0.0, self._deadline_s - time.monotonic())
-                if not selector.select(min(left_s, LONGEST_WAIT_S)):
-                    if left_s <= LONGEST_WAIT_S:
-                        return "late"
-                    continue
-                chunk = os.read(self._output, 1 << 16)
-                if not chunk:
-                    return "closed"
-                *self._lines, self._pending = (self._pending + chunk).split(b"\n")
-
-    def _take(
-        self, line: bytes, take: Callable[[Any], float | None], until: Callable[[Any], bool]
-    ) -> bool:
-        document = json.loads(line)
-        event = decode(self._kinds[document["event"]], document)
-        limit_s = take(event)
-        now_s = time.monotonic()
-        if limit_s is None:
-            self._deadline_s = max(self._deadline_s, now_s + BETWEEN_LIMIT_S)
-        else:
-            self._deadline_s = now_s + limit_s
-        return until(event)
-
-
-def _hear_out(
-    process: subprocess.Popen[bytes], worker: Worker, take: Callable[[Any], float | None]
-) -> bool:
-    """Take a worker's events until it closes its output; false if a stage takes too long."""
-    assert process.stdout is not None
-    hearing = Hearing(process.stdout.fileno(), worker.events, worker.start_limit_s)
-    return hearing.hear(take) == "closed"
-
-
-def wait_for_end(process: subprocess.Popen[bytes]) -> None:
+def _wait_for_end(process: subprocess.Popen[bytes]) -> None:
     """Give a worker that is ending a little time for it."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(ENDING_LIMIT_S)
@@ -259,7 +306,7 @@ def end_at_sigterm() -> None:
 
 
 def connect(
-    kind: type[J], *, printed_to: int, finite: bool = True
+    kind: type[J], *, printed_to: int = 2, finite: bool = True
 ) -> tuple[J, Callable[[object], None]]:
     """Return, in a worker, its job and what tells the supervisor of events.
 
@@ -269,12 +316,6 @@ def connect(
             standard output, which is no event.
         finite: whether numbers of events that are infinite or none are a mistake.
     """
-    emit = emitter(printed_to=printed_to, finite=finite)
-    return decode(kind, json.load(sys.stdin)), emit
-
-
-def emitter(*, printed_to: int, finite: bool = True) -> Callable[[object], None]:
-    """Return, in a worker, what tells the supervisor of events; as :func:`connect`."""
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(printed_to, 1)
 
@@ -283,131 +324,10 @@ def emitter(*, printed_to: int, finite: bool = True) -> Callable[[object], None]
         output.write(json.dumps(document, allow_nan=not finite) + "\n")
         output.flush()
 
-    return emit
+    return decode(kind, json.loads(sys.stdin.readline())), emit
 
 
-O = TypeVar("O")  # noqa: E741 - an order
-
-Take = Callable[[Any], float | None]
-"""Called with each event; returns the seconds of the stage that the event begins, or ``None``."""
-
-
-@frozen
-class Ready:
-    """An event: the worker waits for the next order."""
-
-
-class LiveWorker:
-    """One worker process. Start, ask and end it from one thread: it ends with that thread.
-
-    Args:
-        worker: what to run; :class:`Ready` need not be among its events.
-    """
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._open = ExitStack()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self, take: Take) -> Outcome | None:
-        """Start it and wait until it is ready; return how it ended if it ended instead."""
-        said = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        process = self._open.enter_context(
-            subprocess.Popen(  # noqa: S603 - our own command line
-                guarded([sys.executable, "-m", self._worker.module]),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=said,
-                start_new_session=True,
-                env=child_environment(self._worker.environment),
-            )
-        )
-        assert process.stdout is not None
-        self._process, self._said = process, said
-        kinds = (*self._worker.events, Ready)
-        self._hearing = Hearing(process.stdout.fileno(), kinds, self._worker.start_limit_s)
-        return self._told(self._worker.job, self._worker.start_limit_s, take)
-
-    def ask(self, order: object, take: Take, *, limit_s: float) -> Outcome | None:
-        """Give it an order and take what it tells until it is ready for the next.
-
-        Args:
-            order: a noun.
-            take: called with each event but :class:`Ready`. What it raises ends the worker.
-            limit_s: seconds until the first stage begins.
-
-        Returns:
-            ``None``, or how the worker ended if it did; it has to be started again then.
-        """
-        return self._told(order, limit_s, take)
-
-    def stop(self) -> None:
-        """Let it end now, from another thread; who waits for it learns how it ended."""
-        process = self._process
-        if process is not None:
-            signal_group(process, signal.SIGTERM)
-
-    def end(self) -> None:
-        """End it: by closing its input at first, then by force."""
-        process = self._process
-        if process is None:
-            return
-        self._process = None
-        try:
-            assert process.stdin is not None
-            with suppress(OSError):
-                process.stdin.close()
-            wait_for_end(process)
-        finally:
-            signal_group(process, signal.SIGKILL)
-            self._open.close()
-
-    def _told(self, noun: object, limit_s: float, take: Take) -> Outcome | None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-
-        def hear(event: Any) -> float | None:
-            return None if isinstance(event, Ready) else take(event)
-
-        try:
-            self._hearing.allow(limit_s)
-            with suppress(BrokenPipeError):  # its end is told of below
-                _send(self._process.stdin.fileno(), json.dumps(encode(noun)).encode() + b"\n")
-            how = self._hearing.hear(hear, lambda event: isinstance(event, Ready))
-        except BaseException:
-            self._kill(asking=True)
-            raise
-        return None if how == "told" else self._ended(in_time=how == "closed")
-
-    def _ended(self, *, in_time: bool) -> Outcome:
-        assert self._process is not None
-        if in_time:
-            wait_for_end(self._process)
-        process = self._process
-        signal_group(process, signal.SIGKILL)
-        outcome = outcome_of(process.wait(), self._said, in_time=in_time)
-        self._kill(asking=False)
-        return outcome
-
-    def _kill(self, *, asking: bool) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        if asking:
-            signal_group(process, signal.SIGTERM)
-            wait_for_end(process)
-        signal_group(process, signal.SIGKILL)
-        self._open.close()
-
-
-def _send(pipe: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(pipe, data) :]
-
-
-def serving(
-    job: type[J], order: type[O], *, printed_to: int = 2, finite: bool = True
-) -> tuple[J, Iterator[O], Callable[[object], None]]:
+def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[object], None]]:
     """Return, in a worker, its job, its orders as they come, and what tells of events.
 
     The orders end when nobody is left who gives any. Asking for the next one tells that the worker
@@ -416,18 +336,13 @@ def serving(
     Args:
         job: the noun of the job.
         order: the noun of an order.
-        printed_to: as for :func:`eatss.supervisor.connect`, like ``finite``.
-        finite: whether numbers of events that are infinite or none are a mistake.
     """
-    emit = emitter(printed_to=printed_to, finite=finite)
-    given = decode(job, json.loads(sys.stdin.readline()))
+    given, emit = connect(job)
 
     def orders() -> Iterator[O]:
-        while True:
-            emit(Ready())
-            line = sys.stdin.readline()
-            if not line:
-                return
+        emit(Ready())
+        for line in iter(sys.stdin.readline, ""):
             yield decode(order, json.loads(line))
+            emit(Ready())
 
     return given, orders(), emit

@@ -34,7 +34,7 @@ class Entered:
 
 def main() -> None:
     """Do the task."""
-    task, emit = connect(Task, printed_to=2)
+    task, emit = connect(Task)
     os.write(1, b"printed by a library\n")
     emit(Entered("first", task.limit_s, (os.getpid(),)))
     if task.behaviour == "refuse":

@@ -21,7 +21,7 @@ from eatss.supervisor import Refused, connect, end_at_sigterm
 def main() -> None:
     """Run the job on standard input."""
     end_at_sigterm()
-    job, emit = connect(Job, printed_to=2)
+    job, emit = connect(Job)
     with faults_told(emit):
         _run(job, emit)
 
