@@ -78,7 +78,7 @@ def jit(asked: _Jit) -> JitFunction:
     kept = asked.of(Caching).chosen()
     maker = SourceMaker(
         source=place,
-        title=title,
+        name=title,
         reading=asked.of(Reading),
         choosing=asked.of(SelectOptions, target="cuda"),
         wanted=asked.of(CodeRequest),
@@ -94,7 +94,7 @@ def compiled(
     """Make a function of a program that exists; arguments are those of :func:`jit`."""
     kept = Caching(cache=cache).chosen()
     options = CallOptions(specialize=specialize)
-    return JitFunction(ProgramMaker(program_made=program), lambda _: None, options, kept)
+    return JitFunction(ProgramMaker(program=program), lambda _: None, options, kept)
 
 
 def _placed(source: object) -> tuple[Any, str]:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from itertools import combinations
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from eatss.calls.signature import CallArgument, CallSignature, sizes_of
+from eatss.calls.signature import CallArgument, CallSignature
 from eatss.diagnostics import InputError, input_error
 from eatss.frozen import frozen
+from eatss.text import one_line
 
 _DLPACK_CPU = 1
 
@@ -42,11 +45,20 @@ class ArrayView:
     stream: int | None = None
     owner: Any = None
 
+    @property
+    def bytes(self) -> int:
+        """How many the elements take."""
+        return prod(self.shape) * self.dtype.itemsize
+
 
 Print: TypeAlias = tuple[int, Hashable]
 """Pointer of an array, and all else that calls are told apart by."""
 
 Reader: TypeAlias = Callable[[Any], Print]
+
+
+def _refused(name: str, what: str, hint: str) -> InputError:
+    return input_error("EATSS-J010", f"'{name}' {what}", hint=hint)
 
 
 def view_of(name: str, value: Any) -> ArrayView:
@@ -55,31 +67,27 @@ def view_of(name: str, value: Any) -> ArrayView:
     Raises:
         InputError: ``EATSS-J010``, it is no array.
     """
+    kind = type(value).__name__
     try:
-        return _view(name, value)
+        library = library_of(value)
+        if library == "numpy":
+            return _numpy_view(value)
+        if library == "torch":
+            return _torch_view(name, value)
+        if library == "cupy":
+            return _cupy_view(value)
+        if getattr(value, "__cuda_array_interface__", None) is not None:
+            return _interface_view(name, value)
+        if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+            return _dlpack_view(name, value)
     except (TypeError, ValueError, KeyError, IndexError, OverflowError, RuntimeError) as error:
-        why = " ".join(str(error).split())[:200] or type(error).__name__
-        raise input_error(
-            "EATSS-J010",
-            f"'{name}' is {type(value).__name__}, which cannot be read as an array: {why}",
-            hint="give a dense array of numbers",
-        ) from None
-
-
-def _view(name: str, value: Any) -> ArrayView:
-    library = library_of(value)
-    if library == "numpy":
-        return _numpy_view(value)
-    if library == "torch":
-        return _torch_view(name, value)
-    if library == "cupy":
-        return _cupy_view(value)
-    interface = getattr(value, "__cuda_array_interface__", None)
-    if interface is not None:
-        return _interface_view(name, value, interface)
-    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        return _dlpack_view(name, value)
-    raise _no_array(name, value)
+        why = f"is {kind}, which cannot be read as an array: {one_line(error)}"
+        raise _refused(name, why, "give a dense array of numbers") from None
+    raise _refused(
+        name,
+        f"is {kind}, which is no array",
+        "give an array of CuPy, PyTorch or NumPy, or one with DLPack or __cuda_array_interface__",
+    )
 
 
 def library_of(value: Any) -> str:
@@ -143,7 +151,7 @@ def note_written(values: Mapping[str, Any], names: Sequence[str]) -> None:
             note(value)
 
 
-def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:
+def _numpy_view(array: np.ndarray[Any, Any], library: str = "numpy") -> ArrayView:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("it has a mask; give its data")
     return ArrayView(
@@ -153,7 +161,7 @@ def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:
         contiguous=array.flags.c_contiguous,
         device=None,
         writable=array.flags.writeable,
-        library="numpy",
+        library=library,
         owner=array,
     )
 
@@ -173,23 +181,17 @@ def _cupy_view(array: Any) -> ArrayView:
 
 def _torch_view(name: str, tensor: Any) -> ArrayView:
     if tensor.layout is not sys.modules["torch"].strided or tensor.is_neg() or tensor.is_conj():
-        raise input_error(
-            "EATSS-J010",
-            f"'{name}' is a tensor whose memory does not hold its values as they are",
-            hint=f"give {name}.to_dense() or {name}.resolve_neg()",
-        )
+        what = "is a tensor whose memory does not hold its values as they are"
+        raise _refused(name, what, f"give {name}.to_dense() or {name}.resolve_neg()")
     try:
         dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
     except TypeError:  # bfloat16 and others that NumPy does not have
         dtype = np.dtype(f"V{tensor.element_size()}")
     if not tensor.is_cuda and tensor.device.type != "cpu":
-        raise input_error(
-            "EATSS-J010",
-            f"'{name}' is on the device '{tensor.device}'",
-            hint="bring it to a card, or to the CPU",
-        )
+        what = f"is on the device '{tensor.device}'"
+        raise _refused(name, what, "bring it to a card, or to the CPU")
     if not tensor.is_cuda:
-        return _on_host(tensor.detach().numpy(), "torch")
+        return _numpy_view(tensor.detach().numpy(), "torch")
     return ArrayView(
         pointer=tensor.data_ptr(),
         shape=tuple(tensor.shape),
@@ -202,24 +204,21 @@ def _torch_view(name: str, tensor: Any) -> ArrayView:
     )
 
 
-def _interface_view(name: str, value: Any, interface: dict[str, Any]) -> ArrayView:
+def _interface_view(name: str, value: Any) -> ArrayView:
     """Read version 3 of the CUDA array interface."""
-    cupy = cupy_for(name)
+    interface, cupy = value.__cuda_array_interface__, cupy_for(name)
     pointer, read_only = interface["data"]
-    dtype = np.dtype(interface["typestr"])
-    shape = tuple(interface["shape"])
+    dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
     strides = interface.get("strides")
     if interface.get("mask") is not None:
-        raise input_error("EATSS-J010", f"'{name}' is masked", hint="give its data without a mask")
-    device = 0
-    if pointer:
-        device = int(cupy.cuda.runtime.pointerGetAttributes(pointer).device)
+        raise _refused(name, "is masked", "give its data without a mask")
+    attributes = cupy.cuda.runtime.pointerGetAttributes(pointer) if pointer else None
     return ArrayView(
         pointer=int(pointer),
         shape=shape,
         dtype=dtype,
         contiguous=strides is None or _is_packed(shape, strides, dtype.itemsize),
-        device=device,
+        device=0 if attributes is None else int(attributes.device),
         writable=not read_only,
         library=type(value).__module__.partition(".")[0],
         stream=interface.get("stream"),
@@ -231,35 +230,12 @@ def _dlpack_view(name: str, value: Any) -> ArrayView:
     kind, _ = value.__dlpack_device__()
     library = type(value).__module__.partition(".")[0]
     if int(kind) == _DLPACK_CPU:
-        return _on_host(np.from_dlpack(value), library)
-    array = cupy_for(name).from_dlpack(value)
-    view = _cupy_view(array)
-    stream = int(cupy_for(name).cuda.get_current_stream(view.device).ptr)
-    return ArrayView(
-        pointer=view.pointer,
-        shape=view.shape,
-        dtype=view.dtype,
-        contiguous=view.contiguous,
-        device=view.device,
-        writable=True,
-        library=library,
-        stream=stream,  # on which CuPy has its maker's work waited for
-        owner=array,
-    )
-
-
-def _on_host(array: np.ndarray[Any, Any], library: str) -> ArrayView:
-    view = _numpy_view(array)
-    return ArrayView(
-        pointer=view.pointer,
-        shape=view.shape,
-        dtype=view.dtype,
-        contiguous=view.contiguous,
-        device=None,
-        writable=view.writable,
-        library=library,
-        owner=array,
-    )
+        return _numpy_view(np.from_dlpack(value), library)
+    cupy = cupy_for(name)
+    view = _cupy_view(cupy.from_dlpack(value))
+    # the stream on which CuPy has its maker's work waited for
+    stream = int(cupy.cuda.get_current_stream(view.device).ptr)
+    return replace(view, library=library, stream=stream)
 
 
 def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
@@ -289,47 +265,27 @@ def cupy_for(name: str) -> Any:
     return cupy
 
 
-def _no_array(name: str, value: Any) -> InputError:
-    return input_error(
-        "EATSS-J010",
-        f"'{name}' is {type(value).__name__}, which is no array",
-        hint="give an array of CuPy, PyTorch or NumPy, or one with DLPack or "
-        "__cuda_array_interface__",
-    )
-
-
 def check_names(name: str, signature: CallSignature, values: Mapping[str, Any]) -> None:
     """Refuse a call without an argument, or with one that the program does not have.
 
     Raises:
         InputError: ``EATSS-J001`` one is missing, ``EATSS-J002`` there is none of a name.
     """
-    _check_known(name, [one.name for one in signature.arguments], values, str(signature))
-    missing = [
-        one.name
-        for one in signature.of_role("array", "cell", "scalar")
-        if values.get(one.name) is None
-    ]
+    check_known(name, [one.name for one in signature.arguments], values, str(signature))
+    needed = [one.name for one in signature.of_role("array", "cell", "scalar")]
+    missing = ", ".join(f"'{one}'" for one in needed if values.get(one) is None)
     if missing:
-        names = ", ".join(f"'{one}'" for one in missing)
         raise input_error(
-            "EATSS-J001",
-            f"'{name}' is called without {names}",
-            hint=f"it takes {signature}",
+            "EATSS-J001", f"'{name}' is called without {missing}", hint=f"it takes {signature}"
         )
 
 
-def check_sizes(name: str, signature: CallSignature, values: Mapping[str, Any]) -> None:
-    """Refuse sizes that the program does not have.
+def check_known(name: str, known: list[str], values: Mapping[str, Any], all_: str) -> None:
+    """Refuse arguments that are not known; ``all_`` says which there are.
 
     Raises:
         InputError: ``EATSS-J002``.
     """
-    known = [one.name for one in sizes_of(signature)]
-    _check_known(name, known, values, ", ".join(known) or "no sizes")
-
-
-def _check_known(name: str, known: list[str], values: Mapping[str, Any], all_: str) -> None:
     for given in values:
         if given not in known:
             close = get_close_matches(given, known, 1)
@@ -349,11 +305,8 @@ def check_view(argument: CallArgument, view: ArrayView) -> None:
     """
     name = argument.name
     if prod(view.shape) and not view.pointer:
-        raise input_error(
-            "EATSS-J010",
-            f"'{name}' has elements and no memory",
-            hint="its memory was released, or never there; make it anew",
-        )
+        hint = "its memory was released, or never there; make it anew"
+        raise _refused(name, "has elements and no memory", hint)
     if view.dtype != argument.dtype:
         seen = view.dtype.name
         if not view.dtype.isnative:
@@ -391,17 +344,21 @@ def checked_place(views: Mapping[str, ArrayView]) -> int | None:
     Raises:
         InputError: ``EATSS-J006``, they are in several places.
     """
-    places = {name: view.device for name, view in views.items() if prod(view.shape)}
-    if len(set(places.values())) > 1:
-        first, *rest = places.items()
-        other = next(pair for pair in rest if pair[1] != first[1])
-        raise input_error(
-            "EATSS-J006",
-            f"'{first[0]}' is {_place(first[1])}, and '{other[0]}' is {_place(other[1])}",
-            hint="bring all arrays to one place",
-        )
-    every = [view.device for view in views.values()]
-    return next(iter(places.values()), every[0] if every else None)
+
+    def words(device: int | None) -> str:
+        return "in the memory of the host" if device is None else f"on card {device}"
+
+    every = {name: view.device for name, view in views.items()}
+    places = {name: device for name, device in every.items() if prod(views[name].shape)}
+    first = next(iter(places or every), "")
+    for other, device in places.items():
+        if device != every[first]:
+            raise input_error(
+                "EATSS-J006",
+                f"'{first}' is {words(every[first])}, and '{other}' is {words(device)}",
+                hint="bring all arrays to one place",
+            )
+    return every.get(first)
 
 
 def check_aliases(signature: CallSignature, views: Mapping[str, ArrayView]) -> None:
@@ -410,25 +367,14 @@ def check_aliases(signature: CallSignature, views: Mapping[str, ArrayView]) -> N
     Raises:
         InputError: ``EATSS-J007``.
     """
-    arrays = signature.of_role("array", "cell")
-    for number, one in enumerate(arrays):
-        for other in arrays[number + 1 :]:
-            if not (one.writes or other.writes):
-                continue
-            a, b = views[one.name], views[other.name]
-            if a.pointer < b.pointer + _bytes(b) and b.pointer < a.pointer + _bytes(a):
-                written = one.name if one.writes else other.name
-                raise input_error(
-                    "EATSS-J007",
-                    f"'{one.name}' and '{other.name}' share memory, and '{written}' is written",
-                    hint=f"give a copy of one: the kernels take them for different arrays, and "
-                    f"results would depend on the order of threads ({other.name}.copy())",
-                )
-
-
-def _bytes(view: ArrayView) -> int:
-    return prod(view.shape) * view.dtype.itemsize
-
-
-def _place(device: int | None) -> str:
-    return "in the memory of the host" if device is None else f"on card {device}"
+    for one, other in combinations(signature.of_role("array", "cell"), 2):
+        a, b = views[one.name], views[other.name]
+        apart = a.pointer >= b.pointer + b.bytes or b.pointer >= a.pointer + a.bytes
+        if (one.writes or other.writes) and not apart:
+            written = one.name if one.writes else other.name
+            raise input_error(
+                "EATSS-J007",
+                f"'{one.name}' and '{other.name}' share memory, and '{written}' is written",
+                hint=f"give a copy of one: the kernels take them for different arrays, and "
+                f"results would depend on the order of threads ({other.name}.copy())",
+            )

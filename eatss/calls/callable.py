@@ -15,8 +15,8 @@ from eatss.cache import Cache
 from eatss.calls.arrays import (
     ArrayView,
     check_aliases,
+    check_known,
     check_names,
-    check_sizes,
     check_view,
     checked_place,
     cupy_for,
@@ -204,7 +204,8 @@ class JitFunction(Shown):
         """
         signature = self._signature()
         given = {name: whole_number(name, value) for name, value in sizes.items()}
-        check_sizes(self._maker.name, signature, given)
+        known = [one.name for one in sizes_of(signature)]
+        check_known(self._maker.name, known, given, ", ".join(known) or "no sizes")
         values = infer_sizes(signature, {}, given)
         return {
             one.name: ArraySpec(
@@ -353,7 +354,7 @@ class JitFunction(Shown):
                 )
             else:
                 return self._maker.made(replace(job, recipe=winner.recipe))
-        return self._maker.program(call.dtype, sizes, profile, wide=wide)
+        return self._maker.made(job)
 
     def _program(self, call: _Call) -> Program:
         """Return the program of a call: that of its class, or where it does not do, of its sizes.

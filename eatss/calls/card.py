@@ -13,15 +13,9 @@ from typing import Any
 import numpy as np
 
 from eatss.calls.arrays import ArrayView, cupy_for
-from eatss.calls.plan import (
-    ArgumentList,
-    Slots,
-    argument_list,
-    resolved_launches,
-    workspace_of,
-)
+from eatss.calls.plan import Slots, resolved_launches, workspace_of
 from eatss.calls.signature import CallSignature
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.measurement.launches import MOST_LAUNCHES
 from eatss.notices import warn_caller
 from eatss.program import KernelCode, Program
@@ -194,10 +188,11 @@ class CardPlan:
         for name, value in constants.items():
             self._set_constant(name, value)
         kernels = {code.name: self._function(code) for code in program.kernels}
-        warn_caller(stack_warnings((name, self._stack(one)) for name, one in kernels.items()))
+        attribute = self._driver.funcGetAttribute
+        stacks = ((name, int(attribute(_LOCAL_BYTES, one.ptr))) for name, one in kernels.items())
+        warn_caller(stack_warnings(stacks))
         launches = resolved_launches(program, sizes)
-        self._arguments: ArgumentList = argument_list(signature, program)
-        self._slots = Slots(self._arguments, signature, launches, program.index_bits)
+        self._slots = Slots(program, signature, launches)
         self._launches = [
             ((kernels[one.kernel].ptr, *one.grid, *one.block, one.shared_bytes), parameters)
             for one, parameters in zip(launches, self._slots.parameters, strict=True)
@@ -232,7 +227,7 @@ class CardPlan:
             self._runtime.setDevice(self.device)
             self._runtime.free(0)
             self._ready.context = True
-            if self._workspace.bytes and not self._spare:
+            if self._workspace and not self._spare:
                 self._spare.append(self._allocated())
 
     def launch(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
@@ -268,18 +263,23 @@ class CardPlan:
         try:
             with self._lock:
                 self._launched = True
-                if not self._replays and not self._workspace.bytes:
+                if not self._replays and not self._workspace:
                     self.captured = self.captured or self._capturing(stream)
                     self._slots.fill((*pointers, *scalars))
                     self._launch_all(stream)
                 else:
                     self._replayed(pointers, scalars, stream)
-        except self._driver.CUDADriverError as error:
-            raise self._failed(error) from None
-        except self._runtime.CUDARuntimeError as error:
-            raise self._failed(error) from None
-        except MemoryError as error:
-            raise self._failed(error) from None
+        except (
+            self._driver.CUDADriverError,
+            self._runtime.CUDARuntimeError,
+            MemoryError,
+        ) as error:
+            raise input_error(
+                "EATSS-J016",
+                f"'{self.program.name}' does not run on this card: {str(error).splitlines()[0]}",
+                hint="other errors of kernels before it show here, too: see what ran before; "
+                "'eatss doctor' says what this machine has",
+            ) from None
 
     def _capturing(self, stream: int) -> bool:
         """Tell whether the caller captures a graph on a stream; the default one cannot."""
@@ -307,7 +307,7 @@ class CardPlan:
 
     def _graph(self, pointers: Sequence[int], scalars: Sequence[Any]) -> _Graph | None:
         """Return the graph of a call; ``None`` the first time, as most never come back."""
-        self._slots.fill((*pointers, *[0] * len(self._workspace.bytes), *scalars))
+        self._slots.fill((*pointers, *[0] * len(self._workspace), *scalars))
         key = bytes(self._slots.changing)
         graph = self._graphs.get(key)
         if graph is None:
@@ -353,14 +353,13 @@ class CardPlan:
         return self._workspaces[place]
 
     def _allocated(self) -> _Memory:
-        workspace = self._workspace
-        blocks = tuple(self._cupy.cuda.alloc(count) for count in workspace.bytes)
-        if any(workspace.zeroed):
+        blocks = tuple(self._cupy.cuda.alloc(count) for count, _ in self._workspace)
+        if any(zeroed for _, zeroed in self._workspace):
             # CuPy gives away what the current stream may still be working on
             stream = self._cupy.cuda.get_current_stream()
             if self._capturing(stream.ptr):
                 stream = self._cupy.cuda.Stream(non_blocking=True)
-            for block, count, zeroed in zip(blocks, workspace.bytes, workspace.zeroed, strict=True):
+            for block, (count, zeroed) in zip(blocks, self._workspace, strict=True):
                 if zeroed:
                     block.memset_async(0, count, stream)
             stream.synchronize()
@@ -397,17 +396,6 @@ class CardPlan:
                 hint="give a smaller block, block=(8, 32)",
             )
         return function
-
-    def _stack(self, function: Any) -> int:
-        return int(self._driver.funcGetAttribute(_LOCAL_BYTES, function.ptr))
-
-    def _failed(self, error: Exception) -> InputError:
-        return input_error(
-            "EATSS-J016",
-            f"'{self.program.name}' does not run on this card: {str(error).splitlines()[0]}",
-            hint="other errors of kernels before it show here, too: see what ran before; "
-            "'eatss doctor' says what this machine has",
-        )
 
 
 class _Memory:

@@ -10,13 +10,12 @@ import ctypes
 import struct
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from eatss.calls.signature import CallArgument, CallSignature
+from eatss.calls.signature import CallSignature
 from eatss.diagnostics import input_error
-from eatss.frozen import frozen
 from eatss.measurement.arguments import temporaries_of
 from eatss.measurement.launches import ResolvedLaunch, launches
 from eatss.program import Program
@@ -41,54 +40,9 @@ _FORMATS = {
 }
 
 
-@frozen
-class Workspace:
-    """Device memory that a call works in: bytes of each temporary array.
-
-    Those that are ``zeroed`` have zeros before each call, and after it.
-    """
-
-    bytes: tuple[int, ...]
-    zeroed: tuple[bool, ...]
-
-
-@frozen
-class ArgumentList:
-    """Slots of what a call passes: arrays and cells, then temporaries, then scalars."""
-
-    arrays: tuple[str, ...]
-    scalars: tuple[str, ...]
-    types: tuple[np.dtype[Any], ...]
-    temporaries: tuple[tuple[int, str], ...]
-    format: str
-
-    @property
-    def bytes(self) -> int:
-        """Size of all slots."""
-        return struct.calcsize(self.format)
-
-
-def argument_list(signature: CallSignature, program: Program) -> ArgumentList:
-    """Return the slots of a program's calls."""
-    arrays = tuple(one.name for one in signature.of_role("array", "cell"))
-    scalars = signature.of_role("scalar")
-    temporaries = tuple(
-        (number, temporary.name)
-        for number, entry in enumerate(program.entries)
-        for temporary in entry.temporaries
-    )
-    format_ = f"={len(arrays) + len(temporaries)}Q" + "".join(map(_format, scalars))
-    return ArgumentList(
-        arrays=arrays,
-        scalars=tuple(one.name for one in scalars),
-        types=tuple(one.dtype for one in scalars),
-        temporaries=temporaries,
-        format=format_,
-    )
-
-
-def _format(scalar: CallArgument) -> str:
-    return _FORMATS[f"{scalar.dtype.kind}{scalar.dtype.itemsize}"]
+def _format(dtype: np.dtype[Any]) -> str:
+    """Return how ``struct`` calls a type, filled to a slot."""
+    return _FORMATS[f"{dtype.kind}{dtype.itemsize}"]
 
 
 def check_scalar(name: str, dtype: np.dtype[Any], value: Any) -> None:
@@ -98,7 +52,7 @@ def check_scalar(name: str, dtype: np.dtype[Any], value: Any) -> None:
         InputError: ``EATSS-J011``.
     """
     try:
-        struct.pack(_FORMATS[f"{dtype.kind}{dtype.itemsize}"], value)
+        struct.pack(_format(dtype), value)
     except (struct.error, TypeError, OverflowError):
         wanted = "a number" if dtype.kind == "f" else "a whole number"
         raise input_error(
@@ -109,15 +63,15 @@ def check_scalar(name: str, dtype: np.dtype[Any], value: Any) -> None:
         ) from None
 
 
-def workspace_of(program: Program, sizes: Mapping[str, int]) -> Workspace:
-    """Return what memory a call needs besides its arguments."""
-    return Workspace(
-        bytes=tuple(
-            max(_SLOT, key.bytes)
-            for entry in program.entries
-            for key in temporaries_of(entry, sizes)
-        ),
-        zeroed=tuple(one.zeroed for entry in program.entries for one in entry.temporaries),
+def workspace_of(program: Program, sizes: Mapping[str, int]) -> tuple[tuple[int, bool], ...]:
+    """Return what memory a call needs besides its arguments: bytes of each temporary array.
+
+    The other entry says whether it has zeros before each call, and after it.
+    """
+    return tuple(
+        (max(_SLOT, key.bytes), one.zeroed)
+        for entry in program.entries
+        for key, one in zip(temporaries_of(entry, sizes), entry.temporaries, strict=True)
     )
 
 
@@ -144,30 +98,28 @@ class Slots:
     """
 
     def __init__(
-        self,
-        arguments: ArgumentList,
-        signature: CallSignature,
-        launches: Sequence[ResolvedLaunch],
-        index_bits: int,
+        self, program: Program, signature: CallSignature, launches: Sequence[ResolvedLaunch]
     ) -> None:
-        self._arguments = arguments
-        self.changing = ctypes.create_string_buffer(max(_SLOT, arguments.bytes))
+        # arrays and cells, then temporaries, then scalars
+        names: list[object] = [one.name for one in signature.of_role("array", "cell")]
+        names += [
+            (number, temporary.name)
+            for number, entry in enumerate(program.entries)
+            for temporary in entry.temporaries
+        ]
+        self._scalars, self._addresses = signature.of_role("scalar"), len(names)
+        self._format = f"={len(names)}Q" + "".join(_format(one.dtype) for one in self._scalars)
+        names += [one.name for one in self._scalars]
+        self.changing = ctypes.create_string_buffer(max(_SLOT, struct.calcsize(self._format)))
         base = ctypes.addressof(self.changing)
-        index = np.dtype(np.int32 if index_bits == 32 else np.int64)
-        numbers: dict[int, int] = {}
-        for launch in launches:
-            for _, value in launch.integers:
-                numbers.setdefault(value, len(numbers))
+        slots = {name: base + _SLOT * place for place, name in enumerate(names)}
+        values = dict.fromkeys(value for launch in launches for _, value in launch.integers)
+        numbers = {value: place for place, value in enumerate(values)}
+        index = np.dtype(np.int32 if program.index_bits == 32 else np.int64)
         self._numbers = np.zeros(max(1, len(numbers)), np.int64)
         for value, place in numbers.items():
             self._numbers[place : place + 1].view(index)[0] = value
         fixed = self._numbers.ctypes.data
-        slots = {
-            name: base + _SLOT * place
-            for place, name in enumerate(
-                [*arguments.arrays, *arguments.temporaries, *arguments.scalars]
-            )
-        }
         addresses: list[int] = []
         starts: list[int] = []
         by_entry = [{inner: outer for outer, inner in pairs} for pairs in signature.names]
@@ -192,15 +144,8 @@ class Slots:
             InputError: ``EATSS-J011``, a scalar is no number of its type.
         """
         try:
-            struct.pack_into(self._arguments.format, self.changing, 0, *values)
+            struct.pack_into(self._format, self.changing, 0, *values)
         except (struct.error, TypeError, OverflowError):
-            self._refuse_scalar(values)
-
-    def _refuse_scalar(self, values: Sequence[Any]) -> NoReturn:
-        arguments = self._arguments
-        first = len(arguments.arrays) + len(arguments.temporaries)
-        for name, dtype, value in zip(
-            arguments.scalars, arguments.types, values[first:], strict=True
-        ):
-            check_scalar(name, dtype, value)
-        raise AssertionError("all scalars fit")
+            for one, value in zip(self._scalars, values[self._addresses :], strict=True):
+                check_scalar(one.name, one.dtype, value)
+            raise

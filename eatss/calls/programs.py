@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eatss.cache import Cache, key_of
 from eatss.calls.signature import CallSignature, class_of, coarse_class_of, sizes_of
@@ -32,63 +32,21 @@ _LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F050")
 C has no arrays of such sizes: there the program for the sizes of the source is as good as any."""
 
 
-class Maker(Protocol):
-    """Where the programs of a callable come from."""
-
-    @property
-    def name(self) -> str:
-        """What the program is called in messages."""
-        ...
-
-    def files(self) -> str:
-        """Return what tells the text of the source from any other."""
-        ...
-
-    def job(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
-    ) -> CodeJob | None:
-        """Return what a program is made from; ``None`` where it is there already."""
-        ...
-
-    def made(self, job: CodeJob) -> Program:
-        """Return the program of a job."""
-        ...
-
-    def interface(self, dtype: DtypeName | None) -> Interface:
-        """Return what callers pass, where floating-point numbers are of a type."""
-        ...
-
-    def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
-        """Return the sizes that stand for those of a call."""
-        ...
-
-    def program(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
-    ) -> Program:
-        """Return the program for a class of sizes; ``wide`` asks for indices of 64 bits."""
-        ...
-
-
 Sizes = tuple[tuple[str, int], ...]
 """Sizes by the names that the C source has for them."""
 
 
 @frozen
 class SourceMaker:
-    """Makes programs of a source, one for each class of sizes and type."""
+    """Makes programs of a source called ``name``, one for each class of sizes and type."""
 
     source: Any
     reading: Reading
     choosing: SelectOptions
     wanted: CodeRequest
     cache: Cache | None
-    title: str
+    name: str
     exact_sizes: bool = False
-
-    @property
-    def name(self) -> str:
-        """What the source is called."""
-        return self.title
 
     def files(self) -> str:
         """Return what tells the text of the source from any other, headers included."""
@@ -100,52 +58,32 @@ class SourceMaker:
             return ""  # who reads it says what is wrong
 
     def interface(self, dtype: DtypeName | None) -> Interface:
-        """Return what callers pass; the source is read, nothing is scheduled.
+        """Return what callers pass, where floating-point numbers are of a type.
+
+        The source is read, nothing is scheduled.
 
         Raises:
             InputError: the source is refused.
         """
-        reading = self._reading(dtype)
-        source = Source.of(self.source)
+        reading, source = self._reading(dtype), Source.of(self.source)
         kept = kept_interface(self.cache, source, reading)
         return kept.found_or(lambda: _interface(source, reading)).interface
 
     def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
-        """Return the least sizes of the class, or the sizes themselves."""
+        """Return the sizes that stand for those of a call: the least of the class, or the same."""
+        pairs = [(one.name, one.size, sizes[one.size]) for one in sizes_of(signature)]
         if self.exact_sizes:
-            return tuple((one.name, sizes[one.size]) for one in sizes_of(signature))
+            return tuple((name, value) for name, _, value in pairs)
         shaping = signature.shaping
         return tuple(
-            (one.name, (class_of if one.size in shaping else coarse_class_of)(sizes[one.size]))
-            for one in sizes_of(signature)
+            (name, (class_of if size in shaping else coarse_class_of)(value))
+            for name, size, value in pairs
         )
-
-    def program(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
-    ) -> Program:
-        """Return the program selected for sizes; it runs at all others, too.
-
-        Raises:
-            InputError: ``EATSS-K0xx``, and what :func:`eatss.codegen` raises.
-            NoSolutionError: no tile sizes satisfy the limits of the card.
-        """
-        return self.made(self.job(dtype, sizes, profile, wide=wide))
-
-    def made(self, job: CodeJob) -> Program:
-        """Return the program of a job, generated or kept from before.
-
-        Raises:
-            InputError: as :meth:`program`.
-            NoSolutionError: likewise.
-        """
-        found = job.kept(self.cache).found_or(lambda: _generated(job))
-        warn_caller(found.warnings)
-        return found.program
 
     def job(
         self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
     ) -> CodeJob:
-        """Return all that decides a program."""
+        """Return all that decides a program; ``wide`` asks for indices of 64 bits."""
         assert profile is not None
         return CodeJob(
             source=self.source,
@@ -156,58 +94,57 @@ class SourceMaker:
             wanted=replace(self.wanted, index_bits=64) if wide else self.wanted,
         )
 
+    def made(self, job: CodeJob | None) -> Program:
+        """Return the program of a job, generated or kept from before; it runs at all sizes.
+
+        Raises:
+            InputError: ``EATSS-K0xx``, and what :func:`eatss.codegen` raises.
+            NoSolutionError: no tile sizes satisfy the limits of the card.
+        """
+        assert job is not None
+        found = job.kept(self.cache).found_or(lambda: _generated(job))
+        warn_caller(found.warnings)
+        return found.program
+
     def _reading(self, dtype: DtypeName | None) -> Reading:
         return self.reading if dtype is None else replace(self.reading, dtype=dtype)
 
 
 @frozen
 class ProgramMaker:
-    """Hands out a program that is there already, whatever the sizes."""
+    """Hands out a program that is there already, whatever the sizes: all are one class."""
 
-    program_made: Program
+    program: Program
 
     @property
     def name(self) -> str:
         """What the program is called."""
-        return self.program_made.name
+        return self.program.name
 
     def files(self) -> str:
         """Return nothing: it does not change."""
         return ""
 
-    def job(
-        self,
-        dtype: DtypeName | None,
-        sizes: Sizes,
-        profile: GpuProfile | None,
-        *,
-        wide: bool,
-    ) -> None:
-        """Return nothing: it is made."""
-        return
-
-    def made(self, job: CodeJob) -> Program:
-        """Return the program."""
-        return self.program_made
-
     def interface(self, dtype: DtypeName | None) -> Interface:
         """Return what callers pass."""
-        return Interface.of(self.program_made)
+        return Interface.of(self.program)
 
     def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
-        """Return nothing: all sizes are one class."""
+        """Return nothing."""
         return ()
 
-    def program(
-        self,
-        dtype: DtypeName | None,
-        sizes: Sizes,
-        profile: GpuProfile | None,
-        *,
-        wide: bool,
-    ) -> Program:
+    def job(
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
+    ) -> None:
+        """Return nothing: it is made."""
+
+    def made(self, job: CodeJob | None) -> Program:
         """Return the program."""
-        return self.program_made
+        return self.program
+
+
+Maker: TypeAlias = SourceMaker | ProgramMaker
+"""Where the programs of a callable come from."""
 
 
 @frozen
