@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -61,7 +61,7 @@ from eatss.ppcg_build.run import (
     run_ppcg,
 )
 from eatss.ppcg_build.side_files import check_place, replaced
-from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
+from eatss.ppcg_build.sizes import is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
 from eatss.shipped import MARK
@@ -151,8 +151,11 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
         PpcgError: ``EATSS-R01x`` PPCG fails; ``EATSS-R02x`` it generates something else than it
             was asked for. Then nothing is written.
     """
-    words = [_word(asked.source), *asked.arguments]
-    given = ppcg_arguments(words, selecting=asked.selects and asked.generated is None)
+    word = os.fspath(asked.source)
+    if isinstance(asked.source, PathLike) and word.startswith(MARK):  # else it is a kernel of eatss
+        word = os.path.join(os.curdir, word)  # noqa: PTH118 - Path drops the dot
+    selecting = asked.selects and asked.generated is None
+    given = ppcg_arguments([word, *asked.arguments], selecting=selecting)
     folder = folder_named(given.output or asked.output)
     if not given.source.is_file() or given.source.suffix != ".c":
         raise no_source(given.source)
@@ -163,30 +166,26 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
             check_place(option, Path(named), folder)
     run = _Run(given, profile, asked)
     with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:
-        if asked.generated is not None:
-            before = Path(asked.generated)
+        before = None if asked.generated is None else Path(asked.generated)
+        if before is None:
+            run.start(find_ppcg(asked.ppcg), Path(work))
+            if asked.dry_run:
+                return run.build((), None)
+            found = run.generate()
+        else:
             found = generated_files(before, given.source.stem, "")
-            return run.checked(found) if asked.dry_run else run.finished(found, folder, before)
-        run.start(find_ppcg(asked.ppcg), Path(work))
-        return run.build((), None) if asked.dry_run else run.finished(run.generate(), folder)
-
-
-def _word(source: str | PathLike[str]) -> str:
-    """Return a source as a word of PPCG's command line, where ``@name`` is a kernel of eatss."""
-    word = os.fspath(source)
-    is_file = isinstance(source, PathLike) and word.startswith(MARK)
-    return os.path.join(os.curdir, word) if is_file else word  # noqa: PTH118 - Path drops the dot
+        checked = run.checked(found)
+        if asked.dry_run:
+            return run.build((), None)
+        return run.write(found, checked, folder, before)
 
 
 class _Run:
     """One build: what was run, and what is known so far."""
 
     def __init__(self, given: PpcgArguments, profile: GpuProfile, asked: _Ppcg) -> None:
-        self._told = asked.told
-        self._given = given
-        self._profile = profile
-        self._asked = asked
-        self._stem = given.source.stem
+        self._given, self._profile, self._asked = given, profile, asked
+        self._source, self._stem = given.source, given.source.stem
         self._schedule: Path | None = None
         self._selection: Selection | None = None
         self._commands: list[tuple[str, ...]] = []
@@ -201,112 +200,158 @@ class _Run:
         self._work = work
         schedule = f"{self._stem}.schedule"
         common = (program, "--target=cuda", *self._given.options)
-        source = str(self._given.source.absolute())
-        saving = (*common, f"--save-schedule={schedule}", source)
+        saving = f"--save-schedule={schedule}"
+        last = ("--dump-sizes", str(self._source.absolute()))
         if not self._asked.selects:
-            self._commands.append((*saving[:-1], "--dump-sizes", source))
+            self._commands.append((*common, saving, *last))
             return
-        said = self._ran(saving)
-        if (work / schedule).is_file():
-            self._schedule = work / schedule
-        elif not _mapped(generated_files(work, self._stem, said)):
-            raise nothing_mapped(self._given.source, said)
-        loading: tuple[str, ...] = (f"--load-schedule={schedule}",)
+        said = self._ran((*common, saving, last[-1]))
+        if not (work / schedule).is_file():
+            self._mapped(said)
+        kept = False
         try:
-            self._selection, kept = self._selected()
+            kept = self._select()
         except (InputError, NoSolutionError) as error:
             if self._asked.fallback is None:
                 raise
             self._warnings.append(falls_back(error))
-            kept = False
-        sizes = self._selection.ppcg_arguments if self._selection is not None else ()
-        loading = loading if kept else ()
-        self._commands.append((*common, *loading, *sizes, "--dump-sizes", source))
+        sizes = () if self._selection is None else self._selection.ppcg_arguments
+        loading = (f"--load-schedule={schedule}",) if kept else ()
+        self._commands.append((*common, *loading, *sizes, *last))
 
     def generate(self) -> Generated:
         """Run PPCG for the last time, and read what it wrote."""
         for name in ("host.cu", "kernel.cu", "kernel.hu"):
             (self._work / f"{self._stem}_{name}").unlink(missing_ok=True)
         said = self._ran(self._commands.pop())
-        schedule = self._work / f"{self._stem}.schedule"
-        if schedule.is_file():
-            self._schedule = schedule
-        found = generated_files(self._work, self._stem, said)
-        if not _mapped(found):
+        try:
+            return self._mapped(said)
+        except PpcgError as error:
             if self._selection is not None or not self._warnings:
-                raise nothing_mapped(self._given.source, said)
-            self._warnings.append(nothing_mapped(self._given.source, said).diagnostics[0])
-        return found
+                raise
+            self._warnings.append(error.diagnostics[0])
+            return generated_files(self._work, self._stem, said)
 
     def _ran(self, command: tuple[str, ...]) -> str:
         self._commands.append(command)
-        self._told(f"running PPCG on {self._given.source}")
-        return run_ppcg(command, self._work, self._asked.ppcg_timeout_s)
+        self._asked.told(f"running PPCG on {self._source}")
+        said = run_ppcg(command, self._work, self._asked.ppcg_timeout_s)
+        schedule = self._work / f"{self._stem}.schedule"
+        self._schedule = schedule if schedule.is_file() else self._schedule
+        return said
 
-    def _selected(self) -> tuple[Selection, bool]:
-        """Return sizes, and whether they are for the schedule that PPCG saved.
+    def _mapped(self, said: str) -> Generated:
+        """Return what PPCG wrote, if any of it is on the card."""
+        found = generated_files(self._work, self._stem, said)
+        if "__global__" not in found.kernels:
+            raise nothing_mapped(self._source, said)
+        return found
+
+    def _select(self) -> bool:
+        """Select sizes, and tell whether they are for the schedule that PPCG saved.
 
         PPCG saves one schedule a file; with several regions the kernels are those that eatss
         expects, and are compared with PPCG's at the end.
         """
-        self._told(f"selecting for {self._profile.title}")
-        try:
-            return self._select(self._schedule), True
-        except InputError as error:
-            if error.code != "EATSS-P025":
-                raise
-        return self._select(None), False
+        self._asked.told(f"selecting for {self._profile.title}")
+        for schedule in (self._schedule, None):
+            try:
+                found = found_selection(
+                    self._source,
+                    self._profile,
+                    reading=self._reading(schedule),
+                    wanted=self._asked.of(SelectOptions, target="ppcg"),
+                    caching=self._asked.of(Caching),
+                )
+            except InputError as error:
+                if error.code != "EATSS-P025" or schedule is None:
+                    raise
+            else:
+                break
+        self._source_warnings, self._selection = found.warnings, found.selection
+        return schedule == self._schedule
 
-    def _select(self, schedule: Path | None) -> Selection:
-        found = found_selection(
-            self._given.source,
-            self._profile,
-            reading=replace(self._reading(), ppcg_schedule=schedule),
-            wanted=self._asked.of(SelectOptions, target="ppcg"),
-            caching=self._asked.of(Caching),
-        )
-        self._source_warnings = found.warnings
-        return found.selection
-
-    def _reading(self) -> Reading:
+    def _reading(self, schedule: Path | None) -> Reading:
+        given = self._given
         return Reading(
-            defines=self._given.defines,
-            include_dirs=self._given.include_dirs,
-            ppcg_schedule=self._schedule,
+            defines=given.defines, include_dirs=given.include_dirs, ppcg_schedule=schedule
         )
 
     # -- what was generated -------------------------------------------------------------------
 
-    def checked(self, found: Generated) -> PpcgBuild:
-        """Check what PPCG generated, and write nothing."""
-        self._checked(found)
-        return self.build((), None)
+    def checked(self, found: Generated) -> tuple[Program, OriginalFiles] | None:
+        """Compare with what was asked for; return the program, ``None`` where it is not read.
 
-    def finished(self, found: Generated, folder: Path, generated: Path | None = None) -> PpcgBuild:
-        """Check what PPCG generated, and write it, all or nothing.
+        What was generated is compared as far as it is understood.
+        """
+        self._asked.told("checking what PPCG generated")
+        used = _used(found.said)
+        kernels: KernelFile | None = None
+        regions: tuple[HostRegion, ...] = ()
+        reasons: list[str] = []
+        unchecked: list[str] = []
+        try:
+            kernels = read_kernels(found.kernels)
+        except NotUnderstoodError as error:
+            reasons.append(str(error))
+            unchecked.append("bytes of shared memory")
+        try:
+            regions = host_regions(found.host)
+        except NotUnderstoodError as error:
+            reasons.append(str(error))
+            unchecked.insert(0, "blocks of threads as they are launched")
+        if self._selection is not None:
+            problems = mismatches(
+                self._selection,
+                kernel_names(found.kernels),
+                [launch for region in regions for launch in region.launches],
+                () if kernels is None else kernels.kernels,
+                used,
+            )
+            if any(problem.severity is Severity.ERROR for problem in problems):
+                raise PpcgError(*problems)
+            self._warnings += problems
+        if kernels is None or reasons:
+            compared = "" if self._selection is None else " and ".join(unchecked)
+            self._warnings.append(not_measurable(reasons[0], compared))
+            return None
+        if not kernels.kernels:
+            return None
+        code = PpcgCode(regions=regions, kernels=kernels, tiles=used.tiles)
+        try:
+            program = _program(self._source, self._reading(self._schedule), self._profile, code)
+        except InputError as error:
+            program = error.message
+        if isinstance(program, str):
+            self._warnings.append(not_measurable(program))
+            return None
+        return program
+
+    def write(
+        self,
+        found: Generated,
+        checked: tuple[Program, OriginalFiles] | None,
+        folder: Path,
+        generated: Path | None,
+    ) -> PpcgBuild:
+        """Write what PPCG generated, all or nothing.
 
         Files that were in the folder ``generated`` before are not written again.
         """
-        self._told("checking what PPCG generated")
-        checked = self._checked(found)
-        written = dict(found.files) if generated is None else {}
-        home = f"{self._stem}{PROGRAM_SUFFIX}"
+        own = dict(found.files) if generated is None else {}
+        written, home, folders = dict(own), f"{self._stem}{PROGRAM_SUFFIX}", []
         if checked is not None:
             program, originals = checked
-            for name, data in program_files(
-                program, originals, readme=ppcg_readme(program)
-            ).items():
-                written[f"{home}/{name}"] = data
-        folders = [] if checked is None else [f"{home}/{name}" for name in checked[1].folders]
-        own = [name for name, _ in found.files] if generated is None else []
-        target, last = Path(os.path.realpath(folder)), own[-1] if own else ""
-        targets = [str(folder / name) for name in reversed(own or [f"{home}/{PLAN_FILE}"])]
-        needed = self._needed(found, generated)
+            texts = program_files(program, originals, readme=ppcg_readme(program))
+            written |= {f"{home}/{name}": data for name, data in texts.items()}
+            folders = [f"{home}/{name}" for name in originals.folders]
+        target, last = Path(os.path.realpath(folder)), [*own][-1] if own else ""
+        beside = self._beside(found, folder, [*reversed(own)] or [f"{home}/{PLAN_FILE}"], generated)
         try:
             with placed_files(target, written, folders=folders, last=last), ExitStack() as undo:
                 if checked is None:  # what may be there is of a build before
                     replaced(target / home / PLAN_FILE, None, undo)
-                for option, path, text in self._beside(targets, needed):
+                for option, path, text in beside:
                     try:
                         replaced(Path(path), text, undo)
                     except OSError as error:
@@ -318,117 +363,48 @@ class _Run:
         return self.build(files, folder / home if checked is not None else None, found.said)
 
     def _beside(
-        self, targets: Sequence[str], needed: Sequence[str]
-    ) -> Iterator[tuple[str, str | PathLike[str], bytes | None]]:
-        """Yield options, the files they name and what these hold; ``None`` where one goes."""
-        record, depfile = self._asked.record, self._asked.depfile
-        if record is not None:
+        self, found: Generated, folder: Path, made: Sequence[str], generated: Path | None
+    ) -> list[tuple[str, str | PathLike[str], bytes | None]]:
+        """Return options, the files they name and what these hold; ``None`` where one goes."""
+        files: list[tuple[str, str | PathLike[str], bytes | None]] = []
+        if self._asked.record is not None:
             chosen = self._selection
             text = None if chosen is None else SELECTION.to_text(chosen).encode()
-            yield "--selection", record, text
-        if depfile is not None:
-            rules = dependency_text(targets, needed)
-            yield "--depfile", depfile, rules.encode("utf-8", "surrogateescape")
+            files.append(("--selection", self._asked.record, text))
+        if self._asked.depfile is not None:
+            # all that the output depends on, spelled from where the source is spelled
+            source, profile = self._source, profile_file(self._asked.gpu)
+            headers = headers_of(source, self._given.include_dirs)
+            needed = [str(h) if source.is_absolute() else os.path.relpath(h) for h in headers]
+            if generated is not None:
+                needed += [str(generated / name) for name, _ in found.files]
+            needed += [] if profile is None else [str(profile)]
+            rules = dependency_text([str(folder / name) for name in made], [str(source), *needed])
+            files.append(
+                ("--depfile", self._asked.depfile, rules.encode("utf-8", "surrogateescape"))
+            )
+        return files
 
     def build(self, files: tuple[Path, ...], program: Path | None, said: str = "") -> PpcgBuild:
         """Return what is known now."""
         doubts = () if self._selection is None else self._selection.warnings
-        doubts = tuple(one for one in doubts if one not in self._source_warnings)
-        lines = (line for line in said.splitlines() if not is_dump(line))
+        known = self._source_warnings
         return PpcgBuild(
             files=files,
             program=program,
             selection=self._selection,
             commands=tuple(self._commands),
-            warnings=(*self._source_warnings, *doubts, *self._warnings),
-            said="".join(f"{line}\n" for line in lines),
+            warnings=(*known, *(one for one in doubts if one not in known), *self._warnings),
+            said="".join(f"{line}\n" for line in said.splitlines() if not is_dump(line)),
         )
 
-    def _checked(self, found: Generated) -> tuple[Program, OriginalFiles] | None:
-        """Compare with what was asked for; return the program, ``None`` where it is not read."""
-        used = _used(found.said)
-        kernels: KernelFile | None = None
-        regions: tuple[HostRegion, ...] = ()
-        reasons: list[str] = []
-        unchecked: list[str] = []
-        try:
-            regions = host_regions(found.host)
-        except NotUnderstoodError as error:
-            reasons.append(str(error))
-            unchecked.append("blocks of threads as they are launched")
-        try:
-            kernels = read_kernels(found.kernels)
-        except NotUnderstoodError as error:
-            reasons.insert(0, str(error))
-            unchecked.append("bytes of shared memory")
-        if self._selection is not None:
-            self._compare(self._selection, found, regions, kernels, used)
-        else:
-            unchecked = []
-        if kernels is None or reasons:
-            self._warnings.append(not_measurable(reasons[0], " and ".join(unchecked)))
-            return None
-        if not kernels.kernels:
-            return None
-        program = self._read(regions, kernels, used)
-        if isinstance(program, str):
-            self._warnings.append(not_measurable(program))
-            return None
-        return program
 
-    def _compare(
-        self,
-        selection: Selection,
-        found: Generated,
-        regions: tuple[HostRegion, ...],
-        kernels: KernelFile | None,
-        used: UsedSizes,
-    ) -> None:
-        """Compare what was generated with what was asked for, as far as it is understood."""
-        problems = mismatches(
-            selection,
-            kernel_names(found.kernels),
-            [launch for region in regions for launch in region.launches],
-            () if kernels is None else kernels.kernels,
-            used,
-        )
-        if any(problem.severity is Severity.ERROR for problem in problems):
-            raise PpcgError(*problems)
-        self._warnings += problems
-
-    def _read(
-        self, regions: tuple[HostRegion, ...], kernels: KernelFile, used: UsedSizes
-    ) -> tuple[Program, OriginalFiles] | str:
-        """Return the program that was generated, or why there is none."""
-        source, reading = self._given.source, self._reading()
-        try:
-            return _program(source, reading, self._profile, regions, kernels, used)
-        except InputError as error:
-            return error.diagnostics[0].message
-
-    def _needed(self, found: Generated, generated: Path | None) -> list[str]:
-        """Return what the output depends on, spelled from where the source is spelled."""
-        source = self._given.source
-        headers = headers_of(source, self._given.include_dirs)
-        profile = profile_file(self._asked.gpu)
-        spelled = [str(h) if source.is_absolute() else os.path.relpath(h) for h in headers]
-        before = () if generated is None else (str(generated / name) for name, _ in found.files)
-        return [str(source), *spelled, *before, *(() if profile is None else (str(profile),))]
-
-
-@in_bounds
-def _used(said: str) -> UsedSizes:
-    return used_sizes(said)
+_used = in_bounds(used_sizes)
 
 
 @in_bounds
 def _program(
-    source: Path,
-    reading: Reading,
-    profile: GpuProfile,
-    regions: tuple[HostRegion, ...],
-    kernels: KernelFile,
-    used: UsedSizes,
+    source: Path, reading: Reading, profile: GpuProfile, code: PpcgCode
 ) -> tuple[Program, OriginalFiles] | str:
     """Return the program of what PPCG generated, or why there is none."""
     session = Session(source, reading, cut="ppcg")
@@ -439,15 +415,9 @@ def _program(
             raise
         session = Session(source, replace(reading, ppcg_schedule=None), cut="ppcg")
         analysed = session.analysed
-    code = PpcgCode(regions=regions, kernels=kernels, tiles=used.tiles)
+    original = session.originals.original
     try:
-        program = program_of(
-            code, analysed, profile, name=session.name, original=session.originals.original
-        )
+        program = program_of(code, analysed, profile, name=session.name, original=original)
     except NotUnderstoodError as error:
         return str(error)
     return program, session.originals
-
-
-def _mapped(found: Generated) -> bool:
-    return "__global__" in found.kernels
