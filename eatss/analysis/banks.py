@@ -25,6 +25,9 @@ COPIED_BYTES = 16
 _BANK_BYTES = 4
 _BANKS = 32
 
+MOST_PADDING_BYTES = _BANKS * _BANK_BYTES
+"""Rows are padded by less: banks repeat then."""
+
 
 def bank_cycles(places: Sequence[int], element_bytes: int) -> int:
     """Return the cycles in which the lanes of a warp read elements, by their places in a buffer.
@@ -54,7 +57,7 @@ def best_padding(cycles: Callable[[int], int], row: int, element_bytes: int) -> 
         element_bytes: of an element.
     """
     together = max(1, COPIED_BYTES // element_bytes)
-    paddings = range(-row % together, _BANKS * _BANK_BYTES // element_bytes, together)
+    paddings = range(-row % together, MOST_PADDING_BYTES // element_bytes, together)
     return min(paddings, key=lambda one: (cycles(one), one))
 
 

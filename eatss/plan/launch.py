@@ -36,6 +36,7 @@ from eatss.plan.contract import (
     unrolled,
     words_of_two,
 )
+from eatss.plan.intervals import Interval
 from eatss.plan.numbers import Flag, Number, all_of, any_of, largest, no, nowhere
 from eatss.plan.registers import RegisterFile, are_held, held_words, registers_of_a_thread
 from eatss.plan.rows import (
@@ -505,6 +506,8 @@ class LaunchPlan(Tiled):
         if instruction is None or not any(own & {*one.references} for one in self.cut.products):
             return padded_rows(self.tiling, self.staging[group], sizes)
         loops, reads = self.cut.products[0].loops, [one.terms for one in members]
+        if isinstance(sizes[-1], Interval):
+            return [*sizes[:-1], sizes[-1] + Interval(0.0, banks.MOST_PADDING_BYTES)]
         columns = np.broadcast_arrays(np.zeros(len(self)), *sizes, self.points[loops[1]])
         table = np.stack(columns[1:], axis=1).astype(np.int64)
         unique, back = np.unique(table, axis=0, return_inverse=True)

@@ -1,6 +1,7 @@
-"""Numbers that rules of a plan are written over: an ``int``, or a NumPy column of numbers.
+"""Numbers that rules of a plan are written over: an ``int``, a NumPy column, or an interval.
 
-Rules use operators and these functions only, so they hold for both.
+Rules use operators and these functions only, and what NumPy calls a universal function, so they
+hold for all three.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from eatss.plan.intervals import Interval
+
 Number: TypeAlias = Any
-"""A whole number, or a column of whole numbers."""
+"""A number, a column of numbers, or an interval of them for each entry of a column."""
 
 Flag: TypeAlias = Any
 """A ``bool``, or a column of them."""
@@ -42,16 +45,22 @@ def nowhere(flag: Flag) -> bool:
 
 def chosen(flag: Flag, there: Number, elsewhere: Number) -> Number:
     """Return one number where something holds, and the other elsewhere."""
+    if isinstance(flag, Interval):
+        return flag.chosen(there, elsewhere)
     return elsewhere + (there - elsewhere) * flag
 
 
 def least(one: Number, other: Number) -> Number:
     """Return the smaller of two numbers, an entry each of two columns."""
+    if isinstance(one, Interval) or isinstance(other, Interval):
+        return np.minimum(one, other)
     return chosen(other < one, other, one)
 
 
 def most(one: Number, other: Number) -> Number:
     """Return the larger of two numbers, an entry each of two columns."""
+    if isinstance(one, Interval) or isinstance(other, Interval):
+        return np.maximum(one, other)
     return chosen(other > one, other, one)
 
 

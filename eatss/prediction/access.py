@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.work import AccessFacts
+from eatss.plan.intervals import Interval
 from eatss.plan.numbers import Flag, Number, no
 from eatss.targets import CUDA
 
@@ -101,6 +102,8 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
     """
     if not lanes:
         return 1.0
+    if any(isinstance(one, Interval) for one in (*lanes, *steps)):
+        return Interval(1.0, float(CUDA.lanes))
     table = np.stack(np.broadcast_arrays(*lanes, *steps), axis=1).astype(np.int64)
     unique, back = np.unique(_keys(table), return_index=True, return_inverse=True)[1:]
     return _conflicts(table[unique], len(lanes), element_bytes)[back.reshape(-1)]

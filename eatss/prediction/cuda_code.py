@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, reduce
 from math import prod
 
 import numpy as np
@@ -114,7 +114,7 @@ class CudaCode(DemandBuilder):
         ]
         if len(own) < len(("rows", "columns")) or not self.plan.cut.held:
             return 0.0
-        return np.minimum.reduce(np.broadcast_arrays(*own)) + VECTOR_BYTES // WORD_BYTES
+        return reduce(np.minimum, own) + VECTOR_BYTES // WORD_BYTES
 
     @property
     def _fragment_words(self) -> Number:
