@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil, inf, isfinite, prod
-from typing import Literal, TypeAlias
+from math import ceil, inf, isfinite
 
 from eatss.diagnostics import input_error
 from eatss.evaluation.cards import compare_cards, on_one_scale
 from eatss.evaluation.population import by_sizes
 from eatss.frozen import frozen
+from eatss.objectives import MEASURES, ObjectiveName
 from eatss.point import Value, variant_key
 from eatss.shown import Shown
 from eatss.store.nouns import BESIDE, Role, Row, Sizes, Sweep
@@ -25,12 +25,6 @@ from eatss.strategies.choose import make
 from eatss.strategies.in_order import ListedSpace
 from eatss.strategies.strategy import StrategyJob, Wait
 from eatss.targets import SweepTarget
-
-Objective: TypeAlias = Literal["time", "energy", "edp"]
-"""What is to be small: seconds of a run, joules of a run, or their product."""
-
-UNITS: dict[str, str] = {"time": "s", "energy": "J", "edp": "J s"}
-"""The unit of a cost, by objective."""
 
 
 @frozen
@@ -146,7 +140,7 @@ class Replay(Shown):
     target: SweepTarget
     card: str
     uuid: str | None
-    objective: Objective
+    objective: ObjectiveName
     unit: str
     variants: int
     failed: int
@@ -161,13 +155,6 @@ class Replay(Shown):
     sizes: Sizes = ()
     other_sizes: int = 0
     schema_version: int = 1
-
-
-_WHAT: Mapping[Objective, str] = {
-    "time": "a time",
-    "energy": "an energy",
-    "edp": "both a time and an energy",
-}
 
 
 @frozen
@@ -195,7 +182,7 @@ class Recorded:
     ranked: tuple[dict[str, Value], ...] | None
 
 
-def recorded(sweep: Sweep, objective: Objective) -> Recorded:
+def recorded(sweep: Sweep, objective: ObjectiveName) -> Recorded:
     """Return what strategies can be tried on: the rows of one size and of one card.
 
     These are the size and then the card with the most measured variants. A careful row counts
@@ -230,7 +217,7 @@ def recorded(sweep: Sweep, objective: Objective) -> Recorded:
         raise input_error(
             "EATSS-T007",
             f"nothing to replay: no variant of '{sweep.identity.program}' was measured with "
-            f"{_WHAT[objective]}",
+            f"{MEASURES[objective].what}",
             hint="replay a store that `eatss sweep` has filled, or choose another objective",
         )
     predicted = [row for row in offered if isfinite(predicted_of(row, objective))]
@@ -247,7 +234,7 @@ def recorded(sweep: Sweep, objective: Objective) -> Recorded:
     )
 
 
-def cost_of(row: Row, objective: Objective) -> float:
+def cost_of(row: Row, objective: ObjectiveName) -> float:
     """Return what a variant costs: s, J or J s; infinity where it failed or that was not read.
 
     What is not over 0 was not read.
@@ -255,15 +242,15 @@ def cost_of(row: Row, objective: Objective) -> float:
     return _cost(row.time_s, row.energy_j, objective) if row.measured else inf
 
 
-def predicted_of(row: Row, objective: Objective) -> float:
+def predicted_of(row: Row, objective: ObjectiveName) -> float:
     """Return what the model predicted that it costs; infinity where it did not."""
     metrics = dict(row.metrics)
     return _cost(metrics.get("predicted_time_s"), metrics.get("predicted_energy_j"), objective)
 
 
-def _cost(time_s: float | None, energy_j: float | None, objective: Objective) -> float:
-    needed = {"time": (time_s,), "energy": (energy_j,), "edp": (time_s, energy_j)}[objective]
-    return prod(one if one is not None and one > 0 else inf for one in needed)
+def _cost(time_s: float | None, energy_j: float | None, objective: ObjectiveName) -> float:
+    time_s, energy_j = (one if one is not None and one > 0 else None for one in (time_s, energy_j))
+    return MEASURES[objective].of(time_s, energy_j)
 
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -280,7 +267,7 @@ def replayed(
     strategies: Sequence[str],
     seeds: int | Sequence[int] = 20,
     budget: Budget | None = None,
-    objective: Objective = "time",
+    objective: ObjectiveName = "time",
     *,
     shares: Sequence[float] = SHARES,
 ) -> Replay:
@@ -296,7 +283,7 @@ def replayed(
         strategies: names, as of ``--strategy``; one given twice counts once.
         seeds: the seeds of the runs of each, or how many from 0 on.
         budget: what a run may spend; without one, all variants. The last variant that fits counts.
-        objective: what is to be small: ``time``, ``energy`` or ``edp``.
+        objective: what is to be small, a name of ``eatss.objectives``.
         shares: at which shares of the budget regret is given, each over 0 and up to 1.
 
     Raises:
@@ -329,7 +316,7 @@ def replayed(
         sizes=known.sizes,
         other_sizes=known.other_sizes,
         objective=objective,
-        unit=UNITS[objective],
+        unit=MEASURES[objective].unit,
         variants=len(offered),
         failed=sum(cost == inf for cost in offered.values()),
         best=best,

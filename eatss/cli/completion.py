@@ -5,6 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
+from typing import get_args
+
+from eatss.objectives import ObjectiveName
 
 Offer = Callable[[str], list[str]]
 """From what is typed of a word to the words it may become."""
@@ -12,7 +15,7 @@ Offer = Callable[[str], list[str]]
 _COMBINERS = ("add", "multiply", "max", "min", "fmax", "fmin", "and", "or", "xor")
 
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "eatss.objectives": ("energy", "time", "edp", "paper"),
+    "eatss.objectives": (*get_args(ObjectiveName), "paper"),
     "eatss.formats": ("table", "json", "ppcg", "ppcg-args", "smt2"),
     "eatss.meters": ("auto", "counter", "power", "nvidia-smi", "jetson", "none"),
     "eatss.strategies": ("model", "random", "exhaustive", "local", "optuna", "kernel-tuner"),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from eatss.cli.options import STORE_HELP, Format, show, store_argument
 from eatss.cli.talk import say, warn_while_working, working
 from eatss.diagnostics import input_error
+from eatss.objectives import Order, meant
 from eatss.options import argument, option
 from eatss.shipped import store_of_ones_own
 from eatss.streams import echo
@@ -30,12 +31,11 @@ Examples:
 """
 }
 
-OrderChoice: TypeAlias = Literal["time", "energy", "edp", "ppw"]
 ExportChoice: TypeAlias = Literal["csv", "parquet", "json", "t4", "kernel-tuner"]
 
 StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
 StoreFiles = Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")]
-By = Annotated[OrderChoice, option(help="What is best; edp: energy × time, ppw: GFLOP/J.")]
+By = Annotated[Order, option(help=f"What is best; {meant()}.")]
 NewStore = Annotated[
     Path,
     option(

@@ -22,6 +22,7 @@ from eatss.diagnostics import InputError, input_error
 from eatss.explore.options import SweepOptions
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.frozen import frozen
+from eatss.objectives import ObjectiveName, either
 from eatss.options import Asked, option
 from eatss.shipped import MARK, store_of_ones_own
 from eatss.streams import echo
@@ -30,7 +31,6 @@ from eatss.targets import SweepTarget
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
     from eatss.explore.nouns import Progress
-    from eatss.replay import Objective
     from eatss.store.nouns import Sweep
     from eatss.strategies.budget import Budget
 
@@ -235,7 +235,7 @@ def _replayed(
 
     if options.objective == "pareto":
         message = "--replay needs one number a variant, and --objective pareto has two"
-        raise input_error("EATSS-W007", message, hint="take energy, time or edp")
+        raise input_error("EATSS-W007", message, hint=f"take {either()}")
     recorded = read_sweep(store, measurements=False, warned=warn_while_working)
     return replay_command(recorded, options.strategy, seeds, budget, options.objective, format_)
 
@@ -335,7 +335,7 @@ def replay_command(
     strategies: str,
     seeds: int,
     budget: Budget | None,
-    objective: Objective,
+    objective: ObjectiveName,
     output: TableOrJson,
 ) -> str:
     """Return what is to be printed.

@@ -16,6 +16,7 @@ from eatss.explore.nouns import Care, Made, Progress, Wanted
 from eatss.explore.options import CAREFUL, REFERENCE, SweepOptions
 from eatss.explore.rows import contenders, cost_of, expected_contenders, row_of, spread_over
 from eatss.frozen import frozen
+from eatss.objectives import measure_of
 from eatss.point import Point, Value, variant_key
 from eatss.store.nouns import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
 from eatss.store.store import Store
@@ -89,8 +90,6 @@ WAIT_S = 0.5
 
 FIRST_LIMIT_S = 600.0
 """Until the first variant is made and measured: processes start, sources are analysed."""
-
-UNITS = {"time": "s", "energy": "J", "edp": "Js", "pareto": "Js"}
 
 
 @frozen
@@ -417,7 +416,7 @@ class Campaign:
                 spent_j=self._joules,
                 best=None if best == inf else best,
                 default=None if default == inf else default,
-                unit=UNITS[options.objective],
+                unit=measure_of(options.objective).unit.replace(" ", ""),
             )
         )
 

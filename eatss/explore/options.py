@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, get_args
 
 from eatss.diagnostics import input_error
 from eatss.explore.nouns import Care
@@ -17,11 +17,9 @@ from eatss.measurement.options import (
     nvcc_option,
     parse_device,
 )
+from eatss.objectives import Goal, measure_of
 from eatss.options import option, shows_types
 from eatss.strategies.budget import Budget
-
-Goal: TypeAlias = Literal["energy", "time", "edp", "pareto"]
-"""What is looked for; ``pareto`` is every variant that no other beats in both time and energy."""
 
 DEFAULT_VARIANTS = 300
 
@@ -190,4 +188,5 @@ class SweepOptions:
     @property
     def first(self) -> Care:
         """How the first pass measures."""
-        return FIRST_TIME if self.objective == "time" and self.meter == "none" else FIRST
+        reads = measure_of(self.objective).reads
+        return FIRST_TIME if reads == ("time",) and self.meter == "none" else FIRST

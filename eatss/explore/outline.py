@@ -29,6 +29,7 @@ from eatss.measurement.labels import TileChoice
 from eatss.model.options import SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
 from eatss.model.selection import SELECTION, KernelSelection, Selection
+from eatss.objectives import MEASURES
 from eatss.point import Point, Value, variant_key
 from eatss.program.expression import SizePairs
 from eatss.recipe.options import CodeRequest
@@ -224,7 +225,7 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
                 block=positions(decisions, "threads"),
             ),
         )
-        return _combined(found.time_s, found.energy_j, job.objective)
+        return MEASURES[job.objective].of(found.time_s, found.energy_j)
 
     return Outline(
         space=chosen,
@@ -330,13 +331,7 @@ def _cost(kernels: Sequence[KernelSelection], objective: str) -> float:
         return inf
     times = sum(kernel.predicted.time_s for kernel in sized if kernel.predicted)
     energies = sum(kernel.predicted.energy_j for kernel in sized if kernel.predicted)
-    return _combined(times, energies, objective)
-
-
-def _combined(time_s: float | None, energy_j: float | None, objective: str) -> float:
-    if time_s is None or energy_j is None:
-        return inf
-    return {"time": time_s, "edp": time_s * energy_j}.get(objective, energy_j)
+    return MEASURES[objective].of(times, energies)
 
 
 def _in_order(

@@ -12,10 +12,11 @@ from math import inf
 from eatss.codec import encode
 from eatss.explore.lab import Done
 from eatss.explore.nouns import SourceText
-from eatss.explore.options import CAREFUL, Goal, SweepOptions
+from eatss.explore.options import CAREFUL, SweepOptions
 from eatss.measurement.measurement import KernelResources, Measurement, Window
 from eatss.measurement.provenance import package_revision
 from eatss.model.selection import KernelSelection
+from eatss.objectives import Goal
 from eatss.store.conditions import cost
 from eatss.store.nouns import Identity, Metrics, Row, Sizes, Stage, as_result
 from eatss.targets import SweepTarget
@@ -69,7 +70,7 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
 def cost_of(row: Row, objective: Goal) -> float:
     """Return what a row costs, infinite where it failed or has no energy; least is best.
 
-    Seconds, joules, or their product; for ``pareto`` the product, too.
+    For ``pareto`` it is the product of both.
     """
     return cost(row, "edp" if objective == "pareto" else objective)
 

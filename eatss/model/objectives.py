@@ -22,6 +22,7 @@ import numpy.typing as npt
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.extensions import Registry
 from eatss.frozen import frozen
+from eatss.objectives import MEASURES, Measure
 from eatss.prediction.demand import Column
 from eatss.prediction.terms import Predicted
 
@@ -52,19 +53,20 @@ class Objective:
         return f"least {self.title}, in {self.unit}"
 
 
+def _predicted(measure: Measure) -> Objective:
+    """Return the objective of a run as predicted, in whole small units."""
+    return Objective(
+        cost=lambda run: measure.value(run.time_s, run.energy_j) * measure.scale,
+        unit=measure.small_unit,
+        title=measure.title,
+    )
+
+
 OBJECTIVES: Registry[Objective] = Registry(
     "eatss.objectives",
     "objective",
     {
-        "energy": Objective(
-            cost=lambda run: run.energy_j * 1e9, unit="nJ", title="energy of a run"
-        ),
-        "time": Objective(cost=lambda run: run.time_s * 1e12, unit="ps", title="time of a run"),
-        "edp": Objective(
-            cost=lambda run: run.energy_j * run.time_s * 1e12,
-            unit="pJ s",
-            title="energy times time of a run",
-        ),
+        **{name: _predicted(own) for name, own in MEASURES.items()},
         "paper": Objective(cost=None, unit="", title="objective of the EATSS paper"),
     },
     of=Objective,

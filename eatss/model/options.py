@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from eatss.diagnostics import InputError, input_error
 from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile, Tf32
+from eatss.objectives import told
 from eatss.options import option, parse_fraction, parse_shared_limit, shows_types
 from eatss.targets import TARGETS, TargetName
 
@@ -223,9 +224,8 @@ class SelectKeywords:
         _option(
             metavar="NAME",
             complete="eatss.objectives",
-            help="What is to be least in a run as predicted: energy (the default), time, edp "
-            "(energy × time); or paper, the objective of the EATSS paper, or one that a "
-            "package adds.",
+            help=f"What is to be least in a run as predicted: {told()}; or paper, the "
+            "objective of the EATSS paper, or one that a package adds.",
         ),
     ] = None
     model: Annotated[

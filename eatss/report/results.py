@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.codec import json_text
+from eatss.objectives import Order
 from eatss.point import Values
 from eatss.report.measurement import measurement_parts
 from eatss.report.render import (
@@ -26,7 +27,7 @@ from eatss.report.render import (
     render,
     seconds,
 )
-from eatss.store.conditions import Order, cost, ranked
+from eatss.store.conditions import cost, ranked
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep
 from eatss.store.summary import Best, Summaries, Summary
 

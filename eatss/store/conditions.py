@@ -11,10 +11,11 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
+from eatss.objectives import MEASURES, Order
 from eatss.point import Value
 from eatss.store.nouns import Row, Sizes, Sweep, latest_of
 
@@ -105,10 +106,6 @@ def _value(word: str) -> Value:
     return found if isinstance(found, int | float) else word
 
 
-Order: TypeAlias = Literal["time", "energy", "edp", "ppw"]
-"""``edp`` is energy × time, ``ppw`` GFLOP/J."""
-
-
 def cost(row: Row, by: Order) -> float:
     """Return what is to be small: s, J, J·s, or J/GFLOP; infinite if it is not known.
 
@@ -116,10 +113,10 @@ def cost(row: Row, by: Order) -> float:
     """
     if not row.measured:
         return math.inf
-    time_s, energy_j = (math.inf if one is None else one for one in (row.time_s, row.energy_j))
+    if by != "ppw":
+        return MEASURES[by].of(row.time_s, row.energy_j)
     per_joule = row.gflops_per_joule
-    costs = {"time": time_s, "energy": energy_j, "edp": time_s * energy_j}
-    return costs[by] if by != "ppw" else 1 / per_joule if per_joule else math.inf
+    return 1 / per_joule if per_joule else math.inf
 
 
 def ranked(rows: Iterable[Row], by: Order) -> tuple[Row, ...]:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError
+from eatss.objectives import Order
 from eatss.store.conditions import (
-    Order,
     Unwanted,
     best,
     chosen_rows,
