@@ -164,21 +164,32 @@ class Conditions:
         for group in groups:
             key = (function, tuple(sizes.values()), shifted, *group)
             if key not in self._known:  # places stand behind the same conditions
-                flags = {name for part in group for name in _names(part.tree) if "aligned_" in name}
-                starts = {name: name.removeprefix("aligned_") not in shifted for name in flags}
-                tiles = sorted({name for part in group for name in part.tiles})
-                self._known[key] = _best(
-                    group,
-                    tiles,
-                    [self._tiles[name].values(sizes) for name in tiles],
-                    {**sizes, **_FUNCTIONS, **starts},
-                    self._ranges.get(function, {}),
-                )
+                self._known[key] = self._of_group(group, function, sizes, shifted)
             found = self._known[key]
             if found == "never":
                 return "never"
             worst = found if found == "perhaps" else worst
         return worst
+
+    def _of_group(
+        self, group: Sequence[_Part], function: str, sizes: Sizes, shifted: frozenset[str]
+    ) -> Reached:
+        """Return whether some values of counters make all parts hold."""
+        flags = {name for part in group for name in _names(part.tree) if "aligned_" in name}
+        starts = {name: name.removeprefix("aligned_") not in shifted for name in flags}
+        tiles = sorted({name for part in group for name in part.tiles})
+        values = [self._tiles[name].values(sizes) for name in tiles]
+        if math.prod(map(len, values)) > _MOST_VALUES:
+            return "perhaps"
+        known = {**sizes, **_FUNCTIONS, **starts}
+        ranges = self._ranges.get(function, {})
+        best: Reached = "never"
+        for chosen in product(*values):
+            found = _all_hold(group, known | dict(zip(tiles, chosen, strict=True)), ranges)
+            if found == "surely":
+                return found
+            best = found if best == "never" else best
+        return best
 
     def _groups_of(self, number: int, way: bool, alone: bool) -> list[list[_Part]]:
         """Return what has to hold for a branch to go a way, in groups that share no counter."""
@@ -329,25 +340,6 @@ def _connected(parts: Sequence[_Part]) -> list[list[_Part]]:
             names, own = names | group[0], [*group[1], *own]
         groups.append((names, own))
     return [own for _, own in sorted(groups, key=lambda group: len(group[0]))]
-
-
-def _best(
-    parts: Sequence[_Part],
-    tiles: Sequence[str],
-    values: Sequence[Sequence[int]],
-    known: Mapping[str, object],
-    ranges: Mapping[str, _Range],
-) -> Reached:
-    """Return whether some values of counters make all parts hold."""
-    if math.prod(map(len, values)) > _MOST_VALUES:
-        return "perhaps"
-    best: Reached = "never"
-    for chosen in product(*values):
-        found = _all_hold(parts, {**known, **dict(zip(tiles, chosen, strict=True))}, ranges)
-        if found == "surely":
-            return found
-        best = found if best == "never" else best
-    return best
 
 
 def _all_hold(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -42,6 +42,7 @@ from eatss.verify.result import (
     must_be_bit_equal,
 )
 from eatss.verify.sizes import (
+    Probe,
     boundary_sizes,
     broken_assumption,
     choose_sizes,
@@ -219,16 +220,22 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
                 "too long, or too much memory, to compare with",
                 hint=_smaller_hint(program),
             )
-    limit_s = None if sizes is not None or has_fixed_sizes(program) else _ORIGINAL_LIMIT_S
-    needed = wanted if sizes is not None else _needed(program, wanted)
+    given = sizes is not None
+    limit_s = None if given or has_fixed_sizes(program) else _ORIGINAL_LIMIT_S
+    needed = wanted if given else _needed(program, wanted)
+    like = Run(entry=0, sizes=(), limit_s=limit_s)
     runs = [
-        replace(_run(program, number, given, limit_s), spare=given not in needed)
-        for given in wanted
+        _run(program, number, one, replace(like, spare=one not in needed))
+        for one in wanted
         for number in range(len(program.entries))
     ]
-    for entry, code, given in refused_sizes(program) if sizes is None else ():
-        runs.append(Run(entry=program.entries.index(entry), sizes=tuple(given.items()), code=code))
-    return tuple(runs)
+    return (*runs, *_probed(program, () if given else refused_sizes(program)))
+
+
+def _probed(program: Program, probes: Sequence[Probe], *, code_only: bool = False) -> Iterator[Run]:
+    for entry, code, given in probes:
+        number = program.entries.index(entry)
+        yield Run(entry=number, sizes=tuple(given.items()), code=code, code_only=code_only)
 
 
 def _smaller_hint(program: Program) -> str:
@@ -261,8 +268,7 @@ def _further(program: Program) -> tuple[Run, ...]:
     entries = range(len(program.entries))
 
     def runs(every: Sequence[Sizes], like: Run = _SPARE) -> list[Run]:
-        found = [_run(program, n, given) for given in every for n in entries]
-        return [replace(like, entry=run.entry, sizes=run.sizes, code=run.code) for run in found]
+        return [_run(program, n, given, like) for given in every for n in entries]
 
     signed, infinite = replace(_SPARE, signed=True), replace(_SPARE, infinite=True)
     patient = replace(_SPARE, patience=_PATIENCE)
@@ -295,28 +301,27 @@ def _further(program: Program) -> tuple[Run, ...]:
     if _TESTS_VALUES in program.text:
         found += runs(small[_FEW_SMALL:], infinite)
     beyond = (*inner_sizes(program), *edge_sizes(program), *longest_sizes(program))
-    for entry, code, given in beyond:
-        number = program.entries.index(entry)
-        found.append(Run(entry=number, sizes=tuple(given.items()), code=code, code_only=True))
-    return (*found, *runs(mixed_sizes(program), patient))
+    return (
+        *found,
+        *_probed(program, beyond, code_only=True),
+        *runs(mixed_sizes(program), patient),
+    )
 
 
 def _full_in_several(program: Program) -> bool:
     """Tell whether some code is for tiles that are full in several sizes."""
     names = {parameter.name for parameter in program.parameters}
-    several = (
-        set(one.condition.split()) & names
+    return any(
+        one.has_else and "&&" in one.condition and len(set(one.condition.split()) & names) > 1
         for one in instrumented_text(program)[1]
-        if one.has_else and "&&" in one.condition
     )
-    return any(len(sizes) > 1 for sizes in several)
 
 
-def _run(program: Program, number: int, given: Sizes, limit_s: float | None = None) -> Run:
+def _run(program: Program, number: int, given: Sizes, like: Run) -> Run:
     """Return a run; one that has to be refused where an assumption does not hold."""
     broken = broken_assumption(program.entries[number], given)
     code = 0 if broken is None else -broken - 1
-    return Run(entry=number, sizes=tuple(given.items()), code=code, limit_s=limit_s)
+    return replace(like, entry=number, sizes=tuple(given.items()), code=code)
 
 
 def _completed(program: Program, given: Sizes) -> dict[str, int]:

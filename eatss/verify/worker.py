@@ -10,7 +10,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -284,12 +284,7 @@ class _Worker:
         every = least_sizes(self._branches, number, way, self._names)
         sizes = [one for least in every for one in self._sizes_from(tuple(least.items()))]
         like = replace(blank, signed=False, infinite=False, limit_s=_AIMED_LIMIT_S)
-        runs = [
-            replace(like, entry=entry, sizes=chosen, shifted=arrays)
-            for entry, shifts in enumerate(self._shifts)
-            for arrays in (shifts if self._conditions.asks_where_arrays_start(number) else ((),))
-            for chosen in dict.fromkeys(sizes)
-        ]
+        runs = self._runs_at(number, dict.fromkeys(sizes), like)
         surely: list[Run] = []
         perhaps: list[Run] = []
         for run in sorted(runs, key=self._cheapest_first):
@@ -327,16 +322,24 @@ class _Worker:
             ):
                 yield number, way
 
-    def _runs_of_any_price(self, number: int, way: bool) -> list[Run]:
-        """Return runs that may come to a place, however much work and memory they need."""
+    def _runs_at(self, number: int, sizes: Iterable[SizePairs], like: Run) -> list[Run]:
+        """Return runs of each entry at sizes, with arrays that start where a place depends on."""
         asks = self._conditions.asks_where_arrays_start(number)
         return [
-            Run(entry=entry, sizes=tuple(sizes.items()), shifted=arrays)
-            for least in least_sizes(self._branches, number, way, self._names)
-            for sizes in sizes_from(self._program, least, affordable=False)
+            replace(like, entry=entry, sizes=chosen, shifted=arrays)
             for entry, shifts in enumerate(self._shifts)
             for arrays in (shifts if asks else ((),))
+            for chosen in sizes
         ]
+
+    def _runs_of_any_price(self, number: int, way: bool) -> list[Run]:
+        """Return runs that may come to a place, however much work and memory they need."""
+        sizes = [
+            tuple(one.items())
+            for least in least_sizes(self._branches, number, way, self._names)
+            for one in sizes_from(self._program, least, affordable=False)
+        ]
+        return self._runs_at(number, sizes, Run(entry=0, sizes=()))
 
     def _larger(self, least: SizePairs) -> list[SizePairs]:
         return [tuple(sizes.items()) for sizes in sizes_from(self._program, dict(least))]
@@ -344,11 +347,8 @@ class _Worker:
     def _cheapest_first(self, run: Run) -> tuple[int, float, bool]:
         """Order runs by their price, about; of those alike, one with more elements is first."""
         points = self._points_of(run)
-        return (
-            round(_PRICES * log2(points)),
-            -sum(value for _, value in run.sizes),
-            bool(run.shifted),
-        )
+        elements = sum(value for _, value in run.sizes)
+        return round(_PRICES * log2(points)), -elements, bool(run.shifted)
 
     def _search(
         self, waiting: list[tuple[int, Run]], most_steps: float, growth: float | None = None
@@ -544,26 +544,24 @@ class _Worker:
 
     def _code(self, run: Run, entry: Entry, machine: Machine, blank: SizeResult) -> SizeResult:
         """Check that the entry refuses sizes at which an assumption does not hold, or accepts."""
-        buffers = make_buffers(entry, dict.fromkeys(dict(run.sizes), 0), "uniform", 0)
+        sizes = dict(run.sizes)
+        buffers = make_buffers(entry, dict.fromkeys(sizes, 0), "uniform", 0)
         self._stage("generated", run)
-        buffers = tuple(_with_sizes(buffer, dict(run.sizes)) for buffer in buffers)
-        if isinstance(machine, CpuMachine):
-            launched = machine.launch(entry, buffers, backward=False, dry=True)
-        else:
-            launched = machine.launch(entry, buffers, backward=False)
+        for buffer in buffers:
+            if buffer.argument.role == "parameter":
+                buffer.array[...] = sizes[buffer.argument.name]
+        dry = {"dry": True} if isinstance(machine, CpuMachine) else {}
+        launched = machine.launch(entry, buffers, backward=False, **dry)
         if launched.status != "ok" and not run.code:
             return replace(blank, status=launched.status, message=launched.message)
         if launched.code == run.code:
             return replace(blank, refused=run.code != 0)
+        message = f"{entry.launcher} returned {launched.code}"
         if not run.code:
-            message = f"{entry.launcher} returned {launched.code} at sizes that its plan allows"
+            message += " at sizes that its plan allows"
             return replace(blank, status="launch error", message=message)
-        said = entry.assumptions[-run.code - 1].message
-        return replace(
-            blank,
-            status="not refused",
-            message=f"{entry.launcher} returned {launched.code}, not {run.code} ({said})",
-        )
+        message += f", not {run.code} ({entry.assumptions[-run.code - 1].message})"
+        return replace(blank, status="not refused", message=message)
 
     def _references(self, run: Run, entry: Entry) -> Iterator[_Reference]:
         """Yield runs of the original on several kinds of data; finite ones, if there are any."""
@@ -751,12 +749,6 @@ def _vague(result: SizeResult) -> int:
 
 def _pointers(buffers: Sequence[Buffer]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(buffers))(*(buffer.address for buffer in buffers))
-
-
-def _with_sizes(buffer: Buffer, sizes: dict[str, int]) -> Buffer:
-    if buffer.argument.role == "parameter":
-        buffer.array[...] = sizes[buffer.argument.name]
-    return buffer
 
 
 def _shifts(program: Program) -> bool:
