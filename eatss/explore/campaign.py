@@ -125,6 +125,17 @@ class Plan:
     sized_roles: tuple[tuple[Role, Sizes], ...] = ()
     proposed_by: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def job(self) -> StrategyJob:
+        """What its strategy is made for."""
+        return StrategyJob(space=self.space, seed=self.options.seed, ranked=self.ranked)
+
+    @property
+    def choices(self) -> list[Wanted]:
+        """The variants of the choices, also at other sizes."""
+        own = [of_role(*one) for one in self.roles]
+        return own + [of_role(role, None, sizes) for role, sizes in self.sized_roles]
+
 
 class Campaign:
     """One session of a sweep, in one thread.
@@ -237,20 +248,19 @@ class Campaign:
         self._known = set()
 
     def _first_pass(self) -> None:
-        options, space = self._plan.options, self._plan.space
+        options = self._plan.options
         known = {row.variant for row in self._rows}
-        roles = [of_role(*one) for one in self._plan.roles]
-        roles += [of_role(role, None, sizes) for role, sizes in self._plan.sized_roles]
-        pending = [wanted for wanted in roles if wanted.variant not in known]
-        names = set(space.names)
-        job = StrategyJob(space=space, seed=options.seed, ranked=self._plan.ranked)
+        pending = [wanted for wanted in self._plan.choices if wanted.variant not in known]
+        names = set(self._plan.space.names)
         told = [
             (dict(row.values), cost_of(row, options.objective))
             for row in self._rows
             if row.stage not in BESIDE and dict(row.values).keys() == names
         ]
         strategy = Distinct(
-            make(options.strategy, job), self._plan.decide, lambda: self._is_spent(first=True)
+            make(options.strategy, self._plan.job),
+            self._plan.decide,
+            lambda: self._is_spent(first=True),
         )
         for point, cost in told:
             strategy.tell(point, cost)

@@ -15,10 +15,10 @@ from math import inf
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Structure
-from eatss.diagnostics import Diagnostic, EatssError, InputError, did_you_mean, input_error
+from eatss.diagnostics import Diagnostic, EatssError, did_you_mean, input_error
 from eatss.explore.cuda_maker import default_sizes, selected_under
 from eatss.explore.layouts import selection_at, short_name
-from eatss.explore.nouns import MakerJob, SourceText
+from eatss.explore.nouns import MakerJob
 from eatss.explore.ppcg_maker import positions
 from eatss.forked import allow_more, in_bounds
 from eatss.frozen import frozen
@@ -58,15 +58,19 @@ def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = Fal
         InputError: ``EATSS-W013``.
     """
     names = sorted(known)
-    decided = [name for name in bound.names if is_decision(name)]
-    for name in (*decided, *bound.variant):
-        if name not in names and not (ppcg and _PLACED.fullmatch(name)):
-            raise _unknown(name, names, "the program has nothing that is decided by it")
     expressions = parsed_space(bound.space).expressions()
     used = {name for expression in expressions for name in expression.names}
+    decided = [name for name in bound.names if is_decision(name)]
+    whys = dict.fromkeys(
+        (*decided, *bound.variant), "the program has nothing that is decided by it"
+    )
     for name in bound.names:
-        if name not in used and name not in names and not (ppcg and _PLACED.fullmatch(name)):
-            raise _unknown(name, names, "it decides nothing, and nothing uses it")
+        if name not in used:
+            whys.setdefault(name, "it decides nothing, and nothing uses it")
+    for name, why in whys.items():
+        if name not in names and not (ppcg and _PLACED.fullmatch(name)):
+            hint = did_you_mean(name, names, "there are")
+            raise input_error("EATSS-W013", f"'{name}' in the space: {why}", hint=hint)
 
 
 def cuda_names(
@@ -88,16 +92,6 @@ def cuda_names(
         own |= {*spaces[kernel.name].staged.values()}
         found |= own | {f"{prefix}{name}" for name in own}
     return found
-
-
-def ppcg_names(parameters: Iterable[str]) -> set[str]:
-    """Return what variants of PPCG's code can decide beside sizes by position."""
-    return {*OF_PPCG, *parameters}
-
-
-def _unknown(name: str, known: Sequence[str], why: str) -> InputError:
-    hint = did_you_mean(name, known, "there are")
-    return input_error("EATSS-W013", f"'{name}' in the space: {why}", hint=hint)
 
 
 RANKING_S = 120.0
@@ -166,19 +160,25 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     session = session.of(base)
     structures = structures_for(session.analysed, profile)
     facts = session.analysed.facts
-    chosen = space or derived_space(facts, structures, profile, "cuda")
     parameters = _parameters(session)
     constants = {**card_constants(profile), **dict(parameters)}
-    bound = bind(chosen, constants)
+    bound = bind(space or derived_space(facts, structures, profile, "cuda"), constants)
     check_known_values(bound)
     bound.require_points()
     check_decisions(bound, cuda_names(facts, structures, profile, dict(parameters)))
     roles: list[tuple[Role, dict[str, Value] | None]] = []
     choices: list[tuple[Role, str]] = []
-    for role, selection in _role_selections(text, session, base, profile, structures):
+    default = default_sizes(session, base, structures, profile)
+    selections: list[tuple[Role, Selection]] = [("ours", base), ("default", default)]
+    with suppress(EatssError):  # its sizes may not fit the card
+        own = SelectOptions(target="cuda", model="paper")
+        source, recomputed = text.source, session.recomputed
+        paper = selected_under(source, text.reading(), profile, own, recomputed=recomputed)
+        selections.append(("paper", paper))
+    for role, selection in selections:
         point = dict(point_of(selection, facts, structures, profile))
-        own = set(point) == set(bound.names) and point not in [other for _, other in roles]
-        roles.append((role, point if own else None))
+        known = set(point) == set(bound.names) and point not in [other for _, other in roles]
+        roles.append((role, point if known else None))
         choices.append((role, SELECTION.to_text(selection)))
     if space is None:
         ranked = _ranked_layouts(session, base, structures, profile, choosing, rank)
@@ -193,7 +193,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
 
         points = _in_order(bound, predicted, rank)
     return Outline(
-        space=chosen,
+        space=bound.space,
         constants=tuple(constants.items()),
         parameters=parameters,
         ranked=points,
@@ -208,12 +208,11 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
     text = job.source
     session = Session(text.source, text.reading(), cut="ppcg")
     facts = session.analysed.facts
-    chosen = space or derived_space(facts, {}, profile, "ppcg")
     parameters = _parameters(session)
     constants = {**card_constants(profile), **dict(parameters)}
-    bound = bind(chosen, constants)
+    bound = bind(space or derived_space(facts, {}, profile, "ppcg"), constants)
     bound.require_points()
-    check_decisions(bound, ppcg_names(dict(parameters)), ppcg=True)
+    check_decisions(bound, {*OF_PPCG, *dict(parameters)}, ppcg=True)
     kernels = [(kernel.name, tuple(loop.name for loop in kernel.loops)) for kernel in facts]
 
     def predicted(point: Point) -> float:
@@ -228,7 +227,7 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
         return MEASURES[job.objective].of(found.time_s, found.energy_j)
 
     return Outline(
-        space=chosen,
+        space=bound.space,
         constants=tuple(constants.items()),
         parameters=parameters,
         ranked=_in_order(bound, predicted, PREDICTED_POINTS),
@@ -254,25 +253,6 @@ def _sizes_of(bound: BoundSpace, parameters: Sequence[tuple[str, int]]) -> tuple
 def _parameters(session: Session) -> SizePairs:
     found = session.interface.parameters
     return tuple((one.name, one.default) for one in found if one.default is not None)
-
-
-def _role_selections(
-    text: SourceText,
-    session: Session,
-    base: Selection,
-    profile: GpuProfile,
-    structures: Mapping[str, tuple[Structure, ...]],
-) -> Iterator[tuple[Role, Selection]]:
-    yield "ours", base
-    yield "default", default_sizes(session, base, structures, profile)
-    with suppress(EatssError):  # its sizes may not fit the card
-        options = SelectOptions(target="cuda", model="paper")
-        yield (
-            "paper",
-            selected_under(
-                text.source, text.reading(), profile, options, recomputed=session.recomputed
-            ),
-        )
 
 
 def _ranked_layouts(

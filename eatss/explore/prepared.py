@@ -94,14 +94,18 @@ def load_prepared(folder: Path) -> Prepared:
         document = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise PREPARED.damage(str(error)) from None
-    found = PREPARED.from_dict(document)
-    return replace(found, variants=tuple(_at(one, folder) for one in found.variants))
+    return _placed(PREPARED.from_dict(document), lambda own: str(folder.absolute() / own))
 
 
-def _at(one: PreparedVariant, folder: Path) -> PreparedVariant:
-    if one.made.folder is None:
-        return one
-    return replace(one, made=replace(one.made, folder=str(folder.absolute() / one.made.folder)))
+def _placed(prepared: Prepared, place: Callable[[str], str]) -> Prepared:
+    """Return a list of variants with other paths of folders."""
+    variants = (
+        one
+        if one.made.folder is None
+        else replace(one, made=replace(one.made, folder=place(one.made.folder)))
+        for one in prepared.variants
+    )
+    return replace(prepared, variants=tuple(variants))
 
 
 def make_all(
@@ -137,7 +141,7 @@ def write_prepared(folder: Path, prepared: Prepared) -> None:
     Raises:
         InputError: ``EATSS-W022``, it cannot be written.
     """
-    own = replace(prepared, variants=tuple(_from(one, folder) for one in prepared.variants))
+    own = _placed(prepared, lambda path: os.path.relpath(path, folder))
     try:
         (folder / MANIFEST_FILE).write_text(PREPARED.to_text(own), encoding="utf-8")
     except OSError as error:
@@ -146,10 +150,3 @@ def write_prepared(folder: Path, prepared: Prepared) -> None:
             f"'{folder / MANIFEST_FILE}' cannot be written: {error.strerror}",
             hint="name another folder",
         ) from None
-
-
-def _from(one: PreparedVariant, folder: Path) -> PreparedVariant:
-    if one.made.folder is None:
-        return one
-    path = os.path.relpath(one.made.folder, folder)
-    return replace(one, made=replace(one.made, folder=path))

@@ -2,39 +2,184 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 
 from eatss.cache import key_of
-from eatss.diagnostics import input_error
-from eatss.explore.campaign import Campaign, Plan, of_point, of_role
-from eatss.explore.generation import Generation, generator_of, made_folder, source_text
+from eatss.diagnostics import Diagnostic, input_error
+from eatss.explore.campaign import Campaign, Plan, of_point
+from eatss.explore.generation import (
+    Generation,
+    generator_of,
+    made_folder,
+    ppcg_program,
+    source_text,
+)
 from eatss.explore.lab import Lab, LocalLab
+from eatss.explore.maker_process import MakerProcess, PreparedVariants, Workshop
 from eatss.explore.nouns import BenchJob, MakerJob, Progress, Wanted
 from eatss.explore.options import SweepOptions
 from eatss.explore.prepared import Prepared, is_prepared, load_prepared, make_all, write_prepared
-from eatss.explore.setting import Setting, of_prepared, of_source
+from eatss.explore.rows import identity_of
 from eatss.extensions import Origin
 from eatss.files import folder_named, is_c_text
-from eatss.gpu.this_machine import load_profile
+from eatss.frozen import frozen
+from eatss.gpu.document import profile_to_document
+from eatss.gpu.this_machine import AUTO, load_profile
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
 from eatss.notices import Warned, warn_caller
+from eatss.point import Value
 from eatss.python_source.python_scop import PythonScop
 from eatss.shipped import store_of_ones_own
-from eatss.store.nouns import Sweep
+from eatss.space.bound import bind
+from eatss.space.document import read_space, space_text
+from eatss.space.nouns import Space
+from eatss.store.nouns import Role, Sizes, Sweep
 from eatss.store.opening import no_folder, real_path
 from eatss.store.store import Store
 from eatss.store.writer_lock import lock_for_writing
-from eatss.strategies import STRATEGIES, WAIT, StrategyJob, make
+from eatss.strategies import STRATEGIES, WAIT, ListedSpace, make
 from eatss.strategies.guarded import Distinct
 
 MOST_MAKERS = 14
+
+
+@frozen
+class Setting(Plan):
+    """A plan, what makes its variants, and what is to be said of the source.
+
+    ``maker`` is ``None`` where they were made before.
+    """
+
+    workshop: Callable[[], Workshop]
+    maker: MakerJob | None
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def of_source(
+    source: str | PathLike[str] | PythonScop,
+    path: Path,
+    options: SweepOptions,
+    generation: Generation,
+    stack: ExitStack,
+    card: str | None,
+    *,
+    ahead: bool = True,
+) -> Setting:
+    """Return the plan of a sweep of a source, and what makes its variants."""
+    from eatss.explore.outline import outlined  # noqa: PLC0415 - prepared variants need no isl
+
+    profile = load_profile(generation.gpu, options.devices[0])
+    folder = generation.keep
+    if folder is None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
+    made_folder(folder)
+    major, minor = profile.compute_capability
+    space = generation.space
+    if space is not None and not isinstance(space, Space):
+        space = read_space(space)
+    job = MakerJob(
+        source=source_text(source, generation.reading),
+        target=generation.target,
+        profile=json.dumps(profile_to_document(profile)),
+        objective="energy" if options.objective == "pareto" else options.objective,
+        capability=10 * major + minor if card is None and ahead else 0,
+        folder=str(Path(fspath(folder)).absolute()),
+        compiler=options.compiler,
+        nvcc=options.nvcc,
+        ppcg=ppcg_program(generation),
+        ppcg_arguments=generation.ppcg_arguments,
+    )
+    budget = options.limited.variants or 1000
+    outline = outlined(job, space, rank=min(2 * budget, 4000))
+    job = replace(job, choices=outline.choices)
+    bound = bind(outline.space, dict(outline.constants))
+    known = dict(outline.parameters)
+    varied = tuple(name for name in known if name in bound.names or name in bound.variant)
+    generator = generator_of(generation)
+
+    return Setting(
+        space=bound,
+        decide=bound.decisions,
+        ranked=outline.ranked,
+        roles=outline.roles,
+        options=options,
+        identity=partial(
+            identity_of,
+            source=job.source,
+            target=job.target,
+            generator=generator,
+            varied=varied,
+            options=options,
+        ),
+        path=path,
+        space_text=space_text(outline.space),
+        keeps=generation.keep is not None,
+        varied=varied,
+        sized_roles=tuple((role, at) for at in outline.sizes for role, _ in outline.roles),
+        workshop=lambda: MakerProcess(job),
+        maker=job,
+        warnings=outline.warnings,
+    )
+
+
+def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str | None) -> Setting:
+    """Return the plan of a sweep over prepared variants, and what has them."""
+    points: list[dict[str, Value]] = []
+    roles: list[tuple[Role, dict[str, Value] | None]] = []
+    sized_roles: list[tuple[Role, Sizes]] = []
+    for one in prepared.variants:
+        point = dict(one.wanted.values)
+        known = set(point) == set(prepared.names)
+        if one.wanted.role and one.wanted.decisions:
+            sizes = tuple((name, int(value)) for name, value in one.wanted.decisions)
+            sized_roles.append((one.wanted.role, sizes))
+        elif one.wanted.role:
+            roles.append((one.wanted.role, point if known else None))
+        elif known:
+            points.append(point)
+    made = {one.wanted.variant: one.made for one in prepared.variants}
+    proposed_by = {one.wanted.variant: one.wanted.strategy for one in prepared.variants}
+
+    def workshop() -> Workshop:
+        if card is not None:
+            return PreparedVariants(made=made, capability=0, toolchains=())
+        profile = load_profile(AUTO, options.devices[0])
+        major, minor = profile.compute_capability
+        return PreparedVariants.on(made, 10 * major + minor)
+
+    return Setting(
+        space=ListedSpace(prepared.names, points),
+        decide=lambda point: point,
+        ranked=tuple(points),
+        roles=tuple(roles),
+        options=options,
+        identity=partial(
+            identity_of,
+            source=prepared.source,
+            target=prepared.target,
+            generator=prepared.generator,
+            varied=prepared.varied,
+            options=options,
+        ),
+        path=path,
+        space_text=prepared.space,
+        keeps=True,
+        varied=prepared.varied,
+        sized_roles=tuple(sized_roles),
+        proposed_by=proposed_by,
+        workshop=workshop,
+        maker=None,
+    )
 
 
 @contextmanager
@@ -59,9 +204,9 @@ def opened_lab(
     if scheduler is not None:
         from eatss.explore.cluster import cluster_lab  # noqa: PLC0415 - Dask is an extra
 
-        plan, job = setting.plan, setting.job
-        name = f"eatss-{key_of(*_what(plan, job, options))[:16]}"
-        with cluster_lab(setting.workshop, job, name, benches, makers, scheduler) as found:
+        name = f"eatss-{key_of(*_what(setting, options))[:16]}"
+        workshop, job = setting.workshop, setting.maker
+        with cluster_lab(workshop, job, name, benches, makers, scheduler) as found:
             yield found
         return
     lab = LocalLab(setting.workshop, makers, benches)
@@ -71,15 +216,16 @@ def opened_lab(
         lab.close()
 
 
-def _what(plan: Plan, job: MakerJob | None, options: SweepOptions) -> tuple[object, ...]:
+def _what(setting: Setting, options: SweepOptions) -> tuple[object, ...]:
     """Return what tells a sweep from all others, the same in every session of it."""
     made_of: object = None
+    job = setting.maker
     if job is not None:
         text = job.source.source
         content = text if is_c_text(text) else _source_bytes(text)
         made_of = (replace(job, folder="", choices=()), content)
     measured = (options.seed, options.meter, options.timeout_s, options.compares)
-    return (plan.path.absolute(), plan.space_text, made_of, *measured, options.objective)
+    return (setting.path.absolute(), setting.space_text, made_of, *measured, options.objective)
 
 
 def _source_bytes(source: str) -> bytes:
@@ -141,10 +287,10 @@ def sweep(
         else:
             setting = of_source(source, path, chosen, made_by, stack, card)
         warned(setting.warnings)
-        _try_strategy(setting.plan)
+        make(chosen.strategy, setting.job).close()  # before anything is measured
         benches = [_bench(chosen, device, card) for device in chosen.devices]
         lab = stack.enter_context(opened_lab(setting, chosen, benches, scheduler))
-        Campaign(setting.plan, lab, progress).run()
+        Campaign(setting, lab, progress).run()
     return Store.read(path)
 
 
@@ -172,16 +318,6 @@ def _check_options(options: SweepOptions) -> None:
     STRATEGIES.get(options.strategy.partition(":")[0])
     if len(set(options.devices)) < len(options.devices):
         raise input_error("EATSS-W002", "a card is named twice", hint="name each card once")
-
-
-def _try_strategy(plan: Plan) -> None:
-    """Refuse a strategy that cannot be made, before anything is measured.
-
-    Raises:
-        InputError: ``EATSS-T0xx``.
-    """
-    job = StrategyJob(space=plan.space, seed=plan.options.seed, ranked=plan.ranked)
-    make(plan.options.strategy, job).close()
 
 
 def _check_place(path: Path) -> None:
@@ -239,8 +375,7 @@ def prepare_sweep(
         made_by = replace(made_by, keep=folder)
         setting = of_source(source, folder, chosen, made_by, stack, None, ahead=False)
         warned(setting.warnings)
-        plan = setting.plan
-        wanted = list(_proposed(plan, chosen))
+        wanted = list(_proposed(setting, chosen))
         lab = stack.enter_context(opened_lab(setting, chosen, [], None))
         variants = make_all(lab, wanted, chosen.first, lambda made: told(made, len(wanted)))
     text = source_text(source, made_by.reading)
@@ -249,9 +384,9 @@ def prepare_sweep(
         target=made_by.target,
         generator=generator_of(made_by),
         gpu=load_profile(made_by.gpu).name,
-        space=plan.space_text,
-        names=plan.space.names,
-        varied=plan.varied,
+        space=setting.space_text,
+        names=setting.space.names,
+        varied=setting.varied,
         variants=variants,
     )
     write_prepared(folder, prepared)
@@ -262,16 +397,10 @@ def _proposed(plan: Plan, options: SweepOptions) -> Iterator[Wanted]:
     """Yield choices with a role, also at other sizes, then what is proposed, within the budget."""
     most = options.limited.variants or 1000
     yielded = set()
-    for role, point in plan.roles:
-        wanted = of_role(role, point)
+    for wanted in plan.choices[: max(len(plan.roles), most)]:
         yielded.add(wanted.variant)
         yield wanted
-    for role, sizes in plan.sized_roles[: max(0, most - len(yielded))]:
-        wanted = of_role(role, None, sizes)
-        yielded.add(wanted.variant)
-        yield wanted
-    job = StrategyJob(space=plan.space, seed=options.seed, ranked=plan.ranked)
-    strategy = Distinct(make(options.strategy, job), plan.decide)
+    strategy = Distinct(make(options.strategy, plan.job), plan.decide)
     while len(yielded) < most:
         asked = strategy.ask()
         if asked is None or asked is WAIT:
