@@ -14,6 +14,9 @@ Value: TypeAlias = bool | int | float | str
 Point: TypeAlias = Mapping[str, Value]
 """Values by the names of a space, such as ``{"tile_i": 64, "threads_i": 16}``."""
 
+Configuration: TypeAlias = dict[str, Value]
+"""A point that stands by itself, and may be changed."""
+
 Values = Annotated[tuple[tuple[str, Value], ...], BY_NAME]
 """A point in a noun: pairs, in the order of the space."""
 

@@ -12,12 +12,12 @@ from statistics import fmean
 
 from eatss.diagnostics import input_error
 from eatss.explore.lab import Done, Lab, Work
-from eatss.explore.nouns import Care, Made, Progress, Wanted
+from eatss.explore.nouns import Care, Made, Progress, RolePoint, Wanted
 from eatss.explore.options import CAREFUL, REFERENCE, SweepOptions
 from eatss.explore.rows import contenders, cost_of, expected_contenders, row_of, spread_over
 from eatss.frozen import frozen
 from eatss.objectives import measure_of
-from eatss.point import Point, Value, variant_key
+from eatss.point import Configuration, Point, variant_key
 from eatss.store.nouns import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
 from eatss.store.store import Store
 from eatss.strategies import SearchSpace, StrategyJob, make
@@ -114,8 +114,8 @@ class Plan:
 
     space: SearchSpace
     decide: Callable[[Point], Point]
-    ranked: tuple[dict[str, Value], ...] | None
-    roles: tuple[tuple[Role, dict[str, Value] | None], ...]
+    ranked: tuple[Configuration, ...] | None
+    roles: tuple[RolePoint, ...]
     options: SweepOptions
     identity: Callable[[Done], Identity]
     path: Path
@@ -165,7 +165,7 @@ class Campaign:
         self._in_flight = 0
         self._store: Store | None = None
         self._known: set[tuple[str, str]] = set()
-        self._reference_role: tuple[Role, dict[str, Value] | None] | None = None
+        self._reference_role: RolePoint | None = None
 
     def run(self) -> None:
         """Sweep until the budget is spent or nothing is left.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from eatss.codec import BY_NAME
 from eatss.extensions import Origin
@@ -11,7 +11,7 @@ from eatss.frontend.options import DtypeName, Reading, Recompute
 from eatss.frozen import frozen
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import CompilerChoice, MeasureOptions
-from eatss.point import Values
+from eatss.point import Configuration, Values
 from eatss.store.nouns import CardSeen, Metrics, Role, Sizes, Stage
 from eatss.targets import SweepTarget
 
@@ -89,6 +89,10 @@ class MakerJob:
     ppcg: str | None = None
     ppcg_arguments: tuple[str, ...] = ()
     choices: tuple[tuple[Role, str], ...] = ()
+
+
+RolePoint: TypeAlias = tuple[Role, Configuration | None]
+"""A choice that variants are set beside, with its point where that is one of the space."""
 
 
 @frozen

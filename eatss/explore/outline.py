@@ -18,7 +18,7 @@ from eatss.analysis.structure import Structure
 from eatss.diagnostics import Diagnostic, EatssError, did_you_mean, input_error
 from eatss.explore.cuda_maker import default_sizes, selected_under
 from eatss.explore.layouts import selection_at, short_name
-from eatss.explore.nouns import MakerJob
+from eatss.explore.nouns import MakerJob, RolePoint
 from eatss.explore.ppcg_maker import positions
 from eatss.forked import allow_more, in_bounds
 from eatss.frozen import frozen
@@ -30,7 +30,7 @@ from eatss.model.options import SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
 from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.objectives import MEASURES
-from eatss.point import Point, Value, variant_key
+from eatss.point import Configuration, Point, Value, variant_key
 from eatss.program.expression import SizePairs
 from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
@@ -125,8 +125,8 @@ class Outline:
     space: Space
     constants: tuple[tuple[str, Value], ...]
     parameters: SizePairs
-    ranked: tuple[dict[str, Value], ...] | None
-    roles: tuple[tuple[Role, dict[str, Value] | None], ...]
+    ranked: tuple[Configuration, ...] | None
+    roles: tuple[RolePoint, ...]
     choices: tuple[tuple[Role, str], ...] = ()
     sizes: tuple[Sizes, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
@@ -166,7 +166,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     check_known_values(bound)
     bound.require_points()
     check_decisions(bound, cuda_names(facts, structures, profile, dict(parameters)))
-    roles: list[tuple[Role, dict[str, Value] | None]] = []
+    roles: list[RolePoint] = []
     choices: list[tuple[Role, str]] = []
     default = default_sizes(session, base, structures, profile)
     selections: list[tuple[Role, Selection]] = [("ours", base), ("default", default)]
@@ -262,7 +262,7 @@ def _ranked_layouts(
     profile: GpuProfile,
     choosing: SelectOptions,
     rank: int,
-) -> tuple[dict[str, Value], ...]:
+) -> tuple[Configuration, ...]:
     """Return the points of the model's best layouts, all kernels together.
 
     The best of several kernels is the best of each. The others come in the order of the sums of
@@ -275,7 +275,7 @@ def _ranked_layouts(
         ranked = ranked_cuda(fact, structures.get(fact.name, ()), profile, options, rank)
         costs = [(_cost((one,), options.objective), one) for one in ranked]
         own.append(sorted(costs, key=lambda one: one[0]) or [(0.0, kernel)])
-    points: dict[str, dict[str, Value]] = {}
+    points: dict[str, Configuration] = {}
     for chosen in islice(_sums(own), 4 * rank):
         at = replace(base, kernels=chosen)
         point = dict(point_of(at, facts, structures, profile))
@@ -316,7 +316,7 @@ def _cost(kernels: Sequence[KernelSelection], objective: str) -> float:
 
 def _in_order(
     bound: BoundSpace, predicted: Callable[[Point], float], rank: int
-) -> tuple[dict[str, Value], ...]:
+) -> tuple[Configuration, ...]:
     """Return points in the order of their predictions: all of a small space, some of a large."""
     everything = bound.count().kept <= PREDICTED_POINTS
     points = list(bound.points()) if everything else bound.sample(PREDICTED_POINTS, 0)

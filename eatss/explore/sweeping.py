@@ -24,7 +24,7 @@ from eatss.explore.generation import (
 )
 from eatss.explore.lab import Lab, LocalLab
 from eatss.explore.maker_process import MakerProcess, PreparedVariants, Workshop
-from eatss.explore.nouns import BenchJob, MakerJob, Progress, Wanted
+from eatss.explore.nouns import BenchJob, MakerJob, Progress, RolePoint, Wanted
 from eatss.explore.options import SweepOptions
 from eatss.explore.prepared import Prepared, is_prepared, load_prepared, make_all, write_prepared
 from eatss.explore.rows import identity_of
@@ -37,7 +37,7 @@ from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
 from eatss.notices import Warned, warn_caller
-from eatss.point import Value
+from eatss.point import Configuration
 from eatss.python_source.python_scop import PythonScop
 from eatss.shipped import store_of_ones_own
 from eatss.space.bound import bind
@@ -134,8 +134,8 @@ def of_source(
 
 def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str | None) -> Setting:
     """Return the plan of a sweep over prepared variants, and what has them."""
-    points: list[dict[str, Value]] = []
-    roles: list[tuple[Role, dict[str, Value] | None]] = []
+    points: list[Configuration] = []
+    roles: list[RolePoint] = []
     sized_roles: list[tuple[Role, Sizes]] = []
     for one in prepared.variants:
         point = dict(one.wanted.values)

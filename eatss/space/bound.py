@@ -10,7 +10,7 @@ import numpy as np
 
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.findings import finding
-from eatss.point import Point, Value
+from eatss.point import Configuration, Point, Value
 from eatss.space.counting import Progress, counted, drawn_ranks, emptiness, every_block, points_at
 from eatss.space.decision_names import is_decision
 from eatss.space.evaluation import constant_of, evaluate, evaluate_one, truth
@@ -142,7 +142,7 @@ class BoundSpace:
             raise error
         return count
 
-    def points(self) -> Iterator[dict[str, Value]]:
+    def points(self) -> Iterator[Configuration]:
         """Yield all kept points: the last iterator changes fastest, each in its own order.
 
         They are made by blocks of some ten thousand, when they are asked for.
@@ -152,7 +152,7 @@ class BoundSpace:
             for block in every_block(self.levels, iter([first] if first.rows else []), -1):
                 yield from self._points_of(block)
 
-    def sample(self, count: int, seed: int) -> list[dict[str, Value]]:
+    def sample(self, count: int, seed: int) -> list[Configuration]:
         """Return distinct points, drawn: each set of ``count`` kept points is equally likely.
 
         That is exact, whatever the size of the space: places in the order of the points are drawn
@@ -200,7 +200,7 @@ class BoundSpace:
             tests = self.levels.tests
             return next((one.name for one in tests if not self.levels.met(one, block)[0]), None)
 
-    def neighbours(self, point: Point) -> list[dict[str, Value]]:
+    def neighbours(self, point: Point) -> list[Configuration]:
         """Return the kept points that differ in one value, the nearest values first.
 
         How near is counted in values of the iterator; equally near ones come in the order of the
@@ -217,7 +217,7 @@ class BoundSpace:
             found = [one for step in range(len(numbers)) for one in self._along(step, numbers)]
         return [self._named(own) for *_, own in sorted(found)]
 
-    def decisions(self, point: Point) -> dict[str, Value]:
+    def decisions(self, point: Point) -> Configuration:
         """Return what the variant of a point decides.
 
         That is what ``[variant]`` says, and iterators that are called like decisions (``tile_i``)
@@ -265,12 +265,12 @@ class BoundSpace:
         for offset, point in zip(block.weights.tolist(), points, strict=True):
             yield abs(offset - here), step, offset, point
 
-    def _points_of(self, block: Block) -> Iterator[dict[str, Value]]:
+    def _points_of(self, block: Block) -> Iterator[Configuration]:
         columns = [block.columns[name].tolist() for name in self.names]
         for numbers in zip(*columns, strict=True):
             yield self._named(numbers)
 
-    def _named(self, numbers: tuple[int, ...]) -> dict[str, Value]:
+    def _named(self, numbers: tuple[int, ...]) -> Configuration:
         return {
             dimension.name: dimension.value(number)
             for dimension, number in zip(self.levels.dimensions, numbers, strict=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from eatss.model.cuda_candidates import (
 )
 from eatss.model.selection import KernelSelection, Selection
 from eatss.plan.launch import trips_of
-from eatss.point import Value
+from eatss.point import Configuration
 from eatss.space.decision_names import CUTS
 from eatss.space.nouns import Filter, Generated, Iterator, Listed, Space
 from eatss.targets import AXES, CUDA, TARGETS, TargetName
@@ -51,6 +51,9 @@ PPCG_TILES = (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 
 _SPREAD, _KEPT = "lanes * chunks > 1", "lanes * chunks == 1"
 """When sums are spread, as a condition, and when not."""
+
+_Filters: TypeAlias = Iterable[tuple[str, str]]
+"""What conditions remove, in words, and the conditions."""
 
 Structures = Mapping[str, Sequence[Structure]]
 
@@ -117,7 +120,7 @@ def point_of(
     facts: Sequence[KernelFacts],
     structures: Structures,
     profile: GpuProfile,
-) -> dict[str, Value]:
+) -> Configuration:
     """Return the point of a selection for generated code in the space of :func:`derived_space`.
 
     Args:
@@ -127,7 +130,7 @@ def point_of(
         profile: the card.
     """
     spaces = kernel_spaces(facts, structures, profile)
-    point: dict[str, Value] = {}
+    point: Configuration = {}
     for kernel in selection.kernels:
         point |= spaces[kernel.name].point(kernel)
     return point
@@ -248,13 +251,13 @@ class KernelSpace:
         }
         return [Iterator(name=self.prefix + name, over=values) for name, values in every.items()]
 
-    def point(self, kernel: KernelSelection) -> dict[str, Value]:
+    def point(self, kernel: KernelSelection) -> Configuration:
         """Return the values of the variables in a selection."""
         if not self.apart:
             return {}
         return self.values(kernel, {one: kernel.shared.issuperset(one) for one in self.staged})
 
-    def values(self, own: Layout, staged: Mapping[Group, bool]) -> dict[str, Value]:
+    def values(self, own: Layout, staged: Mapping[Group, bool]) -> Configuration:
         """Return the values of the variables in a layout."""
         tiles, threads, cuts = own.tiles, own.threads, cut_values(own)
         found = {
@@ -325,7 +328,7 @@ class KernelSpace:
         every = (f"ceildiv({int(trips[n])}, {self._tile(n)})" for n in self.mapped)
         return " * ".join(every)
 
-    def _thread_filters(self) -> Iterable[tuple[str, str]]:
+    def _thread_filters(self) -> _Filters:
         yield "no more threads than a block may have", f"{self._threads} <= card.threads_per_block"
         warp = self.profile.threads_per_warp
         totals = {total for one in self.apart for total in _totals(one) if total % warp}
@@ -339,7 +342,7 @@ class KernelSpace:
             several = " + ".join(f"(threads_{n} > 1)" for n in self.mapped[:-1])
             yield "threads along three loops", f"{several} <= {len(AXES) - 1}"
 
-    def _point_filters(self) -> Iterable[tuple[str, str]]:
+    def _point_filters(self) -> _Filters:
         held = any(launch.held for one in self.apart for launch in one.structure.launches)
         most = MOST_POINTS if held or not self._plain else STREAM_POINTS
         yield "no more points than a thread is given", self._alone(f"{self._points} <= {most}")
@@ -358,7 +361,7 @@ class KernelSpace:
             fits = f"{words} * {self._points} <= {room}"
             yield "sums in registers", f"{_SPREAD} or {fits}" if self._spreads else fits
 
-    def _tile_filters(self) -> Iterable[tuple[str, str]]:
+    def _tile_filters(self) -> _Filters:
         for loop in self.mapped:
             fits = self._alone(f"{self._tile(loop)} <= {self._reach(loop)}")
             yield f"tiles of {loop} no longer than the loop", fits
@@ -384,7 +387,7 @@ class KernelSpace:
                 either = " or ".join([f"not ({_SPREAD})", *host, f"{tile} == {PLAIN_TILE}"])
                 yield f"one tile of {loop} where sums are spread", either
 
-    def _cut_filters(self) -> Iterable[tuple[str, str]]:
+    def _cut_filters(self) -> _Filters:
         if not self._spreads:
             return
         ways = [f"lanes == {own} and steps in {list(several)}" for own, several in LANES.items()]
@@ -406,7 +409,7 @@ class KernelSpace:
         if self.staged:
             yield "spread sums stage nothing", f"{self._boxes} == 0 or {_KEPT}"
 
-    def _stage_filters(self) -> Iterable[tuple[str, str]]:
+    def _stage_filters(self) -> _Filters:
         """Yield what holds where boxes are filled ahead."""
         if "stages" not in self.cuts:
             return
@@ -416,7 +419,7 @@ class KernelSpace:
         if self._spreads:
             yield "no boxes ahead of spread sums", f"stages == 1 or not ({_SPREAD})"
 
-    def _product_filters(self, one: Candidates) -> Iterable[tuple[str, str]]:
+    def _product_filters(self, one: Candidates) -> _Filters:
         """Yield what holds where warps compute products: what their layouts have."""
         own, tiles, threads = one.structure.instruction, one.tiles, one.threads
         assert own is not None
@@ -450,7 +453,7 @@ class KernelSpace:
         ]
         yield "factors of products are staged", elsewhere + " and ".join(staged)
 
-    def _sharing_filters(self) -> Iterable[tuple[str, str]]:
+    def _sharing_filters(self) -> _Filters:
         """Yield what holds where blocks share a sum: there are few tiles, and no block is idle."""
         if not self.sharing:
             return
@@ -470,7 +473,7 @@ class KernelSpace:
         turns = f"ceildiv({int(trips_of(self.facts)[loop])}, {self._tile(loop)})"
         yield "a turn for each block that shares a sum", f"{none}share <= {turns}"
 
-    def _streaming_filters(self) -> Iterable[tuple[str, str]]:
+    def _streaming_filters(self) -> _Filters:
         """Yield what holds where blocks take equal shares of all steps."""
         if "stream" not in self.cuts:
             return
@@ -485,7 +488,7 @@ class KernelSpace:
         idle = f"{tiles} < {1 - LEAST_IDLE} * stream * ceildiv({tiles}, stream)"
         yield "an idle card where blocks take equal shares", f"{none}{idle}"
 
-    def _shared_filters(self) -> Iterable[tuple[str, str]]:
+    def _shared_filters(self) -> _Filters:
         terms = [
             f"{name} * {self.facts.element_bytes} * ({elements})"
             for group, name in self.staged.items()

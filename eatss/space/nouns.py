@@ -10,7 +10,7 @@ from dataclasses import field
 
 from eatss.frozen import frozen
 from eatss.gpu.profile import FIGURES, GpuProfile
-from eatss.point import Value
+from eatss.point import Configuration, Value
 
 
 @frozen
@@ -113,7 +113,7 @@ ALSO_CALLED = {"max_threads_per_block": "threads_per_block", "warp_size": "threa
 """Other names of figures, those of CUDA."""
 
 
-def card_constants(profile: GpuProfile) -> dict[str, Value]:
+def card_constants(profile: GpuProfile) -> Configuration:
     """Return the figures of a card by name: ``card.sm_count``.
 
     Besides them ``card.compute_capability`` (90 for 9.0), ``card.name``, and some figures by the
@@ -122,7 +122,7 @@ def card_constants(profile: GpuProfile) -> dict[str, Value]:
     major, minor = profile.compute_capability
     figures = {name: getattr(profile, name) for name in FIGURES}
     figures |= {other: figures[name] for other, name in ALSO_CALLED.items()}
-    known: dict[str, Value] = {
+    known: Configuration = {
         f"card.{name}": value for name, value in figures.items() if value is not None
     }
     return {**known, "card.compute_capability": 10 * major + minor, "card.name": profile.name}

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
 from eatss.objectives import MEASURES, Order
-from eatss.point import Value
+from eatss.point import Configuration, Value
 from eatss.store.nouns import Row, Sizes, Sweep, latest_of
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -94,7 +94,7 @@ def _parsed(sweep: Sweep, text: str) -> Callable[[Row], bool]:
     return meets
 
 
-def _named(row: Row) -> dict[str, Value]:
+def _named(row: Row) -> Configuration:
     return {**dict(row.sizes), **dict(row.metrics), **dict(row.values)}
 
 

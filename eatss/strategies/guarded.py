@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf, isnan
 
 from eatss.diagnostics import input_error
-from eatss.point import Point, Value, variant_key
+from eatss.point import Configuration, Point, variant_key
 from eatss.strategies.in_order import Unseen
 from eatss.strategies.strategy import WAIT, Asked, Strategy, StrategyJob
 
@@ -30,7 +30,7 @@ class Guarded:
         self._start = deque(job.start)
         self._costs: dict[str, float] = {}
         self._inside: set[str] = set()
-        self._held: dict[str, Value] | None = None
+        self._held: Configuration | None = None
 
     def ask(self) -> Asked:
         """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.
@@ -122,7 +122,7 @@ class Distinct:
         self._decide = decide
         self._is_over = is_over
         self._costs: dict[str, float] = {}
-        self._waiting: dict[str, list[dict[str, Value]]] = {}
+        self._waiting: dict[str, list[Configuration]] = {}
 
     def ask(self) -> Asked:
         """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.

@@ -11,7 +11,7 @@ from math import inf
 from random import Random
 
 from eatss.diagnostics import input_error
-from eatss.point import Point, Value, variant_key
+from eatss.point import Configuration, Point, Value, variant_key
 from eatss.strategies.strategy import WAIT, Asked, SearchSpace, Strategy, StrategyJob, Wait
 
 _LEAST_BATCH = 1024
@@ -28,7 +28,7 @@ class Unseen:
         self._space = space
         self._random = Random(seed)  # noqa: S311 - no secret
         self._seen: set[str] = set()
-        self._batch: list[dict[str, Value]] = []
+        self._batch: list[Configuration] = []
         self._ended = False
 
     def seen(self, point: Point) -> bool:
@@ -45,7 +45,7 @@ class Unseen:
         self.see(point)
         return new
 
-    def draw(self) -> dict[str, Value] | None:
+    def draw(self) -> Configuration | None:
         """Return a point that was not seen; ``None`` where all were."""
         while not self._ended:
             while self._batch:
@@ -69,7 +69,7 @@ class InOrder:
     """Asks for points as they come, then for what is left at random; for none that was told."""
 
     def __init__(
-        self, points: Iterable[dict[str, Value]], unseen: Unseen, *, then_random: bool
+        self, points: Iterable[Configuration], unseen: Unseen, *, then_random: bool
     ) -> None:
         self._points = iter(points)
         self._unseen = unseen
@@ -113,7 +113,7 @@ def by_model(job: StrategyJob) -> Strategy:
     return InOrder(_ranked(job), Unseen(job.space, job.seed), then_random=True)
 
 
-def _ranked(job: StrategyJob) -> Iterator[dict[str, Value]]:
+def _ranked(job: StrategyJob) -> Iterator[Configuration]:
     """Yield the points that the model finds best which the space allows."""
     return (dict(point) for point in job.ranked or () if job.space.allows(point) is None)
 
@@ -125,7 +125,7 @@ class ListedSpace:
         self.names = tuple(names)
         self._points = {variant_key(point): {n: point[n] for n in self.names} for point in points}
         self._places = {name: self._place(name) for name in self.names}
-        self._lines: dict[tuple[str, str], list[dict[str, Value]]] = defaultdict(list)
+        self._lines: dict[tuple[str, str], list[Configuration]] = defaultdict(list)
         for point in self._points.values():
             for name in self.names:
                 self._lines[name, _without(point, name)].append(point)
@@ -134,11 +134,11 @@ class ListedSpace:
         """How many points there are."""
         return len(self._points)
 
-    def points(self) -> Iterator[dict[str, Value]]:
+    def points(self) -> Iterator[Configuration]:
         """All points in the order of the list."""
         return map(dict, self._points.values())
 
-    def sample(self, count: int, seed: int) -> list[dict[str, Value]]:
+    def sample(self, count: int, seed: int) -> list[Configuration]:
         """Distinct points, all with the same chance; all there are where they are fewer."""
         everything = list(self.points())
         dice = Random(seed)  # noqa: S311 - no secret
@@ -148,9 +148,9 @@ class ListedSpace:
         """``None`` for a point of the list, or a sentence."""
         return None if variant_key(point) in self._points else "it is not in the list"
 
-    def neighbours(self, point: Point) -> list[dict[str, Value]]:
+    def neighbours(self, point: Point) -> list[Configuration]:
         """Points that differ in one value, nearest first, as values are ordered."""
-        found: list[tuple[int, int, int, dict[str, Value]]] = []
+        found: list[tuple[int, int, int, Configuration]] = []
         for index, name in enumerate(self.names):
             places = self._places[name]
             here = places[_typed(point[name])]
@@ -189,7 +189,7 @@ class LocalSearch:
         self._ranked = _ranked(job)
         self._unseen = Unseen(job.space, job.seed)
         self._costs: dict[str, float] = {}
-        self._best: tuple[float, dict[str, Value] | None] = (inf, None)
+        self._best: tuple[float, Configuration | None] = (inf, None)
         self._steps = self._search()
 
     def ask(self) -> Asked:
@@ -203,7 +203,7 @@ class LocalSearch:
         if cost < self._best[0]:
             self._best = (cost, dict(point))
 
-    def _search(self) -> Iterator[dict[str, Value] | Wait]:
+    def _search(self) -> Iterator[Configuration | Wait]:
         here = self._best[1] or next(self._ranked, None) or self._unseen.draw()
         while here is not None:
             if not self._told(here):

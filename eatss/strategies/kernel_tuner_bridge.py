@@ -23,7 +23,7 @@ import numpy as np
 import scipy.stats  # noqa: F401 - loading it draws numbers, which a strategy shall not see
 
 from eatss.diagnostics import InputError, input_error
-from eatss.point import Point, Value, variant_key
+from eatss.point import Configuration, Point, variant_key
 from eatss.strategies.strategy import WAIT, Asked, KnownPoints, Strategy, StrategyJob, needed
 
 INSTALL = "eatss[kernel-tuner]"
@@ -83,8 +83,8 @@ class KernelTunerStrategy:
         )
         self._dice = _Dice(job.seed)
         self._costs: dict[str, float] = {}
-        self._batch: list[dict[str, Value]] = []
-        self._to_ask: deque[dict[str, Value]] = deque()
+        self._batch: list[Configuration] = []
+        self._to_ask: deque[Configuration] = deque()
         self._ended = False
         self._repeats = 0
 
@@ -153,7 +153,7 @@ class _Handover:
     """
 
     def __init__(self) -> None:
-        self.wanted: SimpleQueue[list[dict[str, Value]] | Exception | None] = SimpleQueue()
+        self.wanted: SimpleQueue[list[Configuration] | Exception | None] = SimpleQueue()
         self.costs: SimpleQueue[Sequence[float] | None] = SimpleQueue()
 
     def work(self, tune: Any, known: KnownPoints, seed: int) -> None:
@@ -242,13 +242,13 @@ class Runner:
         tuning_options.budget.add_evaluations(len(new))
         return [self._result(point, found.get(variant_key(point))) for point in points]
 
-    def _costs(self, wanted: list[dict[str, Value]]) -> Sequence[float] | None:
+    def _costs(self, wanted: list[Configuration]) -> Sequence[float] | None:
         if not wanted:
             return ()
         self._handover.wanted.put(wanted)
         return self._handover.costs.get()
 
-    def _result(self, point: dict[str, Value], cost: float | None) -> dict[str, Any]:
+    def _result(self, point: Configuration, cost: float | None) -> dict[str, Any]:
         times = dict.fromkeys(("compile_time", "verification_time", "benchmark_time"), 0.0)
         if cost is None:
             return {**point, **times, "__error__": self._util.InvalidConfig()}

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
-from eatss.point import Point, Value, variant_key
+from eatss.point import Configuration, Point, Value, variant_key
 
 
 class SearchSpace(Protocol):
@@ -35,11 +35,11 @@ class SearchSpace(Protocol):
         """How many points there are."""
         ...
 
-    def points(self) -> Iterator[dict[str, Value]]:
+    def points(self) -> Iterator[Configuration]:
         """All points in a fixed order."""
         ...
 
-    def sample(self, count: int, seed: int) -> Sequence[dict[str, Value]]:
+    def sample(self, count: int, seed: int) -> Sequence[Configuration]:
         """Distinct points, drawn uniformly, the same for the same seed; all where there are fewer.
 
         Their order may be any.
@@ -50,7 +50,7 @@ class SearchSpace(Protocol):
         """``None`` for a point of the space, or why it is none."""
         ...
 
-    def neighbours(self, point: Point) -> Sequence[dict[str, Value]]:
+    def neighbours(self, point: Point) -> Sequence[Configuration]:
         """Points that differ in one value, nearest values first."""
         ...
 
@@ -64,7 +64,7 @@ class Wait(Enum):
 WAIT: Final = Wait.WAIT
 """Nothing can be asked for until a point that was asked for is told."""
 
-Asked: TypeAlias = dict[str, Value] | Wait | None
+Asked: TypeAlias = Configuration | Wait | None
 """The next point; :data:`WAIT`; ``None`` where nothing is left."""
 
 
@@ -97,8 +97,8 @@ class StrategyJob:
 
     space: SearchSpace
     seed: int = 0
-    ranked: tuple[dict[str, Value], ...] | None = None
-    start: tuple[dict[str, Value], ...] = ()
+    ranked: tuple[Configuration, ...] | None = None
+    start: tuple[Configuration, ...] = ()
     choice: str = ""
 
 
@@ -173,7 +173,7 @@ class KnownPoints:
         if row is not None:
             self._new[row] = False
 
-    def nearest_new(self, point: Point) -> dict[str, Value] | None:
+    def nearest_new(self, point: Point) -> Configuration | None:
         """Return the point, of those not used yet, that differs least, if any is left.
 
         Numbers differ by how many values lie between them, as a share of all; others by 1.

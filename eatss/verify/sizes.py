@@ -69,6 +69,9 @@ _MOVED = 8
 _MANY, _MOST_MANY = 64, 6e6
 _FEW = 0.05
 
+OwnSizes: TypeAlias = dict[str, int]
+"""Sizes that may be changed."""
+
 Probe: TypeAlias = tuple[Entry, int, Sizes]
 """An entry, the code its launcher has to return, and sizes."""
 
@@ -95,7 +98,7 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
         for k, p in enumerate(program.parameters)
     }
     small = {name: ladder[-1] for name, ladder in ladders.items()}
-    wanted: list[dict[str, int]] = []
+    wanted: list[OwnSizes] = []
     for value in (0, 1):
         wanted.append(dict.fromkeys(small, value))
         wanted += [{**small, name: value} for name in small if len(small) > 1]
@@ -120,10 +123,10 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
     return tuple(sorted(chosen, key=lambda sizes: estimated_work(program, sizes)))
 
 
-def fixed_parameters(program: Program) -> dict[str, int]:
+def fixed_parameters(program: Program) -> OwnSizes:
     """Return the parameters that assumptions fix, with their values."""
     names = [parameter.name for parameter in program.parameters]
-    fixed: dict[str, int] = {}
+    fixed: OwnSizes = {}
     for entry in program.entries:
         for assumption in entry.assumptions:
             condition = assumption.condition
@@ -206,7 +209,7 @@ def steady_sizes(program: Program) -> tuple[Sizes, ...]:
         (0, {name: tile + _UNTILED for name, tile in several.items()}),
         (3, {name: tile + 1 for name, tile in several.items()}),
     )
-    wanted: list[dict[str, int]] = []
+    wanted: list[OwnSizes] = []
     if free:  # whole tiles before and behind others, and a loop that is long where tiles are small
         p = min(reversed(free), key=lambda one: several[one.name])
         long = _SEVERAL[0] * several[p.name] + _UNTILED
@@ -252,7 +255,7 @@ def sizes_above_tiles(program: Program, known: Sequence[Sizes]) -> tuple[Sizes, 
     return tuple(_allowed(program, wanted))
 
 
-def _few(free: Sequence[Parameter]) -> dict[str, int]:
+def _few(free: Sequence[Parameter]) -> OwnSizes:
     return {p.name: 3 + k % 3 for k, p in enumerate(free)}
 
 
@@ -268,7 +271,7 @@ def _most_rows(program: Program, sizes: Sizes) -> int:
     return max(rows, default=0)
 
 
-def _emptied(program: Program, sizes: dict[str, int], kept: str) -> dict[str, int]:
+def _emptied(program: Program, sizes: OwnSizes, kept: str) -> OwnSizes:
     """Return sizes of which all are 0 but one and those that launches need."""
 
     def launched(some: Sizes) -> list[frozenset[str]]:
@@ -298,7 +301,7 @@ def sizes_from(program: Program, least: Sizes, *, affordable: bool = True) -> tu
         {p.name: p.tile - 1 if p.tile > 3 else 1 for p in free},
         {p.name: p.tile - _MOVED if p.tile > _UNTILED else max(p.tile, 2) for p in free},
     )
-    wanted: list[dict[str, int]] = []
+    wanted: list[OwnSizes] = []
     for times, rest, others in product((1, 2, 3, 6), (0, 3, _UNTILED), patterns):
         large = {
             name: times * value + rest if rest <= 3 else -(-times * value // rest) * rest + rest
@@ -361,7 +364,7 @@ def mixed_sizes(program: Program) -> tuple[Sizes, ...]:
     return tuple(sorted(found, key=lambda sizes: estimated_points(program, sizes)))
 
 
-def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
+def _mixed(program: Program, *, estimated: bool) -> Iterator[OwnSizes]:
     fixed = fixed_parameters(program)
     free = [(k, p) for k, p in enumerate(program.parameters) if p.name not in fixed]
     if not free:
@@ -401,17 +404,17 @@ def _least_array(program: Program, sizes: Sizes) -> int:
 
 def _allowed(
     program: Program,
-    wanted: Sequence[dict[str, int]],
+    wanted: Sequence[OwnSizes],
     *,
     exchange: bool = False,
     estimated: bool = False,
     memory: float = MEMORY_LIMIT_BYTES,
-) -> list[dict[str, int]]:
+) -> list[OwnSizes]:
     """Return sizes that every entry accepts and that fit, each once; near ones for others.
 
     Those that assumptions fix are put in. Where there is ``memory`` without end, all fit.
     """
-    chosen: dict[tuple[int, ...], dict[str, int]] = {}
+    chosen: dict[tuple[int, ...], OwnSizes] = {}
     limits, fixed = _limits(program), fixed_parameters(program)
     for sizes in ({**one, **fixed} for one in wanted):
         ordered = {p.name: _nearest(sizes[p.name], *limits[p.name]) for p in program.parameters}
@@ -423,7 +426,7 @@ def _allowed(
     return list(chosen.values())
 
 
-def _searched(program: Program, ladders: Mapping[str, tuple[int, ...]]) -> list[dict[str, int]]:
+def _searched(program: Program, ladders: Mapping[str, tuple[int, ...]]) -> list[OwnSizes]:
     """Return many sizes, for programs that accept none of the usual ones."""
     values: list[list[int]] = []
     for parameter, ladder in zip(program.parameters, ladders.values(), strict=True):
@@ -552,7 +555,7 @@ def _magnitude(sizes: Sizes) -> int:
 
 def _edges(
     entry: Entry, number: int, breaking: Sizes
-) -> Iterator[tuple[tuple[str, int], dict[str, int]]]:
+) -> Iterator[tuple[tuple[str, int], OwnSizes]]:
     """Yield sizes near ``breaking`` of which one is the first to break an assumption, and it."""
     for name, broken in breaking.items():
         for kept in (2, 7, 40, 1000):
@@ -751,7 +754,7 @@ def _of_steps(
     return total
 
 
-def _whole_vectors(program: Program) -> dict[str, int]:
+def _whole_vectors(program: Program) -> OwnSizes:
     """Return sizes of which all are multiples of 16, some tiles long."""
     tiled = {p.name: -(-max(1, p.tile) // _UNTILED) * _UNTILED for p in program.parameters}
     for times in (4, 3, 2):
@@ -774,9 +777,7 @@ def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:
     return (*above, *around, *inside, below)
 
 
-def _affordable(
-    program: Program, ladders: Mapping[str, tuple[int, ...]], step: int
-) -> dict[str, int]:
+def _affordable(program: Program, ladders: Mapping[str, tuple[int, ...]], step: int) -> OwnSizes:
     """Return step ``step`` of all ladders; what is too much goes down, the largest first."""
     places = {name: min(step, len(ladder) - 1) for name, ladder in ladders.items()}
     while True:
@@ -789,7 +790,7 @@ def _affordable(
         places[first] += 1
 
 
-def _nearest_allowed(program: Program, sizes: dict[str, int]) -> dict[str, int] | None:
+def _nearest_allowed(program: Program, sizes: OwnSizes) -> OwnSizes | None:
     """Return sizes that every entry accepts: these, exchanged, or all equal to the largest."""
     names = tuple(sizes)
     orders = permutations(sizes.values()) if len(names) <= 4 else iter([tuple(sizes.values())])
@@ -801,7 +802,7 @@ def _nearest_allowed(program: Program, sizes: dict[str, int]) -> dict[str, int] 
     return None
 
 
-def _probes(program: Program) -> Iterator[dict[str, int]]:
+def _probes(program: Program) -> Iterator[OwnSizes]:
     """Yield sizes at which an assumption might not hold."""
     names = [parameter.name for parameter in program.parameters]
     fixed = fixed_parameters(program)
