@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from eatss.cuda.text import Lines, constant_text, type_text
 from eatss.cuda.value_text import ValuePrinter
@@ -112,6 +112,10 @@ _ADDED = """\
 """
 
 
+_Words: TypeAlias = dict[str, Any]
+"""What fields of nodes are in a text."""
+
+
 class _Printer:
     def __init__(self, kernel: Kernel, file: str, *, line_info: bool) -> None:
         self._kernel, self._file = kernel, file
@@ -119,7 +123,7 @@ class _Printer:
         self._lines = Lines()
         place = '#line {line} "{file}"' if line_info else "// {file}:{line}: {text}"
         self._templates = {**_LINES, Source: place}
-        self._own_texts: Mapping[type[Node], Callable[[Any, dict[str, Any]], str]] = {
+        self._own_texts: Mapping[type[Node], Callable[[Any, _Words], str]] = {
             Aligned: self._aligned,
             AllFinite: self._all_finite,
             Compute: self._compute,
@@ -234,9 +238,9 @@ class _Printer:
         own = self._own_texts.get(type(node))
         return self._templates[type(node)].format(**words) if own is None else own(node, words)
 
-    def _words(self, node: Node) -> dict[str, Any]:
+    def _words(self, node: Node) -> _Words:
         """Return the fields of a node, elements and integer expressions as they are printed."""
-        found: dict[str, Any] = {"type": self._index}
+        found: _Words = {"type": self._index}
         for one in fields(node):
             value = getattr(node, one.name)
             if isinstance(value, Element):
@@ -246,14 +250,14 @@ class _Printer:
             found[one.name] = value
         return found | ({"type": "int"} if found.get("narrow") else {})
 
-    def _all_finite(self, node: AllFinite, words: dict[str, Any]) -> str:
+    def _all_finite(self, node: AllFinite, words: _Words) -> str:
         tests = []
         for share in node.shares:
             words |= {"element": self._element(share.element), "count": share.count}
             tests.append((_TEST if share.count == 1 else _TESTS).format(**words))
         return _ALL_FINITE.format(tests="".join(tests), **words)
 
-    def _put_together(self, node: PutTogether, words: dict[str, Any]) -> str:
+    def _put_together(self, node: PutTogether, words: _Words) -> str:
         """Print the sum of all parts, in the order of the blocks.
 
         A part may change places with the one before it. A later one goes to memory and back, so
@@ -272,18 +276,18 @@ class _Printer:
             )
         return _PUT_TOGETHER.format(**words)
 
-    def _aligned(self, node: Aligned, words: dict[str, Any]) -> str:
+    def _aligned(self, node: Aligned, words: _Words) -> str:
         """Return the test of where rows begin; what does not change with sizes is left out."""
         strides = [one for one in node.strides if not isinstance(one, Constant)]
         whole = [self._expression(equals(one % node.width, 0)) for one in strides]
         tests = " && ".join((f"eatss_is_aligned({node.buffer.name})", *whole))
         return f"const bool {words['name']} = {tests};"
 
-    def _perform(self, node: Perform, _: dict[str, Any]) -> str:
+    def _perform(self, node: Perform, _: _Words) -> str:
         texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
         return node.instruction.cuda.format(**texts, **dict(node.immediates))
 
-    def _copy(self, node: Copy, words: dict[str, Any]) -> str:
+    def _copy(self, node: Copy, words: _Words) -> str:
         """Return a copy: by itself, ahead, or of several elements."""
         clears, wide = node.clears and node.condition is not None, node.width > 1
         if not wide and not node.ahead:
@@ -299,7 +303,7 @@ class _Printer:
             text = f"if ({{condition}}) {text}"
         return text.format(**words)
 
-    def _compute(self, node: Compute, words: dict[str, Any]) -> str:
+    def _compute(self, node: Compute, words: _Words) -> str:
         functions = affine_values(node.statement.value)
         values = {
             id(function.value): self._cast(value)

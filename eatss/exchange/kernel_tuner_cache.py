@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeAlias, TypeGuard, get_args
 
 import tomlkit
 
@@ -24,7 +24,7 @@ from eatss.diagnostics import InputError, input_error
 from eatss.measurement.measurement import Status
 from eatss.point import Value, variant_key
 from eatss.store.identity import variables
-from eatss.store.nouns import Identity, Role, Row, Sweep
+from eatss.store.nouns import Identity, Role, Row, Rows, Sweep
 
 _ERRORS: Mapping[Status, str] = {
     "rejected by the model": "InvalidConfig",
@@ -57,6 +57,10 @@ _LARGEST = 1 << 63
 _OURS = ("eatss_status", "eatss_reason", "eatss_role", "eatss_card", "__error__")
 
 
+_Object: TypeAlias = Mapping[str, Any]
+"""An object of JSON."""
+
+
 def cache_bytes(sweep: Sweep) -> bytes:
     """Return a cache file: the latest row of each variant, all of one card.
 
@@ -79,7 +83,7 @@ def cache_bytes(sweep: Sweep) -> bytes:
     return f'{json.dumps(head)[:-1]},\n"cache": {{\n{body}}}\n}}'.encode()
 
 
-def _of_the_space(sweep: Sweep, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+def _of_the_space(sweep: Sweep, rows: Rows) -> Rows:
     """Return the rows whose values have the names of the space: others have only a role."""
     names = variables(sweep.space)
     own = tuple(row for row in rows if {name for name, _ in row.values} == names)
@@ -114,7 +118,7 @@ def sweep_of_cache(document: object, path: Path) -> Sweep:
     return Sweep(identity=identity, space=space, cards=(), rows=tuple(rows))
 
 
-def latest_of_one_card(sweep: Sweep, what: str) -> tuple[Row, ...]:
+def latest_of_one_card(sweep: Sweep, what: str) -> Rows:
     """Return the latest row of each variant.
 
     Raises:
@@ -181,9 +185,7 @@ def runtimes_ms(row: Row) -> list[float]:
     return found or ([] if row.time_s is None else [row.time_s * 1e3])
 
 
-def _row(
-    entry: Mapping[str, Any], key: str, names: list[str], identity: Identity, path: Path
-) -> Row:
+def _row(entry: _Object, key: str, names: list[str], identity: Identity, path: Path) -> Row:
     for name in names:
         if not _is_value(entry.get(name)):
             raise _no_cache(
@@ -225,7 +227,7 @@ def _row(
     )
 
 
-def _status(entry: Mapping[str, Any]) -> tuple[Status, str]:
+def _status(entry: _Object) -> tuple[Status, str]:
     error = next((one for one in entry.values() if isinstance(one, str) and one in _STATUSES), None)
     time_ms = _number(entry, "time")
     failed = error is not None or time_ms is None or not 0 < time_ms < _FAILED_MS
@@ -237,7 +239,7 @@ def _status(entry: Mapping[str, Any]) -> tuple[Status, str]:
     return status, reason or ("Kernel Tuner gives no time" if failed else "")
 
 
-def _about(found: Mapping[str, Any], names: list[str], path: Path) -> tuple[Identity, str]:
+def _about(found: _Object, names: list[str], path: Path) -> tuple[Identity, str]:
     own = found.get("eatss")
     if isinstance(own, dict) and isinstance(own.get("space"), str):
         try:
@@ -276,7 +278,7 @@ def _space(program: str, parameters: object, names: list[str]) -> str:
     return tomlkit.dumps(document)
 
 
-def _number(entry: Mapping[str, Any], name: str) -> float | None:
+def _number(entry: _Object, name: str) -> float | None:
     value = entry.get(name)
     return float(value) if _is_number(value) else None
 
@@ -294,11 +296,11 @@ def _is_value(value: object) -> TypeGuard[Value]:
     return isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _seconds(entry: Mapping[str, Any], names: tuple[str, ...]) -> float:
+def _seconds(entry: _Object, names: tuple[str, ...]) -> float:
     return sum(_number(entry, name) or 0.0 for name in names) / 1e3
 
 
-def _object(value: object, path: Path, why: str) -> Mapping[str, Any]:
+def _object(value: object, path: Path, why: str) -> _Object:
     if not isinstance(value, Mapping):
         raise _no_cache(path, why)
     return value

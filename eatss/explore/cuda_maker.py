@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
 
-from eatss.analysis.structure import Structure
 from eatss.explore.generation import own_folder
 from eatss.explore.layouts import selection_at
 from eatss.explore.nouns import Made, MakerJob, Wanted
@@ -28,6 +26,7 @@ from eatss.recipe.requests import checked_options
 from eatss.session.recomputing import Arrays
 from eatss.session.session import Session
 from eatss.space.decision_names import SELECTING
+from eatss.space.derived import Structures
 from eatss.store.nouns import Metrics, Sizes
 
 DEFAULT_TILE = 32
@@ -40,7 +39,7 @@ class _Program:
 
     session: Session
     base: Selection
-    structures: Mapping[str, tuple[Structure, ...]]
+    structures: Structures
 
 
 class CudaMaker:
@@ -191,7 +190,7 @@ def selected_under(
 def default_sizes(
     session: Session,
     base: Selection,
-    structures: Mapping[str, tuple[Structure, ...]],
+    structures: Structures,
     profile: GpuProfile,
 ) -> Selection:
     """Return a selection with tiles of 32 for every loop, and what else is selected as it is.

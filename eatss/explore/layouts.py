@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from eatss.model.predicted_kernel import in_warps, structure_of
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Point, Value
 from eatss.space.decision_names import BY_NAME, CUTS
-from eatss.space.derived import NONE, cut_values, kernel_spaces
+from eatss.space.derived import NONE, Structures, cut_values, kernel_spaces
 
 _TEXTS = ("host", "warps")
 _SPREAD = ("lanes", "steps", "chunks")
@@ -60,7 +60,7 @@ def _whole(name: str, value: Value) -> int:
 def selection_at(
     base: Selection,
     facts: Sequence[KernelFacts],
-    structures: Mapping[str, tuple[Structure, ...]],
+    structures: Structures,
     profile: GpuProfile,
     options: ModelOptions,
     decisions: Point,
@@ -96,7 +96,7 @@ def selection_at(
 def _at(
     kernel: KernelSelection,
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    structures: tuple[Structure, ...],
     profile: GpuProfile,
     options: ModelOptions,
     decided: Decided,
@@ -120,7 +120,7 @@ def _at(
 def _structure(
     kernel: KernelSelection,
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    structures: tuple[Structure, ...],
     decided: Decided,
 ) -> Structure:
     base = structure_of(structures, kernel)
@@ -153,7 +153,7 @@ def _layout(
     kernel: KernelSelection,
     facts: KernelFacts,
     structure: Structure,
-    structures: Sequence[Structure],
+    structures: tuple[Structure, ...],
     profile: GpuProfile,
     decided: Decided,
 ) -> Candidates:

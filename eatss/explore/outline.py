@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count as counting
@@ -14,7 +14,6 @@ from math import inf
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import Structure
 from eatss.diagnostics import Diagnostic, EatssError, did_you_mean, input_error
 from eatss.explore.cuda_maker import default_sizes, selected_under
 from eatss.explore.layouts import selection_at, short_name
@@ -36,7 +35,7 @@ from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.space.bound import BoundSpace, bind
 from eatss.space.decision_names import CUTS, OF_PPCG, SELECTING, is_decision
-from eatss.space.derived import derived_space, kernel_spaces, point_of
+from eatss.space.derived import Structures, derived_space, kernel_spaces, point_of
 from eatss.space.known_values import check_known_values
 from eatss.space.nouns import Space, card_constants
 from eatss.space.parsed import parsed_space
@@ -75,7 +74,7 @@ def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = Fal
 
 def cuda_names(
     facts: Sequence[KernelFacts],
-    structures: Mapping[str, tuple[Structure, ...]],
+    structures: Structures,
     profile: GpuProfile,
     parameters: Iterable[str],
 ) -> set[str]:
@@ -258,7 +257,7 @@ def _parameters(session: Session) -> SizePairs:
 def _ranked_layouts(
     session: Session,
     base: Selection,
-    structures: Mapping[str, tuple[Structure, ...]],
+    structures: Structures,
     profile: GpuProfile,
     choosing: SelectOptions,
     rank: int,

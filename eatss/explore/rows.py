@@ -18,7 +18,7 @@ from eatss.measurement.provenance import package_revision
 from eatss.model.selection import KernelSelection
 from eatss.objectives import Goal
 from eatss.store.conditions import cost
-from eatss.store.nouns import Identity, Metrics, Row, Sizes, Stage, as_result
+from eatss.store.nouns import Identity, Metrics, Row, Rows, Sizes, Stage, as_result
 from eatss.targets import SweepTarget
 from eatss.version import __version__
 
@@ -75,7 +75,7 @@ def cost_of(row: Row, objective: Goal) -> float:
     return cost(row, "edp" if objective == "pareto" else objective)
 
 
-def contenders(rows: Sequence[Row], objective: Goal, count: int) -> tuple[Row, ...]:
+def contenders(rows: Sequence[Row], objective: Goal, count: int) -> Rows:
     """Return the rows that are worth measuring again: those with a role, and the best others.
 
     Where the sweep goes through sizes of the program, each has its share of them.
@@ -110,7 +110,7 @@ def _share(count: int, sizes: int) -> int:
     return max(1, count // max(1, sizes))
 
 
-def spread_over(rows: Sequence[Row], count: int) -> tuple[Row, ...]:
+def spread_over(rows: Sequence[Row], count: int) -> Rows:
     """Return so many rows, evenly from the first to the last, and all those with a role."""
     if count == 0:
         return ()

@@ -55,7 +55,7 @@ _SPREAD, _KEPT = "lanes * chunks > 1", "lanes * chunks == 1"
 _Filters: TypeAlias = Iterable[tuple[str, str]]
 """What conditions remove, in words, and the conditions."""
 
-Structures = Mapping[str, Sequence[Structure]]
+Structures: TypeAlias = Mapping[str, tuple[Structure, ...]]
 
 
 def derived_space(

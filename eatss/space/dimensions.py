@@ -6,7 +6,7 @@ positions in the list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from math import isqrt
 from typing import ClassVar, TypeAlias
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from eatss.frozen import frozen
 from eatss.point import Value
-from eatss.space.evaluation import Column, evaluate
+from eatss.space.evaluation import Column, Named, evaluate
 from eatss.space.expressions import LARGEST, Expression, ExpressionFault
 
 MOST_VALUES = 1_000_000
@@ -154,7 +154,7 @@ class ListedDimension:
     expressions: ClassVar[tuple[Expression, ...]] = ()
     names: ClassVar[tuple[str, ...]] = ()
 
-    def below(self, columns: Mapping[str, Column], rows: int) -> TableBelow:
+    def below(self, columns: Named, rows: int) -> TableBelow:
         """Return the values below prefixes."""
         count = len(self.values)
         return TableBelow(
@@ -203,7 +203,7 @@ class _Computed:
         """Return the number, ``None`` for what is none."""
         return value if type(value) is int and abs(value) <= LARGEST else None
 
-    def given(self, columns: Mapping[str, Column], rows: int) -> list[Integers]:
+    def given(self, columns: Named, rows: int) -> list[Integers]:
         """Return the whole numbers of each expression, one a row."""
         return [_whole(one, columns, rows) for one in self.expressions]
 
@@ -212,7 +212,7 @@ class _Computed:
 class RangeDimension(_Computed):
     """An iterator from a start to a stop, which is included, in steps."""
 
-    def below(self, columns: Mapping[str, Column], rows: int) -> RangeBelow:
+    def below(self, columns: Named, rows: int) -> RangeBelow:
         """Return the values below prefixes."""
         start, stop, step = self.given(columns, rows)
         if (step == 0).any():
@@ -227,7 +227,7 @@ class GeneratedDimension(_Computed):
 
     generator: str
 
-    def below(self, columns: Mapping[str, Column], rows: int) -> TableBelow:
+    def below(self, columns: Named, rows: int) -> TableBelow:
         """Return the values below prefixes; the table has those of each arguments once."""
         given = np.stack(self.given(columns, rows), axis=1)
         different, which = np.unique(given, axis=0, return_inverse=True)
@@ -251,7 +251,7 @@ Dimension: TypeAlias = ListedDimension | RangeDimension | GeneratedDimension
 """An iterator of a space, and the names that its values depend on."""
 
 
-def _whole(expression: Expression, columns: Mapping[str, Column], rows: int) -> Integers:
+def _whole(expression: Expression, columns: Named, rows: int) -> Integers:
     """Return the whole numbers of an expression, one a row."""
     found = evaluate(expression, columns, rows)
     if found.dtype.kind == "b":
@@ -271,7 +271,7 @@ def _at(
     code: str,
     message: str,
     bad: Column,
-    columns: Mapping[str, Column],
+    columns: Named,
 ) -> ExpressionFault:
     """Return what is wrong at the first bad row."""
     row = int(np.flatnonzero(bad)[0])

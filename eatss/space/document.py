@@ -16,6 +16,7 @@ from eatss.gpu.findings import Origin, finding, place_at
 from eatss.gpu.load import LONG_KEY, MAX_KEY_PARTS, SYNTAX_PLACE
 from eatss.point import Value
 from eatss.space.dimensions import GENERATORS
+from eatss.space.expressions import Place
 from eatss.space.nouns import RANGE, Filter, Generated, Iterator, Listed, Range, Space
 from eatss.space.parsed import parsed_space
 
@@ -135,9 +136,7 @@ class _Document:
                     did_you_mean(str(key), _KEYS, "known here"),
                 )
 
-    def wrong(
-        self, code: str, message: str, path: tuple[str, ...], hint: str | None = None
-    ) -> None:
+    def wrong(self, code: str, message: str, path: Place, hint: str | None = None) -> None:
         """Note a finding."""
         self.findings.append(finding(code, message, path, self.origin, hint))
 
@@ -164,7 +163,7 @@ class _Document:
         found = {str(name): self.expression(table[name], (key, str(name))) for name in table}
         return tuple((name, text) for name, text in found.items() if text is not None)
 
-    def expression(self, value: object, path: tuple[str, ...]) -> str | None:
+    def expression(self, value: object, path: Place) -> str | None:
         """Return the text of an expression: a text, or a number."""
         if isinstance(value, str):
             return value
@@ -215,9 +214,7 @@ class _Document:
         texts = self.all_of((value.get(key, 1), (*path, key)) for key in RANGE)
         return None if texts is None else Range(**dict(zip(RANGE, texts, strict=True)))
 
-    def _is_range(
-        self, value: Mapping[str, Any], generators: Sequence[str], path: tuple[str, ...]
-    ) -> bool:
+    def _is_range(self, value: Mapping[str, Any], generators: Sequence[str], path: Place) -> bool:
         """Note what keys a range has that it cannot have, or which it lacks, if any."""
         name = path[-1]
         strange = [key for key in value if key not in (generators or RANGE)]
@@ -232,7 +229,7 @@ class _Document:
         return not strange and not missing
 
 
-def _dotted(path: tuple[str, ...], value: Mapping[str, Any]) -> str:
+def _dotted(path: Place, value: Mapping[str, Any]) -> str:
     """Return the hint of a table that stands where a value belongs."""
     inner = next(iter(value), "…")
     name = ".".join((*path[1:], str(inner)))

@@ -13,7 +13,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from eatss.space.expressions import LARGEST, Expression, dotted
 Column = npt.NDArray[Any]
 """Values of the kinds of NumPy: ``b`` conditions, ``i`` whole numbers, ``f`` numbers, ``U`` texts,
 ``O`` several kinds at once; of one dimension or of none."""
+
+Named: TypeAlias = Mapping[str, Column]
+"""Columns by name."""
 
 MOST_EXPONENT = 64
 
@@ -77,7 +80,7 @@ def constant_of(value: Value) -> Column:
     return column_of([value]).reshape(())
 
 
-def evaluate(expression: Expression, columns: Mapping[str, Column], rows: int) -> Column:
+def evaluate(expression: Expression, columns: Named, rows: int) -> Column:
     """Return the values of an expression.
 
     Args:
@@ -116,7 +119,7 @@ def truth(expression: Expression, column: Column, node: ast.expr | None = None) 
 class _Rows:
     """Columns for which an expression is computed; ``where`` are the rows that count."""
 
-    def __init__(self, expression: Expression, columns: Mapping[str, Column], rows: int) -> None:
+    def __init__(self, expression: Expression, columns: Named, rows: int) -> None:
         self._expression, self._columns, self._rows = expression, columns, rows
 
     def value(self, node: ast.expr, where: Column) -> Column:

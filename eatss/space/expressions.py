@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import isinf
+from typing import TypeAlias
 
 from eatss.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
 from eatss.frozen import frozen
@@ -48,6 +49,10 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Po
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
 
 
+Place: TypeAlias = tuple[str, ...]
+"""Where something stands in a document: keys of its tables."""
+
+
 @dataclass(eq=False)
 class ExpressionFault(Exception):  # noqa: N818 - it becomes an error with a place in a file
     """What is wrong with an expression.
@@ -61,7 +66,7 @@ class ExpressionFault(Exception):  # noqa: N818 - it becomes an error with a pla
     end: int = 0
     hint: str | None = None
     text: str = ""
-    path: tuple[str, ...] = ()
+    path: Place = ()
 
 
 @frozen
@@ -76,7 +81,7 @@ class Expression:
 
     text: str
     names: tuple[str, ...]
-    path: tuple[str, ...] = ()
+    path: Place = ()
     tree: ast.expr = field(compare=False, repr=False)
 
     def fault(
@@ -96,7 +101,7 @@ class Expression:
         return self.fault("EATSS-S009", f"nothing is called {name}", node, hint=hint)
 
 
-def parse_expression(text: str, path: tuple[str, ...] = ()) -> Expression:
+def parse_expression(text: str, path: Place = ()) -> Expression:
     """Return the expression of a text.
 
     Raises:

@@ -12,7 +12,13 @@ from eatss.point import Value
 from eatss.space.bound import BoundSpace
 from eatss.space.dimensions import Dimension, ListedDimension
 from eatss.space.evaluation import evaluate_one
-from eatss.space.expressions import Expression, ExpressionFault, expression_finding, origin_of
+from eatss.space.expressions import (
+    Expression,
+    ExpressionFault,
+    Place,
+    expression_finding,
+    origin_of,
+)
 from eatss.space.parsed import ParsedSpace, parsed_space
 
 
@@ -79,9 +85,7 @@ def _mapped(
                 yield _fault(repr(value), known, ("variant", name), expression.text)
 
 
-def _fault(
-    value: str, known: Sequence[str], path: tuple[str, ...], text: str = ""
-) -> ExpressionFault:
+def _fault(value: str, known: Sequence[str], path: Place, text: str = "") -> ExpressionFault:
     return ExpressionFault(
         "EATSS-S023",
         f"{path[-1]} is {value}, which it cannot be",

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from eatss.frozen import frozen
 from eatss.space.dimensions import Below, Dimension, Integers
-from eatss.space.evaluation import Column, evaluate, truth
+from eatss.space.evaluation import Column, Named, evaluate, truth
 from eatss.space.expressions import Expression
 from eatss.space.weights import Weights, grouped, repeated
 
@@ -71,7 +71,7 @@ Removed = Callable[[Test, Block], None]
 class Levels:
     """The steps of the walk: constants, iterators in order, and filters."""
 
-    constants: Mapping[str, Column]
+    constants: Named
     dimensions: tuple[Dimension, ...]
     tests: tuple[Test, ...]
 

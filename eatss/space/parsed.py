@@ -22,6 +22,7 @@ from eatss.space.evaluation import column_of
 from eatss.space.expressions import (
     LARGEST,
     Expression,
+    Place,
     expression_finding,
     name_fault,
     noted,
@@ -79,9 +80,7 @@ class _Reading:
     space: Space
     findings: list[Diagnostic] = field(default_factory=list)
 
-    def wrong(
-        self, code: str, message: str, path: tuple[str, ...], hint: str | None = None
-    ) -> None:
+    def wrong(self, code: str, message: str, path: Place, hint: str | None = None) -> None:
         """Note a finding."""
         self.findings.append(finding(code, message, path, origin_of(self.space), hint))
 
@@ -124,7 +123,7 @@ class _Reading:
 
     def dimension(self, one: Iterator) -> Dimension | None:
         """Return an iterator with its values' expressions parsed."""
-        path: tuple[str, ...] = ("iterators", one.name)
+        path: Place = ("iterators", one.name)
         match one.over:
             case Listed(values=values):
                 return self._listed(one.name, values, path)
@@ -142,7 +141,7 @@ class _Reading:
         parsed = tuple(self.expressions(texts))
         return made(name=one.name, expressions=parsed) if len(parsed) == len(texts) else None
 
-    def _can_generate(self, name: str, given: int, path: tuple[str, ...]) -> bool:
+    def _can_generate(self, name: str, given: int, path: Place) -> bool:
         """Note why a generator takes no such arguments, if it does not."""
         known = GENERATORS.get(name)
         if known is None:
@@ -155,9 +154,7 @@ class _Reading:
         self.wrong("EATSS-S008", message, path, hint)
         return False
 
-    def _listed(
-        self, name: str, values: tuple[Value, ...], path: tuple[str, ...]
-    ) -> Dimension | None:
+    def _listed(self, name: str, values: tuple[Value, ...], path: Place) -> Dimension | None:
         if not values:
             self.wrong("EATSS-S016", f"{name} has no values", path, "list at least one")
             return None

@@ -17,7 +17,7 @@ from eatss.diagnostics import input_error
 from eatss.frozen import frozen
 from eatss.objectives import MEASURES, Order
 from eatss.point import Configuration, Value
-from eatss.store.nouns import Row, Sizes, Sweep, latest_of
+from eatss.store.nouns import Row, Rows, Sizes, Sweep, latest_of
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
@@ -35,7 +35,7 @@ _FIELDS = (
 )
 
 
-def chosen_rows(sweep: Sweep, conditions: Sequence[str]) -> tuple[Row, ...]:
+def chosen_rows(sweep: Sweep, conditions: Sequence[str]) -> Rows:
     """Return the rows that meet all conditions.
 
     A name is a value of the space, a metric, a size, or a field of a row. What a row does not
@@ -48,7 +48,7 @@ def chosen_rows(sweep: Sweep, conditions: Sequence[str]) -> tuple[Row, ...]:
     return tuple(row for row in sweep.rows if all(meets(row) for meets in parsed))
 
 
-def rows_of_variant(sweep: Sweep, beginning: str) -> tuple[Row, ...]:
+def rows_of_variant(sweep: Sweep, beginning: str) -> Rows:
     """Return the rows of the variant whose key begins so.
 
     Raises:
@@ -119,7 +119,7 @@ def cost(row: Row, by: Order) -> float:
     return 1 / per_joule if per_joule else math.inf
 
 
-def ranked(rows: Iterable[Row], by: Order) -> tuple[Row, ...]:
+def ranked(rows: Iterable[Row], by: Order) -> Rows:
     """Return rows, the best first; those whose cost is not known last, in their order."""
     return tuple(sorted(rows, key=lambda row: cost(row, by)))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eatss.frozen import frozen
 from eatss.store.identity import check_space, differences, differing
-from eatss.store.nouns import Row, Sweep
+from eatss.store.nouns import Row, Rows, Sweep
 from eatss.store.stored_rows import stored_row
 
 
@@ -17,7 +17,7 @@ from eatss.store.stored_rows import stored_row
 class _Part:
     """The rows that a sweep adds; ``start_s`` is the ``at_s`` of the last one known before."""
 
-    rows: tuple[Row, ...]
+    rows: Rows
     start_s: float = 0.0
 
     @property
@@ -63,7 +63,7 @@ def merged(sweeps: Sequence[tuple[str, Sweep]]) -> Sweep:
     )
 
 
-def _one_after_another(parts: Sequence[_Part]) -> list[tuple[Row, ...]]:
+def _one_after_another(parts: Sequence[_Part]) -> list[Rows]:
     """Return rows with times (``at_s``) that lie behind those of earlier sweeps on a card."""
     ends: dict[str | None, float] = {}
     placed = {}

@@ -156,6 +156,9 @@ class Row:
         return self.flops / self.energy_j / 1e9
 
 
+Rows: TypeAlias = tuple[Row, ...]
+
+
 def as_result(row: Row) -> Row:
     """Return a row without numbers that can be no result: negative or infinite ones, or no time."""
     for name in ("time_s", "energy_j", "power_w"):
@@ -177,7 +180,7 @@ _COUNTS = ("ok", "unstable", "wrong result")
 """Statuses of rows that may replace an earlier one that was measured."""
 
 
-def latest_of(rows: Iterable[Row]) -> tuple[Row, ...]:
+def latest_of(rows: Iterable[Row]) -> Rows:
     """Return one row a variant and card: the careful one where there is one; no references.
 
     Hardware counters that were read apart are among its metrics.
@@ -194,7 +197,7 @@ def latest_of(rows: Iterable[Row]) -> tuple[Row, ...]:
     return with_counters((*found.values(), *(row for row in rows if row.stage == "counters")))
 
 
-def with_counters(rows: Sequence[Row]) -> tuple[Row, ...]:
+def with_counters(rows: Sequence[Row]) -> Rows:
     """Return rows with the hardware counters that were read apart, and without rows of these."""
     found = {(row.variant, row.card): row.metrics for row in rows if row.stage == "counters"}
     return tuple(
@@ -224,7 +227,7 @@ class Sweep(Tabular):
     identity: Identity
     space: str
     cards: tuple[CardSeen, ...]
-    rows: tuple[Row, ...]
+    rows: Rows
     schema_version: int = 1
 
     def __repr__(self) -> str:
@@ -241,6 +244,6 @@ class Sweep(Tabular):
         )
 
     @property
-    def latest(self) -> tuple[Row, ...]:
+    def latest(self) -> Rows:
         """One row a variant and card: the careful one where there is one; no references."""
         return latest_of(self.rows)

@@ -21,7 +21,7 @@ from eatss.shipped import located_sweep
 from eatss.store.conditions import Pruned, Unwanted, pruned
 from eatss.store.faults import faults_told
 from eatss.store.identity import check_identity, check_space
-from eatss.store.nouns import CardSeen, Identity, Row, Sweep, as_result
+from eatss.store.nouns import CardSeen, Identity, Row, Rows, Sweep, as_result
 from eatss.store.opening import (
     no_folder,
     opened_to_read,
@@ -249,7 +249,7 @@ class Store:
                 rows=tuple(rows),
             )
 
-    def rows(self, *, measurements: bool = True) -> tuple[Row, ...]:
+    def rows(self, *, measurements: bool = True) -> Rows:
         """Return the rows in the order in which they were added.
 
         Raises:

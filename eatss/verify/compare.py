@@ -25,7 +25,7 @@ import numpy.typing as npt
 from eatss.frozen import frozen
 from eatss.program import Program
 from eatss.program.expression import Sizes
-from eatss.verify.data import Buffer, dtype_of
+from eatss.verify.data import Buffer, Buffers, dtype_of
 from eatss.verify.result import Difference
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -48,8 +48,8 @@ class Comparison:
 
 
 def compare(
-    expected: Sequence[Buffer],
-    actual: Sequence[Buffer],
+    expected: Buffers,
+    actual: Buffers,
     bounds: Bounds,
     *,
     alike: bool = False,
@@ -100,7 +100,7 @@ def compare(
     )
 
 
-def bits_equal(expected: Sequence[Buffer], actual: Sequence[Buffer]) -> bool:
+def bits_equal(expected: Buffers, actual: Buffers) -> bool:
     """Return whether all elements of all arrays are the same, one NaN like another."""
     pairs = zip(expected, actual, strict=True)
     return not any(
@@ -188,7 +188,7 @@ def rounding_as(library: ctypes.CDLL, call: Call, roundings: Roundings) -> Call:
     return rounded
 
 
-def bounds_by_running(buffers: Sequence[Buffer], call: Call, rounded: Call | None = None) -> Bounds:
+def bounds_by_running(buffers: Buffers, call: Call, rounded: Call | None = None) -> Bounds:
     """Run the original over numbers with bounds.
 
     Args:
@@ -209,7 +209,7 @@ def bounds_by_running(buffers: Sequence[Buffer], call: Call, rounded: Call | Non
     )
 
 
-def _bounds(buffers: Sequence[Buffer], call: Call) -> list[Floats | None]:
+def _bounds(buffers: Buffers, call: Call) -> list[Floats | None]:
     """Return how far each element may be from an exact result."""
     shadows = [_numbers(buffer) for buffer in buffers]
     pointers = (ctypes.c_void_p * len(shadows))(*(shadow.ctypes.data for shadow in shadows))
@@ -217,9 +217,7 @@ def _bounds(buffers: Sequence[Buffer], call: Call) -> list[Floats | None]:
     return [_bound_of(buffer, shadow) for buffer, shadow in zip(buffers, shadows, strict=True)]
 
 
-def bounds_by_length(
-    expected: Sequence[Buffer], sizes: Sizes, roundings: Roundings | None = None
-) -> Bounds:
+def bounds_by_length(expected: Buffers, sizes: Sizes, roundings: Roundings | None = None) -> Bounds:
     """Bound the error of programs that do not compile as C++.
 
     For sums of at most n products of numbers up to X in size an error is at most
@@ -266,10 +264,10 @@ def _change_of(
 
 def with_perturbed(
     bounds: Bounds,
-    before: Sequence[Buffer],
-    expected: Sequence[Buffer],
+    before: Buffers,
+    expected: Buffers,
     sizes: Sizes,
-    run: Callable[[Sequence[Buffer]], object],
+    run: Callable[[Buffers], object],
     roundings: Roundings | None = None,
 ) -> Bounds:
     """Widen bounds by how far results move when the data are changed as much as rounding may.

@@ -71,6 +71,10 @@ class Buffer:
         return None
 
 
+Buffers: TypeAlias = Sequence[Buffer]
+"""The arguments of an entry, in order."""
+
+
 def dtype_of(argument: Argument | Temporary) -> np.dtype[Any]:
     """Return the NumPy type of an argument's elements."""
     return np.dtype(numpy_name(argument))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from eatss.program import Entry
-from eatss.verify.data import Buffer, as_parameter
+from eatss.verify.data import Buffer, Buffers, as_parameter
 from eatss.verify.result import Counts, Status
 
 _KINDS: dict[str, Status] = {
@@ -41,7 +41,7 @@ class Machine(Protocol):
         """Orders of blocks and threads to run in: forward, and backward where one can choose."""
         ...
 
-    def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
+    def launch(self, entry: Entry, buffers: Buffers, *, backward: bool) -> Launched:
         """Run an entry; buffers hold the arguments before and after."""
         ...
 
@@ -77,7 +77,7 @@ class CpuMachine:
             number += 1
 
     def launch(
-        self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool, dry: bool = False
+        self, entry: Entry, buffers: Buffers, *, backward: bool, dry: bool = False
     ) -> Launched:
         """Run an entry on the buffers themselves; a ``dry`` one only checks its launches."""
         self._library.eatss_cpu_reset(int(backward), int(dry))
@@ -117,7 +117,7 @@ class GpuMachine:
         self._library = library
         library.eatss_device_error.restype = ctypes.c_char_p
 
-    def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
+    def launch(self, entry: Entry, buffers: Buffers, *, backward: bool) -> Launched:
         """Run an entry on copies in device memory, guard zones included."""
         assert not backward
         library = self._library
@@ -152,9 +152,7 @@ def machine_of(library: ctypes.CDLL) -> Machine:
     return CpuMachine(library) if hasattr(library, "eatss_cpu_error") else GpuMachine(library)
 
 
-def _call(
-    library: ctypes.CDLL, entry: Entry, buffers: Sequence[Buffer], addresses: Sequence[int]
-) -> int:
+def _call(library: ctypes.CDLL, entry: Entry, buffers: Buffers, addresses: Sequence[int]) -> int:
     passed: list[Any] = [
         as_parameter(buffer.array.reshape(-1)[0])
         if buffer.argument.role in ("scalar", "parameter")

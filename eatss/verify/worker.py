@@ -42,7 +42,7 @@ from eatss.verify.compare import (
     with_perturbed,
 )
 from eatss.verify.conditions import Conditions, Reached
-from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
+from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, Buffers, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.instrumentation import instrumented_text, least_sizes
 from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
@@ -644,7 +644,7 @@ class _Worker:
         )
         return replace(result, status="wrong result", message=message), None
 
-    def _bounds(self, run: Run, before: Sequence[Buffer], expected: Sequence[Buffer]) -> Bounds:
+    def _bounds(self, run: Run, before: Buffers, expected: Buffers) -> Bounds:
         sizes = dict(run.sizes)
         self._stage("compile", run)
         try:
@@ -672,7 +672,7 @@ class _Worker:
 
 
 def _failure(
-    entry: Entry, launched: Launched, actual: Sequence[Buffer], result: SizeResult
+    entry: Entry, launched: Launched, actual: Buffers, result: SizeResult
 ) -> SizeResult | None:
     """Return what went wrong apart from wrong values, or ``None``."""
     if launched.status != "ok":
@@ -696,7 +696,7 @@ _NOT_REACHED = 113
 
 
 def _call_forked(
-    run: Run, call: Callable[[ctypes.Array[ctypes.c_void_p]], int], buffers: Sequence[Buffer]
+    run: Run, call: Callable[[ctypes.Array[ctypes.c_void_p]], int], buffers: Buffers
 ) -> bool:
     """Call the original in a process of its own, which has a limit and may crash.
 
@@ -723,7 +723,7 @@ def _call_forked(
     return True
 
 
-def _check_meaning(run: Run, ended: int, buffers: Sequence[Buffer]) -> None:
+def _check_meaning(run: Run, ended: int, buffers: Buffers) -> None:
     """Leave sizes out that nobody asked for, where the original has no limit or no meaning."""
     if ended == -signal.SIGPROF:
         reason = f"the original takes longer than {run.limit_s:g} s there"
@@ -747,7 +747,7 @@ def _vague(result: SizeResult) -> int:
     return result.loose + result.not_finite
 
 
-def _pointers(buffers: Sequence[Buffer]) -> ctypes.Array[ctypes.c_void_p]:
+def _pointers(buffers: Buffers) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(buffers))(*(buffer.address for buffer in buffers))
 
 
