@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from eatss.characterize.benchmark import Group
 from eatss.codec import decode, encode
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.files import read_regular
 from eatss.frozen import frozen
 
@@ -157,33 +156,23 @@ def read_record(path: Path) -> Record:
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
-    if not lines:
-        raise _damaged(path, 1, "it is empty")
-    return Record(subject=_subject(path, lines[0]), results=tuple(_results(path, lines[1:])))
-
-
-def _subject(path: Path, line: str) -> Subject:
+    subject: Subject | None = None
+    results: list[Result] = []
     try:
-        plain = json.loads(line)
+        if not lines:
+            raise ValueError("it is empty")
+        plain = json.loads(lines[0])
         version = plain.pop("schema_version")
         if version != SCHEMA_VERSION:
             raise ValueError(f"it has schema version {version}, not {SCHEMA_VERSION}")
-        return decode(Subject, plain)
+        subject = decode(Subject, plain)
+        results += (decode(Result, json.loads(line)) for line in lines[1:])
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise _damaged(path, 1, str(error)) from None
-
-
-def _results(path: Path, lines: Iterable[str]) -> Iterable[Result]:
-    for number, line in enumerate(lines, start=2):
-        try:
-            yield decode(Result, json.loads(line))
-        except (KeyError, RecursionError, TypeError, ValueError) as error:
-            raise _damaged(path, number, str(error)) from None
-
-
-def _damaged(path: Path, line: int, why: str) -> InputError:
-    return input_error(
-        "EATSS-B002",
-        f"{path}:{line} is no record of a characterisation: {why}",
-        hint="characterise again into another file, or take the record from where it was copied",
-    )
+        number = 1 if subject is None else len(results) + 2
+        raise input_error(
+            "EATSS-B002",
+            f"{path}:{number} is no record of a characterisation: {error}",
+            hint="characterise again into another file, or take the record from where it was "
+            "copied",
+        ) from None
+    return Record(subject=subject, results=tuple(results))

@@ -219,7 +219,18 @@ def _measured(
     bench: Bench, metering: Metering, benchmark: Benchmark, loaded: LoadedBenchmark
 ) -> Result:
     launch_s = _fill(benchmark, loaded)
-    result = _result(benchmark, loaded, launch_s / loaded.repeats)
+    result = Result(
+        name=benchmark.name,
+        group=benchmark.group,
+        parameters=tuple(benchmark.parameters.items()),
+        operations=benchmark.operations,
+        flops=benchmark.flops,
+        useful_bytes=benchmark.useful_bytes,
+        amounts=tuple(benchmark.amounts.items()),
+        loops=benchmark.loops,
+        time_s=launch_s / loaded.repeats,
+        opcodes=loaded.code.opcodes,
+    )
     if benchmark.reports_cycles:
         each = benchmark.operations * loaded.repeats
         return replace(result, cycles=loaded.cycles() / each)
@@ -252,21 +263,6 @@ def _fill(benchmark: Benchmark, loaded: LoadedBenchmark) -> float:
     else:
         launch_s = loaded.timed(1)
     return launch_s
-
-
-def _result(benchmark: Benchmark, loaded: LoadedBenchmark, time_s: float) -> Result:
-    return Result(
-        name=benchmark.name,
-        group=benchmark.group,
-        parameters=tuple(benchmark.parameters.items()),
-        operations=benchmark.operations,
-        flops=benchmark.flops,
-        useful_bytes=benchmark.useful_bytes,
-        amounts=tuple(benchmark.amounts.items()),
-        loops=benchmark.loops,
-        time_s=time_s,
-        opcodes=loaded.code.opcodes,
-    )
 
 
 def _metered(result: Result, raw: RawWindow, loaded: LoadedBenchmark) -> Result:

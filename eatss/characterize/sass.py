@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from eatss.characterize.benchmark import Benchmark
@@ -75,19 +75,30 @@ def machine_code(text: str, kernel: str) -> MachineCode:
 
     A kernel without a loop counts as one.
     """
-    opcodes, labels, jumps = _read(_section(text, kernel))
+    opcodes: list[str] = []
+    labels: dict[str, int] = {}
+    jumps: list[tuple[int, str]] = []
+    for line in _section(text, kernel):
+        if label := _LABEL.match(line):
+            labels[label["label"]] = len(opcodes)
+        elif found := _INSTRUCTION.match(line):
+            if branch := _BRANCH.search(line):
+                jumps.append((len(opcodes), branch["label"]))
+            opcodes.append(found["opcode"])
     loops = [(labels[label], at) for at, label in jumps if labels.get(label, at + 1) <= at]
-    inner = [one for one in loops if not any(_holds(one, other) for other in loops)]
+    inner = [
+        (first, last)
+        for first, last in loops
+        if not any(
+            first <= begin and end <= last and (begin, end) != (first, last) for begin, end in loops
+        )
+    ]
     first, last = max(inner, key=lambda loop: loop[1] - loop[0], default=(0, len(opcodes) - 1))
     inside = Counter(opcodes[first : last + 1])
     return MachineCode(
         opcodes=tuple(sorted(inside.items(), key=lambda item: (-item[1], item[0]))),
         instructions=last + 1 - first,
     )
-
-
-def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
-    return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def missing(benchmark: Benchmark, code: MachineCode) -> tuple[str, ...]:
@@ -107,25 +118,3 @@ def _section(text: str, kernel: str) -> Iterator[str]:
             inside = line.rstrip(":") == f".text.{kernel}"
         elif inside:
             yield line
-
-
-def _read(
-    lines: Iterator[str],
-) -> tuple[Sequence[str], dict[str, int], list[tuple[int, str]]]:
-    """Return opcodes, the number of the instruction after each label, and jumps with theirs."""
-    opcodes: list[str] = []
-    labels: dict[str, int] = {}
-    jumps: list[tuple[int, str]] = []
-    for line in lines:
-        label = _LABEL.match(line)
-        if label is not None:
-            labels[label["label"]] = len(opcodes)
-            continue
-        found = _INSTRUCTION.match(line)
-        if found is None:
-            continue
-        branch = _BRANCH.search(line)
-        if branch is not None:
-            jumps.append((len(opcodes), branch["label"]))
-        opcodes.append(found["opcode"])
-    return opcodes, labels, jumps

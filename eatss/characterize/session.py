@@ -23,10 +23,9 @@ from eatss.characterize.result import (
     write_record,
 )
 from eatss.characterize.run import Chip, Skipped, Step, characterise, check_card, suite
-from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.diagnostics import Diagnostic, input_error
 from eatss.frozen import frozen
 from eatss.measurement.cupy_card import CupyCard
-from eatss.measurement.measurement import DeviceInfo
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.provenance import package_revision
@@ -68,10 +67,15 @@ def characterise_card(
         LaunchError: the card is lost; what was finished is in the record.
     """
     card = CupyCard(device)
-    chip = _chip(card)
-    bench = CupyBench(card)
+    place = card.compile_target
+    properties = card.memory.cupy.cuda.runtime.getDeviceProperties(place.device)
+    chip = Chip(
+        sms=int(properties["multiProcessorCount"]),
+        l2_bytes=int(properties["l2CacheSize"]),
+        capability=place.capability,
+    )
     return run_bench(
-        bench,
+        CupyBench(card),
         chosen(suite(chip), groups),
         path,
         sm_count=chip.sms,
@@ -95,9 +99,24 @@ def run_bench(
 ) -> Characterised:
     """Run benchmarks on a card and keep a record; see :func:`characterise_card`."""
     info = bench.card.info
-    metering = _metering(bench)
+    try:
+        metering = Metering(bench.card, "auto")
+    except MeterError as error:
+        raise input_error("EATSS-B003", str(error), hint=error.remedy or None) from None
     check_card(bench, metering, force=force)
-    subject = replace(_subject(info, sm_count, profile), meter=metering.primary)
+    subject = Subject(
+        name=info.name,
+        card=hashed(info.uuid),
+        profile=profile,
+        compute_capability=info.compute_capability or 0,
+        sm_count=sm_count,
+        driver=info.driver,
+        toolkit=info.toolkit,
+        power_limit_w=info.power_limit_w,
+        revision=package_revision()[0],
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        meter=metering.primary,
+    )
     before = None if fresh else _known(path, subject)
     known = () if before is None else before.results
     if before is not None and before.subject.revision != subject.revision:
@@ -139,39 +158,6 @@ def chosen(benchmarks: Sequence[Benchmark], groups: Sequence[str]) -> tuple[Benc
     return tuple(one for one in benchmarks if not groups or one.group in groups)
 
 
-def _metering(bench: Bench) -> Metering:
-    try:
-        return Metering(bench.card, "auto")
-    except MeterError as error:
-        raise input_error("EATSS-B003", str(error), hint=error.remedy or None) from None
-
-
-def _chip(card: CupyCard) -> Chip:
-    place = card.compile_target
-    properties = card.memory.cupy.cuda.runtime.getDeviceProperties(place.device)
-    return Chip(
-        sms=int(properties["multiProcessorCount"]),
-        l2_bytes=int(properties["l2CacheSize"]),
-        capability=place.capability,
-    )
-
-
-def _subject(info: DeviceInfo, sm_count: int, profile: str) -> Subject:
-    revision, _ = package_revision()
-    return Subject(
-        name=info.name,
-        card=hashed(info.uuid),
-        profile=profile,
-        compute_capability=info.compute_capability or 0,
-        sm_count=sm_count,
-        driver=info.driver,
-        toolkit=info.toolkit,
-        power_limit_w=info.power_limit_w,
-        revision=revision,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-
-
 def _opened(path: Path) -> IO[str]:
     try:
         return path.open("r+" if path.exists() else "w", encoding="utf-8")
@@ -186,23 +172,20 @@ def _known(path: Path, subject: Subject) -> Record | None:
     if not path.exists() or b"\n" not in path.read_bytes()[:4096]:
         return None  # there is none, or it was cut off in its first line
     record = read_record(path)
-    for what, then, now in (
-        ("card", record.subject.card, subject.card),
-        ("driver", record.subject.driver, subject.driver),
-        ("compiler", record.subject.toolkit, subject.toolkit),
-        ("power limit", record.subject.power_limit_w, subject.power_limit_w),
-        ("energy meter", record.subject.meter, subject.meter),
+    for what, field in (
+        ("card", "card"),
+        ("driver", "driver"),
+        ("compiler", "toolkit"),
+        ("power limit", "power_limit_w"),
+        ("energy meter", "meter"),
     ):
+        then, now = (getattr(one, field) for one in (record.subject, subject))
         if then != now:
-            raise _of_another(path, what, then, now)
+            raise input_error(
+                "EATSS-B005",
+                f"{path} was begun with another {what}: {then}, not {now}",
+                hint="give another file with --record, or begin anew with --fresh",
+            )
     # what has no energy though it should is measured again
     whole = (one for one in record.results if one.window_s is None or one.energy_j is not None)
     return replace(record, results=tuple(whole))
-
-
-def _of_another(path: Path, what: str, then: object, now: object) -> InputError:
-    return input_error(
-        "EATSS-B005",
-        f"{path} was begun with another {what}: {then}, not {now}",
-        hint="give another file with --record, or begin anew with --fresh",
-    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable
+from itertools import takewhile
 from math import floor, log10
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,6 @@ from eatss.gpu.document import calibration_to_document, profile_to_document
 from eatss.gpu.profile import COEFFICIENTS, FIGURES_IN_WORDS, Calibration, GpuProfile
 from eatss.text import BYTES_OF_UNIT
 
-_HEADER = re.compile(r"\s*\[")
-_CALIBRATION = re.compile(r"\s*\[\s*calibration\s*[.\]]")
 _HEAD = """\
 A GPU profile of eatss. Edit it and give its path: eatss select FILE.c --gpu ./{name}.toml
 Units stand in the names. Sizes are bytes, or a text such as "192 KiB" (1024-based).
@@ -33,12 +31,10 @@ def profile_toml(profile: GpuProfile) -> str:
 
     Comments tell what each figure is; figures that no source gives stand there as comments.
     """
-    text = tomlkit.dumps(_document(profile))
-    if profile.calibration is None:
-        return text
-    made = tomlkit.document()
-    made["calibration"] = _calibration(profile.calibration, exact=True)
-    return f"{text}\n{tomlkit.dumps(made)}"
+    document = _document(profile)
+    if profile.calibration is not None:
+        document["calibration"] = _calibration(profile.calibration, said=float)
+    return tomlkit.dumps(document)
 
 
 def profile_text(profile: GpuProfile, calibration: Calibration, text: str | None = None) -> str:
@@ -50,30 +46,16 @@ def profile_text(profile: GpuProfile, calibration: Calibration, text: str | None
         text: a TOML of the profile; all of it but the table ``[calibration]`` stays as it is,
             comments too. A new text is made if not given.
     """
-    kept = tomlkit.dumps(_document(profile)) if text is None else text
-    lines = kept.splitlines(keepends=True)
-    first, last = _calibration_lines(lines)
-    before, after = "".join(lines[:first]), "".join(lines[last:])
-    if first == last and before.strip():
-        before = before.rstrip("\n") + "\n\n"
-    made = tomlkit.document()
-    made["calibration"] = _calibration(calibration)
-    return before + tomlkit.dumps(made).rstrip() + "\n" + after
-
-
-def _calibration_lines(lines: Sequence[str]) -> tuple[int, int]:
-    """Return where the tables of a calibration begin and end; the end of all where there are none.
-
-    Comments and blank lines after the last key belong to what follows.
-    """
-    headers = [n for n, line in enumerate(lines) if _HEADER.match(line)]
-    own = [n for n in headers if _CALIBRATION.match(lines[n])]
-    if not own:
-        return len(lines), len(lines)
-    last = next((n for n in headers if n > own[-1]), len(lines))
-    while not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#"):
-        last -= 1
-    return own[0], last
+    document = _document(profile) if text is None else tomlkit.parse(text)
+    made, before = _calibration(calibration), document.get("calibration")
+    if before is not None:  # what stands after its last key belongs to what follows
+        body = before["coefficients"].value.body
+        for _, item in reversed(list(takewhile(lambda one: one[0] is None, reversed(body)))):
+            made["coefficients"].add(item)
+    elif text is not None:
+        document = tomlkit.parse(text.rstrip("\n") + "\n")
+    document["calibration"] = made
+    return tomlkit.dumps(document)
 
 
 def write_profile(path: Path, profile: GpuProfile, calibration: Calibration) -> None:
@@ -124,8 +106,8 @@ def _size(number: int) -> int | str:
     return number
 
 
-def _calibration(calibration: Calibration, *, exact: bool = False) -> Table:
-    said = float if exact else rounded
+def _calibration(calibration: Calibration, said: Callable[[float], float] | None = None) -> Table:
+    said = said or rounded
     plain = calibration_to_document(calibration)
     coefficients = plain.pop("coefficients")
     table = tomlkit.table()

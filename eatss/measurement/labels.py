@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.diagnostics import EatssError, InputError, input_error
+from eatss.diagnostics import EatssError, input_error
 from eatss.files import is_c_text
 from eatss.frozen import frozen
 from eatss.measurement.options import Variant
@@ -170,7 +170,13 @@ class TileChoice:
         for kernel, loops in kernels:
             given = self.positions * len(loops) if len(self.positions) == 1 else self.positions
             if len(given) < len(loops):
-                raise _too_few(self.label, kernel, loops)
+                raise input_error(
+                    "EATSS-E041",
+                    f"{kernel} has the loops {', '.join(loops)}, and --tiles {self.label} has "
+                    "fewer sizes",
+                    hint=f"give {len(loops)} sizes, one alone for all loops, or sizes by loop like "
+                    f"{loops[0]}=32",
+                )
             if loops:
                 found[kernel] = dict(zip(loops, given, strict=False))
         return found
@@ -196,7 +202,12 @@ def parse_tile_choice(text: str) -> TileChoice:
     for part in parts:
         match = _NAMED.fullmatch(part)
         if match is None:
-            raise _malformed(text)
+            raise input_error(
+                "EATSS-E040",
+                f"--tiles is '{text}'",
+                hint="write selected, sizes in the order of the loops (32,64,16; 32 alone for all)"
+                ", or sizes by loop (i=32,j=64; k0:i=32,k1:i=64)",
+            )
         kernel = match[1] or kernel
         loop, size = match[2], int(match[3])
         if kernel is None:
@@ -216,21 +227,3 @@ def parse_tile_choices(texts: Sequence[str]) -> tuple[TileChoice, ...]:
     choices = tuple(parse_tile_choice(text) for text in texts)
     check_labels([choice.label for choice in choices])
     return choices
-
-
-def _malformed(text: str) -> InputError:
-    return input_error(
-        "EATSS-E040",
-        f"--tiles is '{text}'",
-        hint="write selected, sizes in the order of the loops (32,64,16; 32 alone for all), or "
-        "sizes by loop (i=32,j=64; k0:i=32,k1:i=64)",
-    )
-
-
-def _too_few(label: str, kernel: str, loops: Sequence[str]) -> InputError:
-    return input_error(
-        "EATSS-E041",
-        f"{kernel} has the loops {', '.join(loops)}, and --tiles {label} has fewer sizes",
-        hint=f"give {len(loops)} sizes, one alone for all loops, or sizes by loop like "
-        f"{loops[0]}=32",
-    )

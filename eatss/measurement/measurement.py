@@ -456,17 +456,18 @@ def measurement_rows(found: Measurement) -> list[dict[str, Cell]]:
 
 def comparison_rows(comparison: Comparison) -> list[dict[str, Cell]]:
     """Return a row a variant, with its ratios to the baseline."""
-    return [_row(comparison, row) for row in comparison.rows]
-
-
-def _row(comparison: Comparison, row: ComparisonRow) -> dict[str, Cell]:
-    return {
-        **_measurement(row.measurement),
-        "baseline": comparison.baseline,
-        **_ratio_cells("speedup", row.speedup),
-        **_ratio_cells("energy_ratio", row.energy_ratio),
-        **_ratio_cells("ppw_ratio", row.ppw_ratio),
-    }
+    return [
+        {
+            **_measurement(row.measurement),
+            "baseline": comparison.baseline,
+            **{
+                name: cell
+                for ratio in ("speedup", "energy_ratio", "ppw_ratio")
+                for name, cell in _cells(ratio, getattr(row, ratio)).items()
+            },
+        }
+        for row in comparison.rows
+    ]
 
 
 def _measurement(found: Measurement) -> dict[str, Cell]:
@@ -475,8 +476,10 @@ def _measurement(found: Measurement) -> dict[str, Cell]:
         **_fields(found, "program", "variant", "status", "reason", "dtype"),
         "sizes": _pairs(found.sizes),
         "tile_sizes": " ".join(f"{kernel}:{_pairs(sizes)}" for kernel, sizes in found.tile_sizes),
-        **_estimate_cells("time_s", found.time_s, found.time_estimate),
-        **_estimate_cells("energy_j", found.energy_j, found.energy_estimate),
+        **_cells("time_s", found.time_estimate),
+        "time_s": found.time_s,
+        **_cells("energy_j", found.energy_estimate),
+        "energy_j": found.energy_j,
         **_fields(found, "net_energy_j", "power_w", "idle_power_w", "flops", "least_bytes"),
         **_fields(found, "gflops", "gflops_per_joule"),
         "windows": len(found.windows),
@@ -495,15 +498,12 @@ def _fields(noun: object, *names: str) -> dict[str, Cell]:
     return {name: getattr(noun, name) for name in names}
 
 
-def _estimate_cells(name: str, value: float | None, estimate: Estimate | None) -> dict[str, Cell]:
-    low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
-
-
-def _ratio_cells(name: str, ratio: Ratio | None) -> dict[str, Cell]:
-    if ratio is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: ratio.value, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
+def _cells(name: str, found: Estimate | Ratio | None) -> dict[str, Cell]:
+    """Return a mean or a ratio with the ends of its interval."""
+    if found is None:
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+    value = found.mean if isinstance(found, Estimate) else found.value
+    return {name: value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def _pairs(pairs: Sequence[tuple[str, int]]) -> str:

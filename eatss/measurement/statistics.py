@@ -64,7 +64,8 @@ def mean_estimate(values: Sequence[float], confidence: float) -> Estimate:
     count = len(values)
     if count < 2:
         return Estimate(mean=mean, low=None, high=None, count=count)
-    half = two_sided_quantile(confidence, count - 1) * _standard_error(values)
+    error = float(np.std(values, ddof=1)) / math.sqrt(count)
+    half = two_sided_quantile(confidence, count - 1) * error
     return Estimate(mean=mean, low=mean - half, high=mean + half, count=count)
 
 
@@ -145,7 +146,3 @@ def _half_width(estimate: Estimate) -> float | None:
     if estimate.low is None or estimate.high is None:
         return None
     return (estimate.high - estimate.low) / 2
-
-
-def _standard_error(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1)) / math.sqrt(len(values))

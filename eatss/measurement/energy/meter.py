@@ -65,18 +65,38 @@ def wait_for_frameworks(in_use: Callable[[], Numbers | None] | None = None) -> W
     """
     by: list[str] = []
     failures: list[str] = []
-    for name, wait in (("cupy", _wait_for_cupy), ("torch", _wait_for_torch)):
+    for name, (current, wait) in _FRAMEWORKS.items():
         module = sys.modules.get(name)
         if module is None:
             continue
         try:
-            cards = wait(module, (in_use or cards_in_use)())
+            used = (in_use or cards_in_use)()
+            first = None if used == () else current(module)
+            if first is None:
+                continue
+            cards = sorted(used or (first,), key=lambda number: (number != first, number))
+            for number in cards:
+                wait(module, number)
         except Exception as error:  # of the framework's own making
             failures.append(f"{name} could not be waited for: {one_line(error)}")
         else:
-            if cards:
-                by.append(f"{name}: card{'s' * (len(cards) > 1)} {', '.join(map(str, cards))}")
+            by.append(f"{name}: card{'s' * (len(cards) > 1)} {', '.join(map(str, cards))}")
     return Waited(by=tuple(by), failures=tuple(failures))
+
+
+def _wait_for_cupy(cupy: Any, number: int) -> None:
+    with cupy.cuda.Device(number):
+        cupy.cuda.runtime.deviceSynchronize()
+
+
+_FRAMEWORKS: Mapping[str, tuple[Callable[[Any], int | None], Callable[[Any, int], object]]] = {
+    "cupy": (lambda cupy: int(cupy.cuda.runtime.getDevice()), _wait_for_cupy),
+    "torch": (
+        lambda torch: int(torch.cuda.current_device()) if torch.cuda.is_initialized() else None,
+        lambda torch, number: torch.cuda.synchronize(number),
+    ),
+}
+"""Of a framework: its current card, ``None`` if it uses none, and what waits for a card."""
 
 
 def cards_in_use(cuda: Any = None) -> Numbers | None:
@@ -88,48 +108,22 @@ def cards_in_use(cuda: Any = None) -> Numbers | None:
     Returns:
         Their numbers; none if the process has not begun to use CUDA; ``None`` if it is not known.
     """
-    count = ctypes.c_int()
+    count, flags, active, device = (ctypes.c_int() for _ in range(4))
+    found: list[int] = []
     try:
         library = cuda if cuda is not None else ctypes.CDLL("libcuda.so.1")
         if library.cuDeviceGetCount(ctypes.byref(count)):
             return ()
-        return tuple(number for number in range(count.value) if _in_use(number, library))
+        for number in range(count.value):
+            failed = library.cuDeviceGet(ctypes.byref(device), number)
+            failed = failed or library.cuDevicePrimaryCtxGetState(
+                device, ctypes.byref(flags), ctypes.byref(active)
+            )
+            if not failed and active.value:
+                found.append(number)
     except (OSError, AttributeError):
         return None
-
-
-def _in_use(number: int, library: Any) -> bool:
-    flags, active, device = ctypes.c_uint(), ctypes.c_int(), ctypes.c_int()
-    if library.cuDeviceGet(ctypes.byref(device), number):
-        return False
-    failed = library.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
-    return not failed and bool(active.value)
-
-
-def _wait_for_cupy(cupy: Any, in_use: Numbers | None) -> Numbers:
-    if in_use == ():
-        return ()
-    runtime = cupy.cuda.runtime
-    cards = _current_first(int(runtime.getDevice()), in_use)
-    for number in cards:
-        with cupy.cuda.Device(number):
-            runtime.deviceSynchronize()
-    return cards
-
-
-def _wait_for_torch(torch: Any, in_use: Numbers | None) -> Numbers:
-    if in_use == () or not torch.cuda.is_initialized():
-        return ()
-    cards = _current_first(int(torch.cuda.current_device()), in_use)
-    for number in cards:
-        torch.cuda.synchronize(number)
-    return cards
-
-
-def _current_first(current: int, in_use: Numbers | None) -> Numbers:
-    if in_use is None:
-        return (current,)
-    return tuple(sorted(in_use, key=lambda number: (number != current, number)))
+    return tuple(found)
 
 
 MARGIN_S = 0.15

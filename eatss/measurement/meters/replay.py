@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
-from eatss.measurement.meters.meter import MeterError, Sample, Trace
+from eatss.measurement.meters.meter import MeterError, Sample, Trace, TraceKind
 
 TRACES_SCHEMA = 1
 """Version of the JSON form of traces."""
@@ -109,19 +109,19 @@ def load_traces(path: Path) -> tuple[Trace, ...]:
                 f"{path} has version {version} of the form of traces, not {TRACES_SCHEMA}",
                 "use the release of eatss that wrote it, or record anew",
             )
-        return tuple(_trace(entry) for entry in document["traces"])
+        traces = [
+            Trace(
+                meter=str(entry["meter"]),
+                kind=entry["kind"],
+                samples=tuple(Sample(time_s=float(t), value=float(v)) for t, v in entry["samples"]),
+            )
+            for entry in document["traces"]
+        ]
+        if odd := [trace.kind for trace in traces if trace.kind not in get_args(TraceKind)]:
+            raise ValueError(f"unknown kind {odd[0]!r}")
+        return tuple(traces)
     except OSError as error:
         raise MeterError(f"{path} cannot be read: {error.strerror}", remedy) from None
     except (ValueError, TypeError, KeyError) as error:
         detail = f"{type(error).__name__}: {error}"
         raise MeterError(f"{path} holds no traces ({detail})", remedy) from None
-
-
-def _trace(entry: dict[str, Any]) -> Trace:
-    if entry["kind"] not in {"energy", "power"}:
-        raise ValueError(f"unknown kind {entry['kind']!r}")
-    return Trace(
-        meter=str(entry["meter"]),
-        kind=entry["kind"],
-        samples=tuple(Sample(time_s=float(t), value=float(v)) for t, v in entry["samples"]),
-    )

@@ -26,16 +26,13 @@ _CLOCKS_AGREE_S = 1.0
 class SmiMeter:
     """``nvidia-smi`` in a process of its own, printing the power every 50 ms."""
 
+    name = SMI_NAME
+
     def __init__(self, device: int | str = 0, *, command: str = "nvidia-smi") -> None:
         self._device = str(device)
         self._command = command
         self._field: str | None = None
         self._lines: SubprocessMeter | None = None
-
-    @property
-    def name(self) -> str:
-        """Name for results."""
-        return SMI_NAME
 
     def probe(self) -> str:
         """Return the field of power that this driver and card answer.
