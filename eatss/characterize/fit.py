@@ -190,9 +190,8 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
         InputError: ``EATSS-B020``, there are fewer results than prices.
     """
     used = [one for one in results if one.energy_j]
-    features = [
-        feature for feature, _ in PRICES if any(amounts_of(one).get(feature) for one in used)
-    ]
+    amounts = [amounts_of(one) for one in used]
+    features = [feature for feature, _ in PRICES if any(one.get(feature) for one in amounts)]
     if len(used) < len(features) + 2:
         raise input_error(
             "EATSS-B020",
@@ -202,20 +201,33 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
         )
     top = max((one.sm_clock_mhz or 0.0 for one in used), default=0.0) or 1.0
     energies = np.array([one.energy_j for one in used], dtype=float)
-    clocks_fell = any((one.sm_clock_mhz or top) < LOWERED * top for one in used)
-    voltage_floor = _floor(used, features, top, energies, floor if clocks_fell else DEFAULT_FLOOR)
+    times = np.array([one.time_s for one in used])
+    clocks = np.array([(one.sm_clock_mhz or top) / top for one in used])
+    at_top = np.array([[one.get(feature, 0.0) for feature in features] for one in amounts])
+
+    def costs(floor: float) -> Floats:
+        """Return what each feature and the time would cost at a price of 1; a row a benchmark."""
+        shares = np.where(np.isin(features, MEMORY), 1.0, voltage_share(clocks, floor)[:, None])
+        return np.column_stack((at_top * shares, times))
+
+    def squares(floor: float) -> float:
+        return float(_solved(costs(floor), energies)[1].sum())
+
+    clocks_fell = bool((clocks < LOWERED).any())
     if not clocks_fell:
         voltage_floor = Coefficient(value=DEFAULT_FLOOR, low=0.0, high=MOST_FLOOR)
-    floor = voltage_floor.value
-    matrix = _matrix(used, features, top, floor)
-    prices, squares = _solved(matrix, energies)
+    elif floor is not None:
+        voltage_floor = _exact(floor)
+    else:
+        voltage_floor = _least_floor(squares, max(1, len(used) - len(features) - 2))
+    matrix = costs(voltage_floor.value)
+    prices, left = _solved(matrix, energies)
     fitted = matrix @ prices
-    intervals = _intervals(matrix / energies[:, None], prices, float(squares.sum()))
-    times = np.array([one.time_s for one in used])
+    *intervals, constant_w = _intervals(matrix / energies[:, None], prices, float(left.sum()))
     powers, off = energies / times, (energies - fitted) / times
     return EnergyFit(
-        prices=tuple(zip(features, intervals[:-1], strict=True)),
-        constant_w=intervals[-1],
+        prices=tuple(zip(features, intervals, strict=True)),
+        constant_w=constant_w,
         voltage_floor=voltage_floor,
         top_clock_mhz=top,
         clocks_fell=clocks_fell,
@@ -227,41 +239,13 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
     )
 
 
-def _floor(
-    used: Sequence[Result],
-    features: Sequence[str],
-    top_mhz: float,
-    energies: Floats,
-    known: float | None,
-) -> Coefficient:
+def _least_floor(squares: Callable[[float], float], free: int) -> Coefficient:
     """Return the voltage floor of least squares, and those that fit about as well."""
-    if known is not None:
-        return _exact(known)
-
-    def squares(floor: float) -> float:
-        return float(_solved(_matrix(used, features, top_mhz, floor), energies)[1].sum())
-
     best = minimize_scalar(squares, bounds=(0.0, MOST_FLOOR), method="bounded")  # type: ignore[no-untyped-call]
-    free = max(1, len(used) - len(features) - 2)
     width = student.ppf((1 + CONFIDENCE) / 2, free) ** 2 / free
-    near = [
-        a for a in np.linspace(0.0, MOST_FLOOR, _FLOORS) if squares(a) <= best.fun * (1 + width)
-    ]
-    value = float(best.x)
-    return Coefficient(value=value, low=float(min([value, *near])), high=float(max([value, *near])))
-
-
-def _matrix(
-    used: Sequence[Result], features: Sequence[str], top_mhz: float, floor: float
-) -> Floats:
-    """Return what each feature and the time would cost at a price of 1; a row a benchmark."""
-    rows = []
-    for one in used:
-        amounts = amounts_of(one)
-        share = voltage_share((one.sm_clock_mhz or top_mhz) / top_mhz, floor)
-        row = [amounts.get(f, 0.0) * (1.0 if f in MEMORY else share) for f in features]
-        rows.append([*row, one.time_s])
-    return np.array(rows)
+    floors = np.linspace(0.0, MOST_FLOOR, _FLOORS)
+    near = [float(best.x), *(a for a in floors if squares(a) <= best.fun * (1 + width))]
+    return Coefficient(value=near[0], low=float(min(near)), high=float(max(near)))
 
 
 def _solved(matrix: Floats, energies: Floats) -> tuple[Floats, Floats]:
