@@ -248,8 +248,12 @@ def meter_program(
     METERS.get(options.meter)
     child = Child(command)
     with ExitStack() as closing:
-        named = _named(options, os.environ if environment is None else environment, module)
-        cards = [_card(card, options, closing, module) for card in named]
+        variables = os.environ if environment is None else environment
+        named = named_cards(options.devices, variables, module=module)
+        if not named.cards and options.devices:
+            reasons = "; ".join(one.reason for one in named.missing)
+            raise no_card(MeterError(reasons), cpu=options.cpu)
+        cards = [_card(card, options, closing, module) for card in named.cards]
         cpus = list(cpu_sources(root)) if options.cpu else []
         for source in (*cards, *cpus):
             closing.callback(source.stop)
@@ -265,33 +269,20 @@ def meter_program(
         for source in (*cards, *cpus):
             source.stop()
     return ProgramEnergy(
-        command=tuple(map(_readable, command)),
+        # bytes that are no text get a backslash
+        command=tuple(os.fsencode(one).decode("utf-8", "backslashreplace") for one in command),
         runs=runs,
         exit_code=code,
         time_s=end_s - begin_s,
-        cards=tuple(_card_energy(source, begin_s, end_s) for source in cards),
-        cpus=tuple(_cpu_energy(source, begin_s, end_s) for source in cpus),
+        cards=tuple(
+            CardEnergy(device=source.info, **_drawn(source.result(begin_s, end_s)))
+            for source in cards
+            if source.info is not None
+        ),
+        cpus=tuple(
+            CpuEnergy(name=source.name, **_drawn(source.result(begin_s, end_s))) for source in cpus
+        ),
     )
-
-
-def _named(
-    options: MeterOptions, environment: Mapping[str, str], module: Any
-) -> Sequence[NamedCard]:
-    """Return the cards to be metered.
-
-    Raises:
-        InputError: ``EATSS-E090``, there is none.
-    """
-    found = named_cards(options.devices, environment, module=module)
-    if not found.cards and options.devices:
-        reasons = "; ".join(one.reason for one in found.missing)
-        raise no_card(MeterError(reasons), cpu=options.cpu)
-    return found.cards
-
-
-def _readable(word: str) -> str:
-    """Return a word of a command line as text; bytes that are none get a backslash."""
-    return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
 def no_card(error: MeterError, *, cpu: bool = False) -> InputError:
@@ -328,17 +319,6 @@ def _card(named: NamedCard, options: MeterOptions, closing: ExitStack, module: A
         ) from None
     source.tracer = PowerMeter(card.power_w, name=_TRACE, poll_s=options.interval_s)
     return source
-
-
-def _card_energy(source: Source, begin_s: float, end_s: float) -> CardEnergy:
-    found = source.result(begin_s, end_s)
-    assert found.device is not None
-    return CardEnergy(device=found.device, **_drawn(found))
-
-
-def _cpu_energy(source: Source, begin_s: float, end_s: float) -> CpuEnergy:
-    found = source.result(begin_s, end_s)
-    return CpuEnergy(name=found.name, **_drawn(found))
 
 
 def _drawn(found: SourceEnergy) -> dict[str, Any]:

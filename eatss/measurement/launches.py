@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
-from eatss.program import Entry, HostIf, HostLoop, HostStep, KernelCode, Launch, Program, evaluate
+from eatss.program import Entry, HostIf, HostStep, KernelCode, Launch, Program, evaluate
 from eatss.program.expression import SizePairs, Sizes
 from eatss.verify.element_types import limits_of
 
@@ -63,57 +62,32 @@ def entry_launches(
     entry: Entry, number: int, kernels: Mapping[str, KernelCode], sizes: Sizes
 ) -> Iterator[ResolvedLaunch]:
     """Yield the launches of one entry, the ``number``-th of its program."""
-    return _HostInterpreter(number, kernels, dict(sizes)).steps(entry.body)
 
-
-@dataclass(slots=True)
-class _HostInterpreter:
-    """Interprets host steps; ``values`` are those of sizes and of counters of loops around."""
-
-    entry: int
-    kernels: Mapping[str, KernelCode]
-    values: dict[str, int]
-
-    def steps(self, steps: Sequence[HostStep]) -> Iterator[ResolvedLaunch]:
+    def walked(steps: Sequence[HostStep], values: Sizes) -> Iterator[ResolvedLaunch]:
         for step in steps:
             if isinstance(step, Launch):
-                launch = self._launch(step)
-                if launch is not None:
-                    yield launch
+                x, y, z = (evaluate(extent, values) for extent in step.grid)
+                if min(x, y, z) > 0:
+                    kernel = kernels[step.kernel]
+                    passed = kernel.arguments
+                    yield ResolvedLaunch(
+                        entry=number,
+                        kernel=kernel.name,
+                        grid=(x, y, z),
+                        block=kernel.block,
+                        shared_bytes=kernel.shared_bytes if kernel.dynamic_shared else 0,
+                        arguments=passed,
+                        integers=tuple((name, values[name]) for name in passed if name in values),
+                    )
             elif isinstance(step, HostIf):
-                if evaluate(step.condition, self.values):
-                    yield from self.steps(step.body)
+                if evaluate(step.condition, values):
+                    yield from walked(step.body, values)
             else:
-                yield from self._loop(step)
+                lower, upper = evaluate(step.lower, values), evaluate(step.upper, values)
+                for counter in range(lower, upper + 1, step.step):
+                    yield from walked(step.body, {**values, step.counter: counter})
 
-    def _loop(self, loop: HostLoop) -> Iterator[ResolvedLaunch]:
-        hidden = self.values.get(loop.counter)
-        counter = evaluate(loop.lower, self.values)
-        upper = evaluate(loop.upper, self.values)
-        while counter <= upper:
-            self.values[loop.counter] = counter
-            yield from self.steps(loop.body)
-            counter += loop.step
-        self.values.pop(loop.counter, None)
-        if hidden is not None:
-            self.values[loop.counter] = hidden
-
-    def _launch(self, step: Launch) -> ResolvedLaunch | None:
-        x, y, z = (evaluate(extent, self.values) for extent in step.grid)
-        if min(x, y, z) <= 0:
-            return None
-        kernel = self.kernels[step.kernel]
-        return ResolvedLaunch(
-            entry=self.entry,
-            kernel=kernel.name,
-            grid=(x, y, z),
-            block=kernel.block,
-            shared_bytes=kernel.shared_bytes if kernel.dynamic_shared else 0,
-            arguments=kernel.arguments,
-            integers=tuple(
-                (name, self.values[name]) for name in kernel.arguments if name in self.values
-            ),
-        )
+    return walked(entry.body, sizes)
 
 
 def complete_sizes(program: Program, given: Sizes) -> dict[str, int]:

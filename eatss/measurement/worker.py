@@ -23,7 +23,19 @@ def main() -> None:
     end_at_sigterm()
     job, emit = connect(Job)
     with faults_told(emit):
-        _run(job, emit)
+        try:
+            if job.meter_origin is not None:
+                METERS.register_from(job.options.meter, job.meter_origin)
+            options = job.options
+            card = open_card(
+                job.card, device=options.device, compiler=options.compiler, nvcc=options.nvcc
+            )
+        except LaunchError as error:
+            emit(CardLost(reason=str(error)))
+        except EatssError as error:
+            emit(Refused.because(error))
+        else:
+            run_trials(card, job, emit)
 
 
 @contextmanager
@@ -35,23 +47,6 @@ def faults_told(emit: Emit) -> Iterator[None]:
         traceback.print_exc()
         emit(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
         sys.exit(1)
-
-
-def _run(job: Job, emit: Emit) -> None:
-    try:
-        if job.meter_origin is not None:
-            METERS.register_from(job.options.meter, job.meter_origin)
-        options = job.options
-        card = open_card(
-            job.card, device=options.device, compiler=options.compiler, nvcc=options.nvcc
-        )
-    except LaunchError as error:
-        emit(CardLost(reason=str(error)))
-        return
-    except EatssError as error:
-        emit(Refused.because(error))
-        return
-    run_trials(card, job, emit)
 
 
 if __name__ == "__main__":
