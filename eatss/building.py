@@ -36,7 +36,6 @@ from eatss.model.selection import SELECTION
 from eatss.notices import Told, nobody
 from eatss.options import Keywords, spelled_out
 from eatss.ppcg_build.arguments import PpcgArguments, ppcg_arguments
-from eatss.ppcg_build.dependencies import dependency_text
 from eatss.ppcg_build.findings import (
     cannot_write,
     cannot_write_file,
@@ -46,11 +45,10 @@ from eatss.ppcg_build.findings import (
     nothing_mapped,
 )
 from eatss.ppcg_build.host_code import HostRegion, host_regions
+from eatss.ppcg_build.integers import NotUnderstoodError
 from eatss.ppcg_build.kernel_code import KernelFile, kernel_names, read_kernels
 from eatss.ppcg_build.mismatches import mismatches
 from eatss.ppcg_build.program import PpcgCode, program_of
-from eatss.ppcg_build.readme import ppcg_readme
-from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.ppcg_build.run import (
     TIMEOUT_S,
     Generated,
@@ -60,7 +58,7 @@ from eatss.ppcg_build.run import (
     generated_files,
     run_ppcg,
 )
-from eatss.ppcg_build.side_files import check_place, replaced
+from eatss.ppcg_build.side_files import check_place, dependency_text, ppcg_readme, replaced
 from eatss.ppcg_build.sizes import is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session

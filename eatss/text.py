@@ -50,3 +50,8 @@ def class_and_line(error: object, most: int = 200) -> str:
     """Return the class of an error and what it says, in one line."""
     said = " ".join(str(error).split())[:most]
     return f"{type(error).__name__}: {said}".removesuffix(": ")
+
+
+def as_text(value: str | bytes) -> str:
+    """Return what a library tells as bytes or text as text."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -17,7 +17,7 @@ from eatss.characterize.benchmark import (
     Fill,
     out_and_in,
 )
-from eatss.characterize.memory import GIB, KIB
+from eatss.characterize.memory import GIB, KIB, accesses_of_warps
 
 THREADS = 1024
 _CHASED = 64
@@ -64,31 +64,20 @@ def _chase(sms: int, name: str, space: str, words: int) -> Benchmark:
         if words
         else ("shared", _HELD, "threadIdx.x", "r", "base + 4u * k", r"LDS")
     )
-    threads = sms * 2 * THREADS
-    loads = _CHASED * threads / WARP
-    moved = loads * LINE_BYTES
-    amounts = {f"{kind}_wavefronts": loads, f"{kind}_bytes": moved}
-    return Benchmark(
-        name=name,
-        group="chase",
-        text=_CHASE
-        % {
-            "shared": shared,
-            "start": start,
-            "chased": _CHASED,
-            "space": space,
-            "letter": letter,
-            "place": place,
-        },
-        blocks=sms * 2,
-        threads=THREADS,
-        arguments=out_and_in(threads, Buffer(size_bytes=4 * max(words, WARP), fill="ring")),
-        operations=loads,
-        loops=threads / WARP,
-        useful_bytes=moved,
-        amounts=amounts | ({"l2_bytes": moved} if name == "L2 chase" else {}),
-        expected={opcode: _CHASED},
-    )
+    text = _CHASE % {
+        "shared": shared,
+        "start": start,
+        "chased": _CHASED,
+        "space": space,
+        "letter": letter,
+        "place": place,
+    }
+    below = {"l2_bytes": LINE_BYTES} if name == "L2 chase" else {}
+    return accesses_of_warps(
+        name, text, sms, Buffer(size_bytes=4 * max(words, WARP), fill="ring"), group="chase",
+        count=_CHASED, unroll=_CHASED, opcode=opcode, bytes_=LINE_BYTES, threads=THREADS,
+        of_each={f"{kind}_wavefronts": 1, f"{kind}_bytes": LINE_BYTES} | below,
+    )  # fmt: skip
 
 
 _LATENCY = r"""

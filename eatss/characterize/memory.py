@@ -200,7 +200,7 @@ def _copy(sms: int, size: int, name: str, group: Group, window_s: float) -> Benc
     )
 
 
-def _accesses(
+def accesses_of_warps(
     name: str,
     text: str,
     sms: int,
@@ -214,6 +214,7 @@ def _accesses(
     numbers: tuple[Argument, ...] = (),
     group: Group = "memory",
     blocks_per_sm: int = 2,
+    threads: int = THREADS,
     **of_curve: Any,
 ) -> Benchmark:
     """Return a benchmark of accesses by warps, ``count`` by each and ``unroll`` in a row.
@@ -230,18 +231,19 @@ def _accesses(
         of_each: how much each has of features of the fit.
         numbers: arguments besides.
         group: of it.
-        blocks_per_sm: blocks of ``THREADS``.
+        blocks_per_sm: blocks.
+        threads: of each.
         of_curve: other fields of a point of a curve.
     """
     blocks = sms * blocks_per_sm
-    accesses = float(count * blocks * THREADS / WARP)
-    out, read, repeat = out_and_in(blocks * THREADS, given)
+    accesses = float(count * blocks * threads / WARP)
+    out, read, repeat = out_and_in(blocks * threads, given)
     return Benchmark(
         name=name,
         group=group,
         text=text,
         blocks=blocks,
-        threads=THREADS,
+        threads=threads,
         arguments=(out, read, *numbers, repeat),
         operations=accesses,
         useful_bytes=accesses * bytes_,
@@ -293,7 +295,7 @@ def _cached(sms: int, name: str, held_bytes: int, cache: str, level: str = "l1_b
         "step": THREADS,
         "fold": _FOLD,
     }
-    return _accesses(
+    return accesses_of_warps(
         name, text, sms, Buffer(size_bytes=held_bytes),
         count=_CACHED_TURNS * UNROLL, unroll=UNROLL, opcode=r"LDG\.E\.128(\.STRONG\.(GPU|SM))?",
         bytes_=moved,
@@ -350,7 +352,7 @@ def _shared_read(sms: int, name: str, size: int, *, apart: bool) -> Benchmark:
         "each": each,
     }
     bytes_ = size * WARP if apart else size
-    return _accesses(
+    return accesses_of_warps(
         name, text, sms, Buffer(size_bytes=4 * _SHARED_WORDS),
         count=_SHARED_TURNS * unroll, unroll=unroll, opcode=opcode, bytes_=bytes_,
         of_each={"shared_wavefronts": each if apart else 1, "shared_bytes": bytes_},
@@ -391,7 +393,7 @@ def _stores(sms: int, name: str, group: Group, conflicts: int, window_s: float) 
         "turns": _STORE_TURNS,
         "unroll": _STORES,
     }
-    return _accesses(
+    return accesses_of_warps(
         name, text, sms, Buffer(size_bytes=4 * _SHARED_WORDS), numbers=(conflicts,), group=group,
         count=_STORE_TURNS * _STORES, unroll=_STORES, opcode=r"STS", bytes_=LINE_BYTES,
         of_each={"shared_wavefronts": conflicts + 1, "shared_bytes": LINE_BYTES},
@@ -430,7 +432,7 @@ def _constant(sms: int) -> Benchmark:
         "unroll": unroll,
         "turns": turns,
     }
-    return _accesses(
+    return accesses_of_warps(
         "constant read", text, sms, Buffer(size_bytes=4 * 64),
         count=turns * unroll, unroll=unroll, opcode=r"LDC", bytes_=4, of_each={},
     )  # fmt: skip
@@ -542,7 +544,7 @@ def _gathered(
         "place": place,
     }
     moved = sectors * SECTOR_BYTES
-    return _accesses(
+    return accesses_of_warps(
         name, text, sms, Buffer(size_bytes=STREAM_BYTES + MOST_STRIDE_BYTES), group=group,
         count=_GATHER_STEPS, unroll=_GATHER_UNROLL, opcode=rf"LDG\.E{suffix}(\.CONSTANT)?",
         bytes_=WARP * size, blocks_per_sm=4,

@@ -28,7 +28,7 @@ from eatss.frozen import frozen
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import MeterError
-from eatss.measurement.provenance import package_revision
+from eatss.version import package_revision
 
 OnStep = Callable[[Step], None]
 

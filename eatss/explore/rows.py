@@ -14,13 +14,12 @@ from eatss.explore.lab import Done
 from eatss.explore.nouns import SourceText
 from eatss.explore.options import CAREFUL, SweepOptions
 from eatss.measurement.measurement import KernelResources, Measurement, Window
-from eatss.measurement.provenance import package_revision
 from eatss.model.selection import KernelSelection
 from eatss.objectives import Goal
 from eatss.store.conditions import cost
 from eatss.store.nouns import Identity, Metrics, Row, Rows, Sizes, Stage, as_result
 from eatss.targets import SweepTarget
-from eatss.version import __version__
+from eatss.version import __version__, package_revision
 
 
 def row_of(done: Done, stage: Stage, at_s: float) -> Row:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Any
 
 from eatss.frozen import frozen
+from eatss.text import as_text
 
 _BYTES = 16
 
@@ -57,7 +58,7 @@ def _uuid_in_nvml(nvml: Any, find: Callable[[], Any]) -> str:
     finally:
         with suppress(Exception):
             nvml.nvmlShutdown()
-    return told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+    return as_text(told)
 
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"

@@ -13,7 +13,7 @@ from typing import Any
 
 from eatss.frozen import frozen
 from eatss.gpu.cuda_order import cuda_uuid
-from eatss.text import one_line
+from eatss.text import as_text, one_line
 
 
 @frozen
@@ -129,7 +129,7 @@ def _module(name: str, reader: str, package: str, reasons: list[str]) -> Any:
 def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
     nvml.nvmlInit()
     try:
-        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        driver = as_text(nvml.nvmlSystemGetDriverVersion())
         handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
         return driver, tuple(_nvml_gpu(nvml, handle, driver) for handle in handles)
     finally:
@@ -148,8 +148,8 @@ def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
     capability, memory = ask("CudaComputeCapability"), ask("MemoryInfo")
     limit_mw = ask("PowerManagementDefaultLimit")
     return DetectedGpu(
-        name=_text(nvml.nvmlDeviceGetName(handle)),
-        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        name=as_text(nvml.nvmlDeviceGetName(handle)),
+        uuid=as_text(nvml.nvmlDeviceGetUUID(handle)),
         readers=("NVML",),
         driver_version=driver,
         compute_capability=None if capability is None else (capability[0], capability[1]),
@@ -169,7 +169,7 @@ def _cuda_gpu(properties: Mapping[str, Any], nvml: Any) -> DetectedGpu:
     memory_clock_khz = properties.get("memoryClockRate")
     memory_clock_mhz = memory_clock_khz // 1000 if memory_clock_khz else None
     return DetectedGpu(
-        name=_text(properties["name"]),
+        name=as_text(properties["name"]),
         uuid=cuda_uuid(properties, nvml) or "",
         readers=("CuPy",),
         compute_capability=(int(properties["major"]), int(properties["minor"])),
@@ -205,7 +205,3 @@ def _join(nvml: DetectedGpu, cuda: DetectedGpu) -> DetectedGpu:
         first, other = told if field.name in fuller else reversed(told)
         figures[field.name] = other if first is None else first
     return DetectedGpu(**figures | {"readers": ("NVML", "CuPy")})
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +15,7 @@ from eatss.frozen import frozen
 from eatss.gpu.detect import detect
 from eatss.machine.driver_access import driver_verdict, look
 from eatss.machine.requirements import installed_cupy, requirements
+from eatss.version import package_revision
 
 _ABSENT = "not installed"
 
@@ -76,31 +76,13 @@ def _installation() -> str:
     package = Path(__file__).resolve().parents[1]
     checkout = package.parent
     if (checkout / "pyproject.toml").is_file():
-        commit = _commit(checkout)
-        return f"from the sources in {checkout}" + (f", commit {commit}" if commit else "")
+        revision, _ = package_revision(checkout)
+        changed = " with changes" * (revision or "").endswith("-dirty")
+        commit = f", commit {revision[:12]}{changed}" if revision else ""
+        return f"from the sources in {checkout}{commit}"
     for one in metadata.distributions(name="eatss"):
         told = json.loads(one.read_text("direct_url.json") or "{}")
         commit = told.get("vcs_info", {}).get("commit_id", "")
         if told.get("url"):
             return f"from {told['url']}" + (f", commit {commit[:12]}" if commit else "")
     return f"as a wheel in {checkout}"
-
-
-def _commit(folder: Path) -> str:
-    """Return the commit of a checkout, with a word where files differ from it."""
-    if not (folder / ".git").exists():
-        return ""
-    said = []
-    for words in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno")):
-        try:
-            done = subprocess.run(  # noqa: S603
-                ["git", "-C", str(folder), *words],  # noqa: S607
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return ""
-        said.append(done.stdout.strip())
-    return said[0] + (" with changes" if said[1] else "")

@@ -25,12 +25,12 @@ from eatss.measurement.measurement import (
     Window,
 )
 from eatss.measurement.meters.interval_energy import power_contradiction
-from eatss.measurement.provenance import option_hash, package_revision, source_hash_of
+from eatss.measurement.provenance import option_hash, source_hash_of
 from eatss.measurement.record import Record, Records
 from eatss.measurement.statistics import energy_estimate, mean_estimate
 from eatss.program import Program, evaluate
 from eatss.program.expression import Sizes
-from eatss.version import __version__
+from eatss.version import __version__, package_revision
 
 NOT_REPORTED = "the driver does not tell"
 

@@ -11,7 +11,7 @@ from eatss.diagnostics import InputError, input_error
 from eatss.frozen import frozen
 from eatss.gpu.cuda_order import cuda_uuid
 from eatss.measurement.card import LaunchError
-from eatss.text import one_line
+from eatss.text import as_text, one_line
 
 
 @frozen
@@ -78,10 +78,9 @@ def _no_such(message: str) -> InputError:
 
 def _card(runtime: Any, number: int) -> CudaCard:
     properties: Mapping[str, Any] = runtime.getDeviceProperties(number)
-    name = properties["name"]
     return CudaCard(
         number=number,
-        name=name.decode(errors="replace") if isinstance(name, bytes) else str(name),
+        name=as_text(properties["name"]),
         capability=10 * int(properties["major"]) + int(properties["minor"]),
         uuid=cuda_uuid(properties),
     )

@@ -1,18 +1,14 @@
-"""Where a measurement comes from: hashes of source and options, the revision of eatss."""
+"""Where a measurement comes from: hashes of source and options."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 from eatss.codec import encode
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program
-
-_GIT_LIMIT_S = 10.0
 
 
 def option_hash(program: Program | None, options: MeasureOptions) -> str:
@@ -38,27 +34,3 @@ def source_hash_of(program: Program | None, directory: Path | None) -> tuple[str
     except OSError as error:
         return None, f"'{program.original.file}' cannot be read: {error.strerror}"
     return sha256(content).hexdigest(), ""
-
-
-@lru_cache
-def package_revision() -> tuple[str | None, str]:
-    """Return the git revision of eatss, or ``None`` and why there is none.
-
-    ``-dirty`` follows it where files differ from those of the revision.
-    """
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return None, "eatss is installed, not run from a checkout"
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
-    command += ["--exclude=*"]
-    try:
-        said = subprocess.run(  # noqa: S603 - a fixed command
-            command, capture_output=True, text=True, timeout=_GIT_LIMIT_S, check=True
-        )
-    except FileNotFoundError:
-        return None, "git is not installed"
-    except subprocess.TimeoutExpired:
-        return None, f"git did not answer within {_GIT_LIMIT_S:g} s"
-    except subprocess.CalledProcessError as error:
-        return None, f"git says: {error.stderr.strip()}"
-    return said.stdout.strip(), ""

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from eatss.frozen import frozen
-from eatss.ppcg_build.integers import Reader
-from eatss.ppcg_build.refusal import NotUnderstoodError
+from eatss.ppcg_build.integers import NotUnderstoodError, Reader
 from eatss.program import (
     Apply,
     Constant,

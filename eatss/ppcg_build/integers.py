@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, select
 from eatss.program.tokens import Token
+
+
+class NotUnderstoodError(Exception):
+    """PPCG generated something that is read nowhere here; the sentence says what."""
+
 
 _LEVELS: tuple[dict[str, Operator], ...] = (
     {"||": Operator.OR},

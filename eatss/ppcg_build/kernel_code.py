@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from eatss.frozen import frozen
-from eatss.ppcg_build.refusal import NotUnderstoodError
+from eatss.ppcg_build.integers import NotUnderstoodError
 from eatss.program.tokens import Token, closing, tokens
 from eatss.scops import ElementType
 

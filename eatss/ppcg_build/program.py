@@ -20,8 +20,8 @@ from eatss.kernel.uses import Needs
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import assumptions_of
 from eatss.ppcg_build.host_code import DeviceMemory, HostRegion, device_name
+from eatss.ppcg_build.integers import NotUnderstoodError
 from eatss.ppcg_build.kernel_code import SHARED_MACRO, KernelFile, own_type
-from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program import (
     INTEGERS,
     Assumption,

@@ -10,6 +10,7 @@ import pytest
 import eatss.machine.installed_versions as versions
 from eatss import __version__
 from eatss.machine.requirements import requirements
+from eatss.version import package_revision
 from tests.end_to_end.in_process import eatss
 
 
@@ -36,8 +37,9 @@ def test_a_checkout_names_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(versions, "__file__", str(tmp_path / "eatss/machine/installed_versions.py"))
     assert versions._installation() == f"from the sources in {tmp_path}"
     (tmp_path / ".git").mkdir()
-    answers = iter(["0123456789ab\n", " M file.py\n"])
-    monkeypatch.setattr("subprocess.run", lambda *_, **__: SimpleNamespace(stdout=next(answers)))
+    told = SimpleNamespace(stdout="0123456789abcdef-dirty\n")
+    package_revision.cache_clear()
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: told)
     assert versions._installation() == (
         f"from the sources in {tmp_path}, commit 0123456789ab with changes"
     )

@@ -6,7 +6,7 @@ import pytest
 
 from eatss import InputError
 from eatss.ppcg_build.arguments import ppcg_arguments
-from eatss.ppcg_build.dependencies import dependency_text
+from eatss.ppcg_build.side_files import dependency_text
 
 
 def test_words_may_come_in_any_order() -> None:

@@ -16,6 +16,7 @@ from eatss.containers import in_container
 from eatss.frozen import frozen
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import MeterError
+from eatss.text import as_text, class_and_line
 
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
@@ -248,17 +249,17 @@ class NvmlDevice:
     @property
     def name(self) -> str:
         """The card's name."""
-        return _text(self._of_card("name", "Name"))
+        return as_text(self._of_card("name", "Name"))
 
     @property
     def uuid(self) -> str:
         """The card's UUID, ``GPU-…``."""
-        return _text(self._of_card("UUID", "UUID"))
+        return as_text(self._of_card("UUID", "UUID"))
 
     @property
     def driver_version(self) -> str:
         """Version of the driver."""
-        return _text(self._ask("driver version", "nvmlSystemGetDriverVersion"))
+        return as_text(self._ask("driver version", "nvmlSystemGetDriverVersion"))
 
     def compute_capability(self) -> int:
         """Return the compute capability, 90 for 9.0."""
@@ -399,10 +400,6 @@ def import_pynvml() -> Any:
             sentence = "NVML cannot be asked: the package nvidia-ml-py is not installed"
             raise MeterError(sentence, "pip install nvidia-ml-py") from None
         raise MeterError(
-            f"NVML cannot be asked: pynvml does not load: {type(error).__name__}: {error}",
+            f"NVML cannot be asked: pynvml does not load: {class_and_line(error)}",
             "pip install --force-reinstall nvidia-ml-py",
         ) from error
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
