@@ -8,12 +8,14 @@ which knows no statements in expressions, the least and the largest of two have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from types import MappingProxyType
 
 from eatss.frozen import frozen
-from eatss.ppcg_build.integers import NotUnderstoodError
-from eatss.program.tokens import Token, closing, tokens
+from eatss.ppcg_build.integers import NotUnderstoodError, Reader
+from eatss.program.tokens import Token, tokens
 from eatss.scops import ElementType
 
 SHARED_MACRO = """\
@@ -45,10 +47,7 @@ class SharedArray:
     @property
     def bytes(self) -> int:
         """Its size."""
-        size = _BYTES[self.element_type]
-        for extent in self.extents:
-            size *= extent
-        return size
+        return _BYTES[self.element_type] * prod(self.extents)
 
 
 @frozen
@@ -86,17 +85,6 @@ def own_type(words: str, names: Mapping[str, str] = MappingProxyType({})) -> str
     return words if words in _BYTES else None
 
 
-def _named_types(found: Sequence[Token]) -> dict[str, str]:
-    """Return what each ``typedef`` of a text that is no structure stands for."""
-    names: dict[str, str] = {}
-    for place, token in enumerate(found):
-        if token.text == "typedef":
-            end = next((k for k in range(place, len(found)) if found[k].text in ";{"), place)
-            *words, name = (one.text for one in found[place + 1 : end] or [token])
-            names[name] = " ".join(words)
-    return names
-
-
 def kernel_names(text: str) -> tuple[str, ...]:
     """Return the names of the kernels of a file in their order, whatever else is in it."""
     words = [token.text for token in tokens(text)]
@@ -113,93 +101,93 @@ def read_kernels(text: str) -> KernelFile:
     Raises:
         NotUnderstoodError: it is of no known form.
     """
-    found = tokens(text)
-    kernels: list[KernelText] = []
-    changes: list[tuple[int, int, str]] = []
-    for place, token in enumerate(found):
-        if token.kind == "directive":
-            changes += _directive(token)
-        if token.text == "__global__":
-            kernel, inside = _kernel(found, place)
-            kernels.append(kernel)
-            changes.append((token.start, token.start, 'extern "C" '))
-            changes += inside
-    pieces: list[str] = []
-    done = 0
-    for start, end, instead in sorted(changes):
-        pieces += [text[done:start], instead]
-        done = end
-    return KernelFile(kernels=tuple(kernels), text="".join((*pieces, text[done:])).strip() + "\n")
+    return _File(tokens(text)).read(text)
 
 
-def _directive(token: Token) -> Iterator[tuple[int, int, str]]:
-    words = token.text.split(maxsplit=2)
-    if words[0] == "#include":
-        yield token.start, token.end, ""
-    elif words[0] == "#define" and words[1] in _PLAIN and words[2:][:1] != [_PLAIN[words[1]]]:
-        plain = f"#define {words[1]} {_PLAIN[words[1]]}"
-        text = f"#ifdef __CUDACC_RTC__\n{plain}\n#else\n{token.text}\n#endif"
-        yield token.start, token.end, text
+class _File(Reader):
+    """Reads a file from its start: names of types, directives, kernels and their shared arrays."""
 
+    def __init__(self, found: Sequence[Token]) -> None:
+        super().__init__(found)
+        self._types: dict[str, str] = {}
+        self._kernels: list[KernelText] = []
+        self._changes: list[tuple[int, int, str]] = []
 
-def _kernel(
-    found: Sequence[Token], place: int
-) -> tuple[KernelText, Iterator[tuple[int, int, str]]]:
-    """Return a kernel, and what becomes of the declarations of its shared arrays."""
-    name = found[place + 2] if place + 3 < len(found) else found[place]
-    if found[place + 1].text != "void" or found[place + 3].text != "(":
-        raise NotUnderstoodError(f"'{name.text}' is no kernel of a known form")
-    close = closing(found, place + 3)
-    parameters = _parameters(found[place + 4 : close], name.text)
-    end = closing(found, close + 1)
-    shared: list[SharedArray] = []
-    spans: list[tuple[int, int]] = []
-    for here in range(close + 1, end):
-        if found[here].text == "__shared__":
-            last = next(k for k in range(here, end) if found[k].text == ";")
-            after = shared[-1].place + shared[-1].bytes if shared else 0
-            shared.append(_shared(found[here + 1 : last], after, name.text, _named_types(found)))
-            spans.append((found[here].start, found[last - 1].end))
-    texts = (_declaration(array) for array in shared)
-    changes = ((*span, text) for span, text in zip(spans, texts, strict=True))
-    return KernelText(name=name.text, parameters=parameters, shared=tuple(shared)), changes
+    def read(self, text: str) -> KernelFile:
+        while self.kind():
+            token = self.tokens[self.place]
+            self.place += 1
+            if token.kind == "directive":
+                self._directive(token)
+            elif token.text == "typedef":
+                *words, name = self._upto(";{") or [token.text]
+                self._types[name] = " ".join(words)
+            elif token.text == "__global__":
+                self._changes.append((token.start, token.start, 'extern "C" '))
+                self._kernel()
+            elif token.text == "__shared__" and self._kernels:
+                self._shared(token)
+        pieces: list[str] = []
+        done = 0
+        for start, end, instead in self._changes:
+            pieces += [text[done:start], instead]
+            done = end
+        whole = "".join((*pieces, text[done:])).strip() + "\n"
+        return KernelFile(kernels=tuple(self._kernels), text=whole)
 
+    def _upto(self, ends: str) -> list[str]:
+        """Read the tokens before the next one of some."""
+        begun = self.place
+        while self.kind() and self.text() not in ends:
+            self.place += 1
+        return [token.text for token in self.tokens[begun : self.place]]
 
-def _parameters(words: Sequence[Token], kernel: str) -> tuple[str, ...]:
-    """Return the names of parameters, which come last in their declarations."""
-    names: list[str] = []
-    for place, token in enumerate(words):
-        if token.text in ("[", "("):
+    def _directive(self, token: Token) -> None:
+        words = token.text.split(maxsplit=2)
+        if words[0] == "#include":
+            self._changes.append((token.start, token.end, ""))
+        elif words[0] == "#define" and words[1] in _PLAIN and words[2:][:1] != [_PLAIN[words[1]]]:
+            plain = f"#define {words[1]} {_PLAIN[words[1]]}"
+            text = f"#ifdef __CUDACC_RTC__\n{plain}\n#else\n{token.text}\n#endif"
+            self._changes.append((token.start, token.end, text))
+
+    def _kernel(self) -> None:
+        name = self.text(1)
+        if not self.takes("void") or self.text(1) != "(":
+            raise NotUnderstoodError(f"'{name}' is no kernel of a known form")
+        self.place += 2
+        parameters: list[str] = []
+        while self.kind() and not self.takes(")"):
+            *_, parameter = self._upto(",)[(") or [""]
+            if self.text() in ("[", "("):
+                raise NotUnderstoodError(
+                    f"a parameter of {name} is an array of several dimensions; PPCG passes plain "
+                    "pointers without --no-linearize-device-arrays"
+                )
+            parameters.append(parameter)
+            self.takes(",")
+        self._kernels.append(KernelText(name=name, parameters=tuple(parameters), shared=()))
+
+    def _shared(self, token: Token) -> None:
+        """Read a shared array, placed after those before it, and have a macro declare it."""
+        kernel = self._kernels[-1]
+        declared = self._upto(";")
+        opening = declared.index("[") if "[" in declared else len(declared)
+        element = own_type(" ".join(declared[: opening - 1]), self._types)
+        name, extents = declared[opening - 1], declared[opening:]
+        numbers = extents[1::3]
+        regular = extents == [text for number in numbers for text in ("[", number, "]")]
+        if element is None or not regular or not all(number.isdigit() for number in numbers):
             raise NotUnderstoodError(
-                f"a parameter of {kernel} is an array of several dimensions; PPCG passes plain "
-                "pointers without --no-linearize-device-arrays"
+                f"{kernel.name} declares '{' '.join(declared)}' in shared memory"
             )
-        if place + 1 == len(words) or words[place + 1].text == ",":
-            names.append(token.text)
-    return tuple(names)
-
-
-def _shared(
-    words: Sequence[Token], after: int, kernel: str, names: Mapping[str, str]
-) -> SharedArray:
-    """Return a shared array from its declaration, placed after others; ``names`` are of types."""
-    texts = [token.text for token in words]
-    opening = texts.index("[") if "[" in texts else len(texts)
-    element = own_type(" ".join(texts[: opening - 1]), names)
-    name, extents = texts[opening - 1], texts[opening:]
-    numbers = extents[1::3]
-    regular = extents == [text for number in numbers for text in ("[", number, "]")]
-    if element is None or not regular or not all(number.isdigit() for number in numbers):
-        raise NotUnderstoodError(f"{kernel} declares '{' '.join(texts)}' in shared memory")
-    size = _BYTES[element]
-    return SharedArray(
-        name=name,
-        element_type=element,
-        extents=tuple(map(int, numbers)),
-        place=-(-after // size) * size,
-    )
-
-
-def _declaration(array: SharedArray) -> str:
-    extents = "".join(f"[{extent}]" for extent in array.extents)
-    return f"EATSS_SHARED_AT({array.place}, {array.element_type}, {array.name}, {extents})"
+        size = _BYTES[element]
+        array = SharedArray(
+            name=name,
+            element_type=element,
+            extents=tuple(map(int, numbers)),
+            place=-(-kernel.shared_bytes // size) * size,
+        )
+        self._kernels[-1] = replace(kernel, shared=(*kernel.shared, array))
+        text = f"EATSS_SHARED_AT({array.place}, {element}, {name}, {''.join(extents)})"
+        self._changes.append((token.start, self.tokens[self.place - 1].end, text))
