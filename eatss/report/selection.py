@@ -10,7 +10,6 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.analysis.facts import ReferenceFacts
 from eatss.expected_run import ExpectedRun, sizes_text, why_unknown
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
@@ -32,6 +31,7 @@ from eatss.targets import TARGETS
 from eatss.text import bytes_text
 
 if TYPE_CHECKING:
+    from eatss.analysis.facts import ReferenceFacts
     from eatss.building import PpcgBuild
 
 _LIMITS = {

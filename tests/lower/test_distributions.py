@@ -9,7 +9,7 @@ import pytest
 
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
-from eatss.schedule import split_k, thread_mapping
+from eatss.schedule import mapping
 from eatss.schedule.mapping import MappedLoop
 from eatss.verify import Verification
 
@@ -17,8 +17,7 @@ from eatss.verify import Verification
 @pytest.fixture
 def blocked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let threads have their points in a row."""
-    for module in (thread_mapping, split_k):
-        monkeypatch.setattr(module, "MappedLoop", partial(MappedLoop, cyclic=False))
+    monkeypatch.setattr(mapping, "MappedLoop", partial(MappedLoop, cyclic=False))
 
 
 def mapped(tile: int, threads: int, *, cyclic: bool) -> MappedLoop:
