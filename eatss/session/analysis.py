@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -25,7 +25,7 @@ from eatss.diagnostics import (
 from eatss.forked import REGION_S, allow
 from eatss.frontend import FrontendResult, SymbolicResult
 from eatss.frozen import frozen
-from eatss.polyhedral import Kernel, Reference, ScheduledScop, schedule_scop
+from eatss.polyhedral import Kernel, ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import (
@@ -263,7 +263,11 @@ def _scheduled(
         from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg  # noqa: PLC0415
 
         return schedule_as_ppcg(scop, max_operations=limit)
-    return _with_tiled_sums(_with_temporaries(scop, options), options), ()
+    scheduled = _with_temporaries(scop, options)
+    if options.tiles_sums:
+        with suppress(isl.Error):  # where it is too much for isl, loops of sums stay as they are
+            return with_tiled_sums(scheduled), ()
+    return scheduled, ()
 
 
 def _with_temporaries(scop: Scop, options: AnalysisOptions) -> ScheduledScop:
@@ -291,28 +295,23 @@ def _with_private_scalars(scop: Scop, options: AnalysisOptions) -> ScheduledScop
     for private in with_private_scalars(scop):
         with suppress(EatssError, isl.Error):
             tried = schedule_scop(private, max_operations=limit, positive=True, patient=False)
-            if _pass_scalars_on(tried):
-                continue
-            sums = _sums_of_scalars(scop, tried)
-            if _stay_in_kernels(scop, tried) or (
+            looping = (one.write.array for one in tried.scop.statements if one.loops)
+            scalars = {name for name in looping if not tried.scop.array(name).n_dims}
+            if any(users > 1 for users in _users(tried, scalars)):
+                continue  # kernels that read what loops of others set wait for their last
+            names = expanded_arrays(scop, tried.scop)
+            sums = [
+                kernel
+                for kernel in tried.kernels
+                if any(one.array in names for one in kernel.reductions)
+            ]
+            if all(users == 1 for users in _users(tried, names)) or (
                 not _fill_card(before()) and (sums or frees_loops(before(), tried, one_thread=True))
             ):
                 found = tried
             if all(len(kernel.parallel_loops) > 1 for kernel in sums):
                 break
     return found
-
-
-def _pass_scalars_on(scheduled: ScheduledScop) -> bool:
-    """Tell whether kernels read scalars that loops of others set, and so wait for their last."""
-    scop = scheduled.scop
-    looping = (one for one in scop.statements if one.loops)
-    scalars = {s.write.array for s in looping if not scop.array(s.write.array).n_dims}
-    used = [
-        {access.array for name in kernel.statements for access in scop.statement(name).accesses}
-        for kernel in scheduled.kernels
-    ]
-    return any(sum(name in own for own in used) > 1 for name in scalars)
 
 
 def _fill_card(scheduled: ScheduledScop) -> bool:
@@ -329,38 +328,23 @@ def _fill_card(scheduled: ScheduledScop) -> bool:
 def _fills_card(kernel: Kernel) -> bool:
     """Tell whether a kernel has threads for a whole card, and neighbours read neighbours."""
     loops = {loop.name for loop in kernel.parallel_loops}
-    arrays = [one for one in kernel.references if one.subscripts]
-    along = [one for one in arrays if loops & {name for name, by in _last(one) if abs(by) == 1}]
+    rows = [one.subscripts[-1].coefficients for one in kernel.references if one.subscripts]
+    along = sum(any(name in loops and abs(by) == 1 for name, by in row) for row in rows)
     threads = prod(loop.trip_count or ASSUMED_SIZE for loop in kernel.parallel_loops)
-    return threads >= _THREADS and 2 * len(along) > len(arrays)
+    return threads >= _THREADS and 2 * along > len(rows)
 
 
-def _last(reference: Reference) -> tuple[tuple[str, int], ...]:
-    return reference.subscripts[-1].coefficients
-
-
-def _sums_of_scalars(before: Scop, scheduled: ScheduledScop) -> tuple[Kernel, ...]:
-    """Return the kernels with sums whose values were in scalars."""
-    names = expanded_arrays(before, scheduled.scop)
-    return tuple(
-        kernel
-        for kernel in scheduled.kernels
-        if any(one.array in names for one in kernel.reductions)
-    )
-
-
-def _stay_in_kernels(before: Scop, scheduled: ScheduledScop) -> bool:
-    """Tell whether each scalar that was expanded is used by one kernel alone."""
-    names = expanded_arrays(before, scheduled.scop)
-    using = [
+def _users(scheduled: ScheduledScop, names: Iterable[str]) -> list[int]:
+    """Return how many kernels use each of some arrays."""
+    used = [
         {
             access.array
-            for statement in kernel.statements
-            for access in scheduled.scop.statement(statement).accesses
+            for name in kernel.statements
+            for access in scheduled.scop.statement(name).accesses
         }
         for kernel in scheduled.kernels
     ]
-    return all(sum(name in arrays for arrays in using) == 1 for name in names)
+    return [sum(name in own for own in used) for name in names]
 
 
 def _with_collapsed_loops(
@@ -389,14 +373,6 @@ def _with_copied_operands(
         tried = schedule_scop(copied, max_operations=limit, positive=positive, patient=False)
         return tried if frees_loops(scheduled, tried) else None
     return None
-
-
-def _with_tiled_sums(scheduled: ScheduledScop, options: AnalysisOptions) -> ScheduledScop:
-    """Let the loops of sums be tiled; where that is too much for isl, they stay as they are."""
-    if options.tiles_sums:
-        with suppress(isl.Error):
-            return with_tiled_sums(scheduled)
-    return scheduled
 
 
 def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:

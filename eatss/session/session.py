@@ -12,12 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import islpy as isl
 
 from eatss.analysis import VolumeKind
-from eatss.analysis.layout import SharedSum
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
@@ -38,7 +37,6 @@ from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
 from eatss.model.selection import PPCG_SHARED_BYTES
 from eatss.notices import Told, nobody
-from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.source_lines import with_source_line
 from eatss.program import Interface, Program
@@ -58,7 +56,6 @@ from eatss.session.source import Source
 from eatss.session.steps import (
     expect_code,
     expect_ppcg,
-    expect_recipe,
     generate_for,
     select_for,
 )
@@ -210,34 +207,30 @@ class Session:
         """
         if self.cut != "ppcg" or not self.reading.parameters:
             return self
-        session = Session(
-            self.source,
-            replace(self.reading, parameters=None),
-            cut=self.cut,
-            volume=self.volume,
-            code=self.code,
-        )
+        session = self._like_this(replace(self.reading, parameters=None))
         _ = self.parsed  # what is wrong with the values as well comes first
         try:
             _ = session.parsed
         except InputError as error:
-            raise InputError(_unknown_to_ppcg(self.parsed), *error.diagnostics) from None
+            unknown = Diagnostic(
+                code="EATSS-P027",
+                message="PPCG gets no values of parameters, and without them the source is refused",
+                span=self.parsed.scops[0].span,
+                hint="spell these sizes as macros and give -D, to PPCG, too",
+            )
+            raise InputError(unknown, *error.diagnostics) from None
         return session
+
+    def _like_this(self, reading: Reading, **changed: Any) -> Session:
+        cut, volume, code = self.cut, self.volume, self.code
+        return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
 
     def _with(self, arrays: Arrays, *, chooses: bool = False) -> Session:
         """Return the session with arrays computed anew; this one if it is, unless it chooses."""
         if arrays == self.recomputed and not chooses:
             return self
         if arrays not in self._others:
-            other = Session(
-                self.source,
-                self.reading,
-                cut=self.cut,
-                volume=self.volume,
-                code=self.code,
-                recomputed=arrays,
-                like=self,
-            )
+            other = self._like_this(self.reading, recomputed=arrays, like=self)
             _ = other.parsed
             self._others[arrays] = other
         return self._others[arrays]
@@ -274,8 +267,9 @@ class Session:
         if numeric:
             program = analyse_regions(self.file, self.parsed, options, numeric)
         found = for_any_size(parsed, program, saved, limit)
-        for plain in (replace(options, tiles_sums=False), _plain(options)):
+        for temporaries in (True, False):
             if found is None:  # for its numbers alone, some region is cut otherwise
+                plain = replace(options, tiles_sums=False, temporaries=temporaries)
                 program = analyse_regions(self.file, self.parsed, plain, numeric)
                 found = for_any_size(parsed, program, saved, limit)
         assert found is not None
@@ -355,10 +349,6 @@ class Session:
         anew()
         return _with_note(best, _NO_TIME) if left_out else best
 
-    def _code_schedules(self) -> list[ScheduledScop]:
-        """Return the schedules that code is made from."""
-        return [region.scheduled for region in self.symbolic.regions]
-
     def predict(
         self,
         gpu: str | PathLike[str] | GpuProfile,
@@ -381,9 +371,13 @@ class Session:
         """
         profile = load_profile(gpu)
         if self.cut == "eatss":
+            from eatss.recipe.requests import checked_options  # noqa: PLC0415 - PPCG needs none
+
             chosen = SelectOptions(target="cuda")
             selection = self.select(profile, chosen, fuse_rows=not wanted.keeps_apart)
-            return expect_code(self.of(selection).analysed, profile, wanted, selection)
+            program = self.of(selection).analysed
+            own = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
+            return expect_code(program, profile, own, selection)
         limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory
         if limit < 0:
             raise wrong("max_shared_memory", limit, "a number of bytes, or 0")
@@ -431,7 +425,12 @@ class Session:
         options = recipe.options
         if selection.options.model == "prediction" and not options.changes_layout:
             return selection
-        return expect_recipe(self.of(selection).analysed, profile, recipe, selection)
+        kernels = tuple(
+            replace(kernel, **decided.chosen())
+            for kernel, decided in zip(selection.kernels, recipe.kernels, strict=True)
+        )
+        program = self.of(selection).analysed
+        return expect_code(program, profile, options, replace(selection, kernels=kernels))
 
     def program(
         self,
@@ -456,12 +455,10 @@ class Session:
         """
         from eatss.session.found import FoundProgram  # noqa: PLC0415 - select needs none
 
-        selection = decided if isinstance(decided, Selection) else None
-        told = None
+        selection, told = None, None
         if isinstance(decided, Selection):
-            limit = choosing.shared_limit_bytes(profile)
-            decided = self.recipe(decided, profile, wanted, limit)
-        if selection is not None:
+            selection, limit = decided, choosing.shared_limit_bytes(profile)
+            decided = self.recipe(selection, profile, wanted, limit)
             told = self.expected(selection, decided, profile)
         program = self.generate(decided, profile, selection)
         return FoundProgram.of(program, self.of(decided).warnings, told, lasting=lasting)
@@ -591,7 +588,7 @@ class Session:
             options,
             strict_fp=strict_fp,
             fuse_rows=fuse_rows,
-            code=self._code_schedules,
+            code=lambda: [region.scheduled for region in self.symbolic.regions],
             told=told,
         )
         warnings = found.warnings + self.notes
@@ -667,7 +664,7 @@ class Session:
                 spread=cut.spread,
                 sum_loops=cut.sum_loops,
                 sum_kinds=cut.sum_kinds,
-                shared_sum=_without_stream(cut.shared_sum),
+                shared_sum=None if cut.shared_sum and cut.shared_sum.streamed else cut.shared_sum,
                 host_loop=cut.host_loop,
             )
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
@@ -695,25 +692,6 @@ def _with_note(selection: Selection, note: str) -> Selection:
     first, *others = selection.kernels
     noted = replace(first, note=note if first.note is None else f"{first.note}; {note}")
     return replace(selection, kernels=(noted, *others))
-
-
-def _without_stream(shared: SharedSum | None) -> SharedSum | None:
-    """Return how blocks share a sum whatever the sizes of tiles are."""
-    return None if shared is None or shared.streamed else shared
-
-
-def _plain(options: AnalysisOptions) -> AnalysisOptions:
-    """Return options under which regions are scheduled as they are."""
-    return replace(options, tiles_sums=False, temporaries=False)
-
-
-def _unknown_to_ppcg(parsed: FrontendResult) -> Diagnostic:
-    return Diagnostic(
-        code="EATSS-P027",
-        message="PPCG gets no values of parameters, and without them the source is refused",
-        span=parsed.scops[0].span,
-        hint="spell these sizes as macros and give -D, to PPCG, too",
-    )
 
 
 def _check_type(program: SymbolicProgram, reading: Reading, hint: str) -> None:

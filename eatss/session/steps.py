@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eatss.analysis.layout import SharedSum
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.diagnostics import Diagnostic, Severity, SourceSpan, input_error
+from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.expected_run import sizes_text
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
-from eatss.model import (
-    PUBLISHED,
-    KernelSelection,
-    ModelOptions,
-    PpcgOptions,
-    Selection,
-    select_program,
-)
+from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection, select_program
 from eatss.model.far_from_roofline import far_from_roofline, least_time_s
 from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.notices import Told, nobody
@@ -97,16 +89,8 @@ def select_for(
         strict_fp=strict_fp,
         told=told,
     )
-    on_host = TARGETS[options.target].on_host
-    selection = replace(
-        selection,
-        warnings=program.doubts,
-        sizes=program.sizes,
-        host_time_s=host_time_s(program.host_instances) if on_host else 0.0,
-        least_time_s=least_time_s(
-            program.facts, program.host_bytes, profile, tf32=options.tf32 != "off"
-        ),
-    )
+    of_run = _of_run(program, profile, options.target, tf32=options.tf32 != "off")
+    selection = replace(selection, warnings=program.doubts, **of_run)
     notes = _amount_notes(program, selection, profile)
     if not TARGETS[options.target].own and options.model == "prediction":
         from eatss.session.ppcg_notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
@@ -126,22 +110,19 @@ def _amount_notes(
     run, taken = found.expected, program.array_bytes
     notes = [] if run is None else [far_from_roofline(run, kernels, found.gpu, span)]
     if taken > profile.memory_bytes:
-        notes += [_too_large(taken, profile, found, span)]
+        where = "with -D or --param" if found.sizes else "in the source"
+        notes += [
+            Diagnostic(
+                code="EATSS-M026",
+                severity=Severity.WARNING,
+                message=f"the arrays take {bytes_text(taken)} {sizes_text(found.sizes)}, and "
+                f"{profile.name} has {bytes_text(profile.memory_bytes)} of memory; the prediction "
+                "assumes that the arrays fit in it",
+                span=span,
+                hint=f"give smaller sizes {where}",
+            )
+        ]
     return tuple(with_source_line(note) for note in notes if note is not None)
-
-
-def _too_large(
-    taken: int, profile: GpuProfile, found: Selection | ProgramExpectation, span: SourceSpan | None
-) -> Diagnostic:
-    return Diagnostic(
-        code="EATSS-M026",
-        severity=Severity.WARNING,
-        message=f"the arrays take {bytes_text(taken)} {sizes_text(found.sizes)}, and "
-        f"{profile.name} has {bytes_text(profile.memory_bytes)} of memory; the prediction assumes "
-        "that the arrays fit in it",
-        span=span,
-        hint=f"give smaller sizes{' with -D or --param' if found.sizes else ' in the source'}",
-    )
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
@@ -178,11 +159,11 @@ def expect_ppcg(
         blocks=blocks_of(wanted.block, program.facts),
         options=options,
     )
-    return _expectation(program, profile, found, options=options)
+    return _expectation(program, profile, found, "ppcg", options)
 
 
 def expect_code(
-    program: AnalysedProgram, profile: GpuProfile, wanted: CodeRequest, selection: Selection
+    program: AnalysedProgram, profile: GpuProfile, options: CodegenOptions, selection: Selection
 ) -> ProgramExpectation:
     """Predict generated code at sizes of the user's; what they leave out is what was selected.
 
@@ -190,31 +171,6 @@ def expect_code(
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
-    from eatss.recipe.requests import checked_options  # noqa: PLC0415 - PPCG's target needs none
-
-    options = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
-    return _expect_cuda(program, profile, options, selection)
-
-
-def expect_recipe(
-    program: AnalysedProgram, profile: GpuProfile, recipe: Recipe, selection: Selection
-) -> ProgramExpectation:
-    """Predict what a recipe decides, which is what was selected with sizes of the user's.
-
-    Raises:
-        InputError: as :func:`expect_code`.
-    """
-    kernels = tuple(
-        replace(kernel, **decided.chosen())
-        for kernel, decided in zip(selection.kernels, recipe.kernels, strict=True)
-    )
-    selection = replace(selection, kernels=kernels)
-    return _expect_cuda(program, profile, recipe.options, selection)
-
-
-def _expect_cuda(
-    program: AnalysedProgram, profile: GpuProfile, options: CodegenOptions, selection: Selection
-) -> ProgramExpectation:
     from eatss.lower.own_sizes import (  # noqa: PLC0415 - PPCG's target needs none
         places_without_effect,
         with_own_sizes,
@@ -222,33 +178,56 @@ def _expect_cuda(
     from eatss.lower.structures import structures_for  # noqa: PLC0415
     from eatss.model.expectation import expect_cuda  # noqa: PLC0415
 
-    structures = structures_for(
-        program, profile, strict_fp=options.strict_fp, tf32=selection.options.tf32
-    )
+    tf32 = selection.options.tf32
+    structures = structures_for(program, profile, strict_fp=options.strict_fp, tf32=tf32)
     own = with_own_sizes(selection, program.facts, structures, profile, options)
-    unused = places_without_effect(program.facts, structures, options)
     found = expect_cuda(program.facts, structures, profile, selection, own)
-    warnings = (
-        *map(_not_staged, unused),
-        *(_on_host(kernel) for kernel in own.kernels if _asks_for_host_loop(kernel, options)),
-        *(
-            _not_shared(kernel, wish)
-            for kernel in own.kernels
-            for name, wish in options.shared_sums
-            if name == kernel.name and wish.blocks > 1 and kernel.shared_sum != wish
-        ),
+    tiled = {(name, loop) for name, sizes in options.tile_sizes for loop, _ in sizes}
+    vain = [
+        (
+            f"{name} is not staged in shared memory: no tile of it can be",
+            "codegen says why: it lives in registers, or its tile has no fixed shape",
+        )
+        for name in places_without_effect(program.facts, structures, options)
+    ]
+    vain += [
+        (
+            f"the loop {one.host_loop} of {one.name} runs on the host: its tile size has no effect",
+            "give tile sizes of its other loops",
+        )
+        for one in own.kernels
+        if (one.name, one.host_loop) in tiled
+    ]
+    for kernel in own.kernels:
+        for name, wish in options.shared_sums:
+            if name == kernel.name and wish.blocks > 1 and kernel.shared_sum != wish:
+                what, hint = _SHARED[wish.streamed]
+                where = f"{what} of {kernel.name} over {wish.loop}"
+                vain += [(f"blocks cannot {where}: what is told is without", hint)]
+    warnings = tuple(
+        Diagnostic(code="EATSS-M017", severity=Severity.WARNING, message=message, hint=hint)
+        for message, hint in vain
     )
-    tf32 = selection.options.tf32 != "off"
-    return _expectation(program, profile, found, target="cuda", warnings=warnings, tf32=tf32)
+    return _expectation(program, profile, found, "cuda", warnings=warnings, tf32=tf32 != "off")
+
+
+_SHARED = {
+    False: ("share a sum", "it has to be a serial loop of a sum, of 64 iterations or more"),
+    True: (
+        "take equal shares of the turns",
+        "it has to be the only serial loop of a sum, with as many turns in each tile",
+    ),
+}
+"""What blocks are to do, and when they can; by whether the sum is streamed."""
 
 
 def _expectation(
     program: AnalysedProgram,
     profile: GpuProfile,
     kernels: tuple[KernelExpectation, ...],
-    *,
+    target: TargetName,
     options: PpcgOptions | None = None,
-    target: TargetName = "ppcg",
+    *,
     warnings: tuple[Diagnostic, ...] = (),
     tf32: bool = False,
 ) -> ProgramExpectation:
@@ -264,12 +243,21 @@ def _expectation(
         kernels=kernels,
         target=target,
         warnings=(*program.doubts, *warnings),
-        sizes=program.sizes,
         host_statements=program.host_statements if TARGETS[target].on_host else (),
-        host_time_s=host_time_s(program.host_instances) if TARGETS[target].on_host else 0.0,
-        least_time_s=least_time_s(program.facts, program.host_bytes, profile, tf32=tf32),
+        **_of_run(program, profile, target, tf32=tf32),
     )
     return replace(found, warnings=found.warnings + _amount_notes(program, found, profile))
+
+
+def _of_run(
+    program: AnalysedProgram, profile: GpuProfile, target: TargetName, *, tf32: bool
+) -> dict[str, Any]:
+    """Return what is known of a run besides its kernels."""
+    return {
+        "sizes": program.sizes,
+        "host_time_s": host_time_s(program.host_instances) if TARGETS[target].on_host else 0.0,
+        "least_time_s": least_time_s(program.facts, program.host_bytes, profile, tf32=tf32),
+    }
 
 
 def generate_for(
@@ -323,40 +311,3 @@ def ppcg_schedule_of(program: AnalysedProgram) -> str:
     (region,) = program.scops
     with source_lines("on the schedule for PPCG"):
         return save_ppcg_schedule(region.scheduled, region.scop)
-
-
-def _asks_for_host_loop(kernel: KernelSelection, options: CodegenOptions) -> bool:
-    asked = {loop for name, sizes in options.tile_sizes if name == kernel.name for loop, _ in sizes}
-    return kernel.host_loop in asked
-
-
-def _on_host(kernel: KernelSelection) -> Diagnostic:
-    return Diagnostic(
-        code="EATSS-M017",
-        severity=Severity.WARNING,
-        message=f"the loop {kernel.host_loop} of {kernel.name} runs on the host: "
-        "its tile size has no effect",
-        hint="give tile sizes of its other loops",
-    )
-
-
-def _not_shared(kernel: KernelSelection, wish: SharedSum) -> Diagnostic:
-    what, hint = "share a sum", "it has to be a serial loop of a sum, of 64 iterations or more"
-    if wish.streamed:
-        what = "take equal shares of the turns"
-        hint = "it has to be the only serial loop of a sum, with as many turns in each tile"
-    return Diagnostic(
-        code="EATSS-M017",
-        severity=Severity.WARNING,
-        message=f"blocks cannot {what} of {kernel.name} over {wish.loop}: what is told is without",
-        hint=hint,
-    )
-
-
-def _not_staged(name: str) -> Diagnostic:
-    return Diagnostic(
-        code="EATSS-M017",
-        severity=Severity.WARNING,
-        message=f"{name} is not staged in shared memory: no tile of it can be",
-        hint="codegen says why: it lives in registers, or its tile has no fixed shape",
-    )
