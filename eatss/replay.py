@@ -209,9 +209,9 @@ def recorded(sweep: Sweep, objective: ObjectiveName) -> Recorded:
     for row in replace(sweep, rows=tuple(kept)).latest:
         if row.variant not in rows or row.card is not None:
             rows[row.variant] = row
-    names = Counter(tuple(sorted(dict(row.values))) for row in rows.values())
-    of_space = names.most_common(1)[0][0] if names else ()
-    offered = [row for row in rows.values() if tuple(sorted(dict(row.values))) == of_space]
+    named = [(tuple(sorted(dict(row.values))), row) for row in rows.values()]
+    of_space = Counter(names for names, _ in named).most_common(1)
+    offered = [row for names, row in named if names == of_space[0][0]]
     costs = {variant: cost_of(row, objective) for variant, row in rows.items()}
     if not any(isfinite(costs[row.variant]) for row in offered):
         raise input_error(
@@ -302,12 +302,8 @@ def replayed(
     known = recorded(sweep, objective)
     within = budget or Budget(variants=len(known.space))
     runs = tuple(_run(known, strategy, seed, within) for strategy in strategies for seed in numbers)
-    offered = {
-        variant_key(point): known.costs[variant_key(point)] for point in known.space.points()
-    }
-    best_variant = min(offered, key=lambda variant: offered[variant])
-    best = offered[best_variant]
-    top = known.ranked[0] if known.ranked else None
+    offered = {key: known.costs[key] for key in map(variant_key, known.space.points())}
+    best_variant, best = min(offered.items(), key=lambda one: one[1])
     return Replay(
         program=sweep.identity.program,
         target=sweep.identity.target,
@@ -329,7 +325,9 @@ def replayed(
         ),
         runs=runs,
         marks=tuple(_marks(known, offered, best)),
-        model_top=None if top is None else _known(offered[variant_key(top)] / best - 1),
+        model_top=_known(offered[variant_key(known.ranked[0])] / best - 1)
+        if known.ranked
+        else None,
     )
 
 
@@ -357,14 +355,15 @@ def _run(known: Recorded, name: str, seed: int, budget: Budget) -> Run:
             if budget.over(len(steps) + 1, spent_s, spent_j):
                 break
             best = min(best, cost)
-            step = Step(
-                variant=variant,
-                cost=_known(cost),
-                best=_known(best),
-                spent_s=spent_s,
-                spent_j=spent_j,
+            steps.append(
+                Step(
+                    variant=variant,
+                    cost=_known(cost),
+                    best=_known(best),
+                    spent_s=spent_s,
+                    spent_j=spent_j,
+                )
             )
-            steps.append(step)
             strategy.tell(point, cost)
     finally:
         strategy.close()
@@ -374,37 +373,34 @@ def _run(known: Recorded, name: str, seed: int, budget: Budget) -> Run:
 def _summary(
     name: str, runs: Sequence[Run], best: float, budget: Budget, shares: Sequence[float]
 ) -> Summary:
-    near = [next((place for place in _near(run, best)), None) for run in runs]
-    places = sorted(place for place in near if place is not None)
-    middle = _middle([inf if place is None else place for place in near], 0.5)
+    near = [
+        next(
+            (
+                at
+                for at, step in enumerate(run.steps, 1)
+                if step.best is not None and step.best <= best * (1 + NEAR)
+            ),
+            None,
+        )
+        for run in runs
+    ]
+    middle = _middle([inf if at is None else at for at in near], 0.5)
     seconds = [
         inf if at is None else run.steps[at - 1].spent_s for run, at in zip(runs, near, strict=True)
     ]
+    regrets = []
+    for share in shares:
+        found = [_best_at(run, budget, share) / best - 1 for run in runs]
+        lower, median, upper = (_middle(found, quantile) for quantile in (0.25, 0.5, 0.75))
+        regrets.append(RegretAt(share=share, median=median, lower=lower, upper=upper))
     return Summary(
         strategy=name,
         runs=len(runs),
-        regrets=tuple(_regrets(runs, best, budget, share) for share in shares),
+        regrets=tuple(regrets),
         within=NEAR,
         evaluations_within=None if middle is None else int(middle),
         seconds_within=_middle(seconds, 0.5),
-        reached=len(places),
-    )
-
-
-def _near(run: Run, best: float) -> Iterator[int]:
-    """Yield the evaluations, counted from 1, after which a run is near the best."""
-    for place, step in enumerate(run.steps, 1):
-        if step.best is not None and step.best <= best * (1 + NEAR):
-            yield place
-
-
-def _regrets(runs: Sequence[Run], best: float, budget: Budget, share: float) -> RegretAt:
-    found = [_best_at(run, budget, share) / best - 1 for run in runs]
-    return RegretAt(
-        share=share,
-        median=_middle(found, 0.5),
-        lower=_middle(found, 0.25),
-        upper=_middle(found, 0.75),
+        reached=sum(at is not None for at in near),
     )
 
 

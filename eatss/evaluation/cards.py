@@ -8,9 +8,9 @@ without a reference that others share are not set beside theirs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -30,7 +30,9 @@ _SHORTEST_S = 1.0
 """References within less time show no drift."""
 
 Key: TypeAlias = tuple[str, Sign]
-_Value: TypeAlias = Callable[[Row], float | None]
+Taken: TypeAlias = Literal["time_s", "energy_j"]
+
+_TAKEN: tuple[Taken, ...] = ("time_s", "energy_j")
 
 
 @frozen
@@ -93,19 +95,17 @@ def on_one_scale(sweep: Sweep, cards: CardComparison) -> tuple[Row, ...]:
     one before a failed one. Rows that came to no card are kept: they failed. A role that any row of
     a variant has is the variant's.
     """
-    scales = {card.uuid: card for card in cards.cards}
     roles = {row.variant: row.role for row in sweep.rows if row.role and row.stage not in BESIDE}
     found: dict[Key, Row] = {}
-    for row in sweep.latest:
-        scale = scales.get(row.card or UNKNOWN) if row.measured else None
-        if row.measured and (scale is None or not scale.used):
-            continue
-        role = row.role or roles.get(row.variant, "")
-        named = row if role == row.role else replace(row, role=role)
-        scaled = named if scale is None else _scaled(named, scale)
-        known = found.get((row.variant, row.sizes))
-        if known is None or _rank(scaled, cards.base) > _rank(known, cards.base):
-            found[row.variant, row.sizes] = scaled
+
+    def rank(row: Row) -> tuple[bool, bool, bool]:
+        return row.measured, row.stage == "careful", (row.card or UNKNOWN) == cards.base
+
+    for row in _scaled(sweep.latest, cards):
+        known = found.get(_key(row))
+        if known is None or rank(row) > rank(known):
+            role = row.role or roles.get(row.variant, "")
+            found[_key(row)] = row if role == row.role else replace(row, role=role)
     return tuple(found.values())
 
 
@@ -114,56 +114,57 @@ def first_to_last(sweep: Sweep, cards: CardComparison) -> tuple[Row, ...]:
 
     Rows of cards that are not compared are left out.
     """
-    scales = {card.uuid: card for card in cards.cards}
-    found = []
-    for row in sweep.rows:
-        if row.stage in BESIDE:
-            continue
-        scale = scales.get(row.card or UNKNOWN) if row.measured else None
-        if not row.measured:
-            found.append(row)
-        elif scale is not None and scale.used:
-            found.append(_scaled(row, scale))
-    return tuple(found)
+    return tuple(_scaled((row for row in sweep.rows if row.stage not in BESIDE), cards))
 
 
 def references(rows: Sequence[Row], card: str) -> tuple[Row, ...]:
     """Return the measured references of a card, in the order of time."""
-    found = [
+    found = (
         r for r in rows if r.stage == "reference" and (r.card or UNKNOWN) == card and r.measured
-    ]
+    )
     return tuple(sorted(found, key=lambda row: row.at_s))
 
 
-def relative_to_own_mean(rows: Sequence[Row], value: _Value) -> tuple[Floats, Floats]:
+def relative_to_own_mean(rows: Sequence[Row], taken: Taken) -> tuple[Floats, Floats]:
     """Return hours and values of references over the geometric mean of their own variant."""
-    known = _known(rows, value)
-    means = {key: float(stats.gmean(numbers)) for key, numbers in _by_variant(known).items()}
+    known = _known(rows, taken)
+    means = {
+        key: float(stats.gmean([number for _, number in own]))
+        for key, own in _by_variant(known).items()
+    }
     hours = np.array([row.at_s / 3600 for row, _ in known])
-    return hours, np.array([number / means[row.variant, row.sizes] for row, number in known])
+    return hours, np.array([number / means[_key(row)] for row, number in known])
 
 
-def _rank(row: Row, base: str | None) -> tuple[bool, bool, bool]:
-    return row.measured, row.stage == "careful", (row.card or UNKNOWN) == base
+def _key(row: Row) -> Key:
+    return row.variant, row.sizes
 
 
-def _scaled(row: Row, scale: CardScale) -> Row:
-    if scale.time_factor in (None, 1.0) and scale.energy_factor in (None, 1.0):
-        return row
-    time_s = None if row.time_s is None else row.time_s / (scale.time_factor or 1.0)
-    energy_j = None
-    if row.energy_j is not None and scale.energy_factor is not None:
-        energy_j = row.energy_j / scale.energy_factor
-    power_w = energy_j / time_s if energy_j and time_s else None
-    return replace(row, time_s=time_s, energy_j=energy_j, power_w=power_w)
+def _scaled(rows: Iterable[Row], cards: CardComparison) -> Iterator[Row]:
+    """Yield rows as if measured on the base card, but for those of cards that are not compared."""
+    scales = {card.uuid: card for card in cards.cards if card.used}
+    for row in rows:
+        scale = scales.get(row.card or UNKNOWN) if row.measured else None
+        if row.measured and scale is None:
+            continue
+        if scale is None or {scale.time_factor, scale.energy_factor} <= {None, 1.0}:
+            yield row
+            continue
+        time_s, energy_j = row.time_s, row.energy_j
+        time_s = None if time_s is None else time_s / (scale.time_factor or 1.0)
+        factor = scale.energy_factor
+        energy_j = None if energy_j is None or factor is None else energy_j / factor
+        power_w = energy_j / time_s if energy_j and time_s else None
+        yield replace(row, time_s=time_s, energy_j=energy_j, power_w=power_w)
 
 
 def _scale(rows: Sequence[Row], card: str, base: str, count: int) -> CardScale:
     own, others = references(rows, card), references(rows, base)
-    is_base = card == base
-    one = (1.0, None)
-    time_factor, time_range = one if is_base else _factor(own, others, _time)
-    energy_factor, energy_range = one if is_base else _factor(own, others, _energy)
+    factors = {
+        taken: (1.0, None) if card == base else _factor(own, others, taken) for taken in _TAKEN
+    }
+    time_factor, time_range = factors["time_s"]
+    energy_factor, energy_range = factors["energy_j"]
     return CardScale(
         uuid=card,
         rows=count,
@@ -173,32 +174,27 @@ def _scale(rows: Sequence[Row], card: str, base: str, count: int) -> CardScale:
         energy_factor=energy_factor,
         time_range=time_range,
         energy_range=energy_range,
-        time_drift=_drift(own, _time),
-        energy_drift=_drift(own, _energy),
+        time_drift=_drift(own, "time_s"),
+        energy_drift=_drift(own, "energy_j"),
     )
 
 
-def _time(row: Row) -> float | None:
-    return row.time_s
-
-
-def _energy(row: Row) -> float | None:
-    return row.energy_j
-
-
 def _factor(
-    own: Sequence[Row], others: Sequence[Row], value: _Value
+    own: Sequence[Row], others: Sequence[Row], taken: Taken
 ) -> tuple[float | None, tuple[float, float] | None]:
     """Return what a card takes over another one, and its 95 % interval.
 
     Least squares on logarithms, with a mean of its own for each variant that both measured: the
     geometric mean of the variants' ratios, weighted by how often each was measured.
     """
-    mine, theirs = _by_variant(_known(own, value)), _by_variant(_known(others, value))
+    mine, theirs = (_by_variant(_known(rows, taken)) for rows in (own, others))
     shared = sorted(mine.keys() & theirs.keys())
     if min(sum(len(one[key]) for key in shared) for one in (mine, theirs)) < FEWEST_REFERENCES:
         return None, None
-    pairs = [(np.log(mine[key]), np.log(theirs[key])) for key in shared]
+    pairs = [
+        tuple(np.log([number for _, number in one[key]]) for one in (mine, theirs))
+        for key in shared
+    ]
     weights = np.array([a.size * b.size / (a.size + b.size) for a, b in pairs])
     ratios = np.array([a.mean() - b.mean() for a, b in pairs])
     ratio = float((weights * ratios).sum() / weights.sum())
@@ -209,30 +205,28 @@ def _factor(
     return float(np.exp(ratio)), (float(np.exp(ratio - error)), float(np.exp(ratio + error)))
 
 
-def _known(rows: Sequence[Row], value: _Value) -> list[tuple[Row, float]]:
-    return [(row, number) for row in rows if (number := value(row)) and number > 0]
+def _known(rows: Sequence[Row], taken: Taken) -> list[tuple[Row, float]]:
+    return [(row, number) for row in rows if (number := getattr(row, taken)) and number > 0]
 
 
-def _by_variant(known: Sequence[tuple[Row, float]]) -> dict[Key, list[float]]:
-    found: dict[Key, list[float]] = {}
+def _by_variant(known: Sequence[tuple[Row, float]]) -> dict[Key, list[tuple[float, float]]]:
+    """Return hours and values of each variant."""
+    found: dict[Key, list[tuple[float, float]]] = {}
     for row, number in known:
-        found.setdefault((row.variant, row.sizes), []).append(number)
+        found.setdefault(_key(row), []).append((row.at_s / 3600, number))
     return found
 
 
-def _drift(rows: Sequence[Row], value: _Value) -> Drift | None:
+def _drift(rows: Sequence[Row], taken: Taken) -> Drift | None:
     """Return the slope over time within variants: a change of variant is no drift."""
-    known = _known(rows, value)
-    groups: dict[Key, list[tuple[float, float]]] = {}
-    for row, number in known:
-        key = (row.variant, row.sizes)
-        groups.setdefault(key, []).append((row.at_s / 3600, float(np.log(number))))
+    known = _known(rows, taken)
+    groups = _by_variant(known).values()
     free = len(known) - len(groups) - 1
     if free < 1:
         return None
-    centred = [np.array(one) - np.mean(one, axis=0) for one in groups.values()]
-    away, logs = np.concatenate(centred).T
-    if max(float(np.ptp([at for at, _ in one])) for one in groups.values()) * 3600 < _SHORTEST_S:
+    points = [np.array([(at, float(np.log(number))) for at, number in own]) for own in groups]
+    away, logs = np.concatenate([own - np.mean(own, axis=0) for own in points]).T
+    if max(float(np.ptp(own[:, 0])) for own in points) * 3600 < _SHORTEST_S:
         return None
     span = float(np.ptp([row.at_s for row, _ in known])) / 3600
     slope = float((away * logs).sum() / (away**2).sum())
@@ -244,22 +238,17 @@ def _drift(rows: Sequence[Row], value: _Value) -> Drift | None:
 def _note(scales: Sequence[CardScale]) -> str:
     if len(scales) == 1:
         return "all rows are of one card; nothing is corrected"
-    left = [card for card in scales if not card.used]
-    rows = sum(card.rows for card in left)
+    left = [card.rows for card in scales if not card.used]
+    rows = f"{sum(left)} {'row' if sum(left) == 1 else 'rows'} of"
     if len(left) == len(scales) - 1:
+        others = f"{len(left)} other {'card' if len(left) == 1 else 'cards'}"
         return (
-            f"cards are not compared: no two of them measured shared references twice each; the "
-            f"{rows} {_rows(rows)} of {len(left)} other "
-            f"{'card' if len(left) == 1 else 'cards'} are left out"
+            "cards are not compared: no two of them measured shared references twice each; the "
+            f"{rows} {others} are left out"
         )
-    text = f"{len(scales) - len(left)} cards on one scale: each is divided by its factor over "
-    text += "the base card, from references that both measured"
-    if left:
-        text += (
-            f"; {rows} {_rows(rows)} of cards with fewer than two shared references are left out"
-        )
-    return text
-
-
-def _rows(count: int) -> str:
-    return "row" if count == 1 else "rows"
+    text = (
+        f"{len(scales) - len(left)} cards on one scale: each is divided by its factor over "
+        "the base card, from references that both measured"
+    )
+    few = f"; {rows} cards with fewer than two shared references are left out"
+    return text + few if left else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -90,26 +91,20 @@ def correlation(metric: str, x: Floats, target: Target, y: Floats) -> Correlatio
     )
 
 
-def target_values(found: Population, target: Target) -> Floats:
-    """Return a target's values; the product is performance × efficiency."""
-    if target == "product":
-        return found.performance * found.efficiency
-    return {
-        "performance": found.performance,
-        "efficiency": found.efficiency,
-        "power": found.power_w,
-    }[target]
-
-
 def correlations(found: Population) -> tuple[Correlation, ...]:
     """Return all metrics and numeric values of the space with each target, from -1 to +1."""
-    listed = []
-    for target in TARGETS:
-        y = target_values(found, target)
-        each = [
+    targets: Mapping[Target, Floats] = {
+        "performance": found.performance,
+        "efficiency": found.efficiency,
+        "product": found.performance * found.efficiency,
+        "power": found.power_w,
+    }
+    listed: list[Correlation] = []
+    for target, y in targets.items():
+        each = (
             correlation(name, found.column(name), target, y) for name in explaining_names(found)
-        ]
-        listed += sorted((one for one in each if one is not None), key=lambda one: one.pearson)
+        )
+        listed += sorted(filter(None, each), key=lambda one: one.pearson)
     return tuple(listed)
 
 
@@ -123,23 +118,21 @@ def movers(found: tuple[Correlation, ...]) -> tuple[Mover, ...]:
 
     Only those are movers that change by more than half the width of the wider of both intervals.
     """
-    speed = {one.metric: (k, one) for k, one in enumerate(of_target(found, "performance"), 1)}
     thrift = {one.metric: (k, one) for k, one in enumerate(of_target(found, "efficiency"), 1)}
     listed = []
-    for metric in speed.keys() & thrift.keys():
-        (at_speed, a), (at_thrift, b) = speed[metric], thrift[metric]
-        if abs(a.pearson - b.pearson) <= max(a.high - a.low, b.high - b.low) / 2:
-            continue
-        listed.append(
-            Mover(
-                metric=metric,
-                performance=a.pearson,
-                efficiency=b.pearson,
-                rank_by_performance=at_speed,
-                rank_by_efficiency=at_thrift,
-                clear=a.high < b.low or b.high < a.low,
+    for at_speed, a in enumerate(of_target(found, "performance"), 1):
+        at_thrift, b = thrift.get(a.metric, (0, a))
+        if abs(a.pearson - b.pearson) > max(a.high - a.low, b.high - b.low) / 2:
+            listed.append(
+                Mover(
+                    metric=a.metric,
+                    performance=a.pearson,
+                    efficiency=b.pearson,
+                    rank_by_performance=at_speed,
+                    rank_by_efficiency=at_thrift,
+                    clear=a.high < b.low or b.high < a.low,
+                )
             )
-        )
     return tuple(
         sorted(listed, key=lambda one: (-abs(one.performance - one.efficiency), one.metric))
     )

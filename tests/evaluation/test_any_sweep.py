@@ -64,4 +64,4 @@ def test_every_store_has_a_report(made: list[Row]) -> None:
         assert all(len(row) == len(table.columns) for row in table.rows)
         assert "nan" not in {cell_text(cell) for row in table.rows for cell in row}
     for figure in sweep_figures(found):
-        figure.csv()
+        assert figure.csv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,8 @@ from eatss.evaluation.population import (
     size_words,
     varies,
 )
-from eatss.evaluation.standing import Objective, best_over_time, predicted
-from eatss.evaluation.studies import HeatMap, heat_map
+from eatss.evaluation.standing import best_over_time, predicted
+from eatss.evaluation.studies import heat_map
 from eatss.evaluation.sweep_evaluation import Evaluated
 from eatss.frozen import frozen
 from eatss.report.measurement import counter_words
@@ -50,7 +51,7 @@ class SweepFigure:
     name: str
     caption: str
     axes: Callable[[], Axes]
-    csv: Callable[[], str]
+    csv: str
     wide: bool = False
 
     def draw(self) -> Figure:
@@ -64,92 +65,99 @@ def sweep_figures(found: Evaluated) -> tuple[SweepFigure, ...]:
     """Return the figures of which a sweep has data."""
     if len(found.found) < 2:
         return ()
-    return tuple(
-        figure
-        for part in (_distributions, _metrics, _studies, _models, _cards)
-        for figure in part(found)
-    )
+    parts = (_distributions, _metrics, _studies, _checks)
+    return tuple(figure for part in parts for figure in part(found))
 
 
 def _distributions(one: Evaluated) -> Iterable[SweepFigure]:
-    found = one.found
+    found, trade = one.found, one.evaluation.trade_off
     thrifty = found.with_energy()
     yield SweepFigure(
         name="sorted-by-performance",
         caption="All variants sorted by performance. Where energy does not fall as performance "
         "rises, speed alone is a poor guide.",
-        axes=lambda: distributions.sorted_distribution(found),
-        csv=lambda: _variants_csv(found, np.argsort(found.performance, kind="stable")),
+        axes=partial(distributions.sorted_distribution, found),
+        csv=_variants_csv(found, np.argsort(found.performance, kind="stable")),
     )
     if len(thrifty) > 1:
         yield SweepFigure(
             name="sorted-by-energy",
             caption="The same, sorted by energy.",
-            axes=lambda: distributions.sorted_distribution(thrifty, by="energy"),
-            csv=lambda: _variants_csv(thrifty, np.argsort(thrifty.energy_j, kind="stable")),
+            axes=partial(distributions.sorted_distribution, thrifty, by="energy"),
+            csv=_variants_csv(thrifty, np.argsort(thrifty.energy_j, kind="stable")),
         )
         yield SweepFigure(
             name="energy-over-performance",
             caption="Energy over performance: the best variants are low and to the right.",
-            axes=lambda: distributions.performance_energy_scatter(thrifty),
-            csv=lambda: _variants_csv(thrifty),
+            axes=partial(distributions.performance_energy_scatter, thrifty),
+            csv=_variants_csv(thrifty),
         )
     yield SweepFigure(
         name="spectrum",
         caption="Where default, paper's choice and ours stand among all variants.",
-        axes=lambda: distributions.spectrum(found),
-        csv=lambda: _variants_csv(found),
+        axes=partial(distributions.spectrum, found),
+        csv=_variants_csv(found),
     )
-    if len(thrifty) > 2:
+    if trade is not None and len(thrifty) > 2:
+        rows = zip(thrifty.performance, thrifty.efficiency, thrifty.rows, strict=True)
         yield SweepFigure(
             name="hull",
             caption="Variants right of the vertical line are faster than the one of least energy, "
             "those above the horizontal line are thriftier than the fastest.",
-            axes=lambda: distributions.hull_figure(thrifty),
-            csv=lambda: _hull_csv(thrifty, one),
+            axes=partial(distributions.hull_figure, thrifty),
+            csv=csv_of(
+                (found.performance_unit, found.efficiency_unit, "role", "hull", "front"),
+                [
+                    (
+                        x,
+                        y,
+                        row.role,
+                        int(row.variant in trade.hull),
+                        int(row.variant in trade.pareto),
+                    )
+                    for x, y, row in rows
+                ],
+            ),
         )
-    trade = one.evaluation.trade_off
     if trade is not None and len(trade.weighted) > 1:
+        taken = {row.variant: (row.time_s, row.energy_j) for row in thrifty.rows}
         yield SweepFigure(
             name="weights",
             caption="What the best variant for each weight of time loses in time and in energy.",
-            axes=lambda: distributions.weighted_choice(thrifty),
-            csv=lambda: _weights_csv(thrifty, one),
+            axes=partial(distributions.weighted_choice, thrifty),
+            csv=csv_of(
+                ("alpha_low", "alpha_high", "time_s", "energy_j"),
+                [(one.alpha_low, one.alpha_high, *taken[one.variant]) for one in trade.weighted],
+            ),
         )
 
 
 def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
     found, related = one.found, one.evaluation.correlations
     for target in TARGETS[:3]:
-        if of_target(related, target):
+        if own := of_target(related, target):
+            names = ("pearson", "low", "high", "pearson_p", "spearman", "spearman_p")
             yield SweepFigure(
                 name=f"correlation-with-{target}",
                 caption="Pearson's coefficients with 95 % intervals; dots are Spearman's. Names of "
                 "metrics that go otherwise with efficiency than with performance are bold.",
-                axes=lambda target=target: metrics.correlation_bars(  # type: ignore[misc]
-                    related, target=target, movers=one.evaluation.movers
+                axes=partial(
+                    metrics.correlation_bars, related, target=target, movers=one.evaluation.movers
                 ),
-                csv=lambda target=target: csv_of(  # type: ignore[misc]
-                    ("metric", "variants", "pearson", "low", "high", "pearson_p", "spearman",
-                     "spearman_p"),
-                    map(
-                        attrgetter("metric", "samples", "pearson", "low", "high", "pearson_p",
-                                   "spearman", "spearman_p"),
-                        of_target(related, target),
-                    ),
+                csv=csv_of(
+                    ("metric", "variants", *names),
+                    map(attrgetter("metric", "samples", *names), own),
                 ),
-            )  # fmt: skip
+            )
+    speed = (found.performance_unit, found.performance)
+    thrift = (found.efficiency_unit, found.efficiency)
     for name in most_telling(related, SPLITS) if found.has_energy else ():
         side = counter_words(name) if is_text(name) else f"{counter_words(name)} above its mean"
         yield SweepFigure(
             name=f"split-at-mean-of-{_file_name(name)}",
             caption=f"Variants with {side} beside the others.",
             axes=lambda name=name: metrics.metric_split(found, name)[0],  # type: ignore[misc]
-            csv=lambda name=name: _columns_csv(  # type: ignore[misc]
-                (name, found.column(name)),
-                (found.performance_unit, found.performance),
-                (found.efficiency_unit, found.efficiency),
-            ),
+            csv=_columns_csv((name, found.column(name)), speed, thrift),
             wide=True,
         )
     explained = _power_metric(one)
@@ -157,10 +165,8 @@ def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
         yield SweepFigure(
             name=f"power-over-{_file_name(explained)}",
             caption=f"Mean power over {counter_words(explained)}, with the line of least squares.",
-            axes=lambda: metrics.power_over_metric(found, explained),
-            csv=lambda: _columns_csv(
-                (explained, found.column(explained)), ("power_w", found.power_w)
-            ),
+            axes=partial(metrics.power_over_metric, found, explained),
+            csv=_columns_csv((explained, found.column(explained)), ("power_w", found.power_w)),
         )
 
 
@@ -171,37 +177,40 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
             name="splits",
             caption="The fastest variant at each split of shared memory and warp fraction, over "
             "the default.",
-            axes=lambda: studies.split_bars(evaluation.split_study),
-            csv=lambda: split_study_table(evaluation).csv,
+            axes=partial(studies.split_bars, evaluation.split_study),
+            csv=split_study_table(evaluation).csv,
             wide=len(evaluation.split_study) > _NARROW,
         )
     points = evaluation.size_study
     if points:
+        names = ("scale", "choice", "time_s", "energy_j", "power_w")
+        figures = attrgetter(*names, "performance", "efficiency")
+        units = (points[0].performance_unit, points[0].efficiency_unit)
         yield SweepFigure(
             name="sizes",
-            caption="Choices over problem sizes; numbers beside points are "
-            f"{points[0].efficiency_unit}.",
-            axes=lambda: studies.size_figure(points),
-            csv=lambda: csv_of(
-                ("sizes", "scale", "choice", "time_s", "energy_j", "power_w",
-                 points[0].performance_unit, points[0].efficiency_unit),
-                [
-                    (size_words(p.sizes), p.scale, p.choice, p.time_s, p.energy_j, p.power_w,
-                     p.performance, p.efficiency)
-                    for p in points
-                ],
+            caption=f"Choices over problem sizes; numbers beside points are {units[1]}.",
+            axes=partial(studies.size_figure, points),
+            csv=csv_of(
+                ("sizes", *names, *units), [(size_words(p.sizes), *figures(p)) for p in points]
             ),
-        )  # fmt: skip
-    names = [i.value for i in evaluation.influences if i.levels <= _MOST_LEVELS][:2]
-    if len(names) == 2:
+        )
+    values = [i.value for i in evaluation.influences if i.levels <= _MOST_LEVELS][:2]
+    if len(values) == 2:
         for quantity in ("performance", "efficiency") if found.has_energy else ("performance",):
-            grid = heat_map(found, names[0], names[1], quantity=quantity)
+            grid = heat_map(found, *values, quantity=quantity)
             yield SweepFigure(
                 name=f"heat-map-of-{quantity}",
-                caption=f"Best {quantity} for each {names[0]} and {names[1]}, the two values that "
+                caption=f"Best {quantity} for each {' and '.join(values)}, the two values that "
                 "explain most of the time.",
-                axes=lambda grid=grid: studies.heat_map_figure(grid),  # type: ignore[misc]
-                csv=lambda grid=grid: _heat_csv(grid),  # type: ignore[misc]
+                axes=partial(studies.heat_map_figure, grid),
+                csv=csv_of(
+                    (*values, f"{grid.statistic}_{grid.unit}", "variants"),
+                    [
+                        (grid.row_values[i], grid.column_values[j], value, int(grid.counts[i, j]))
+                        for (i, j), value in np.ndenumerate(grid.cells)
+                        if np.isfinite(value)
+                    ],
+                ),
                 wide=grid.cells.shape[1] > _NARROW,
             )
     progress = best_over_time(
@@ -213,42 +222,34 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
         yield SweepFigure(
             name="best-over-time",
             caption="How far the best so far was from the best of all, while the sweep ran.",
-            axes=lambda: studies.best_over_time_figure(progress),
-            csv=lambda: csv_of(
+            axes=partial(studies.best_over_time_figure, progress),
+            csv=csv_of(
                 ("variants", "at_s", "best_time_s", "best_energy_j", "strategy"),
                 map(attrgetter("variants", "at_s", "time_s", "energy_j", "strategy"), progress),
             ),
         )
 
 
-def _models(one: Evaluated) -> Iterable[SweepFigure]:
-    found = one.found
+def _checks(one: Evaluated) -> Iterable[SweepFigure]:
     for check in one.evaluation.predictions:
-        objective: Objective = check.objective
+        model, measured = predicted(one.found, check.objective)
         yield SweepFigure(
-            name=f"predicted-{objective}",
-            caption=f"Predicted over measured {objective}: on the line both are the same.",
-            axes=lambda objective=objective: metrics.prediction_figure(  # type: ignore[misc]
-                found, objective=objective
-            ),
-            csv=lambda objective=objective: _columns_csv(  # type: ignore[misc]
-                (f"predicted_{objective}", predicted(found, objective)[0]),
-                (f"measured_{objective}", predicted(found, objective)[1]),
+            name=f"predicted-{check.objective}",
+            caption=f"Predicted over measured {check.objective}: on the line both are the same.",
+            axes=partial(metrics.prediction_figure, one.found, objective=check.objective),
+            csv=_columns_csv(
+                (f"predicted_{check.objective}", model), (f"measured_{check.objective}", measured)
             ),
         )
-
-
-def _cards(one: Evaluated) -> Iterable[SweepFigure]:
     cards = [card.uuid for card in one.evaluation.cards.cards if card.references > 1]
     if cards:
         own = [r for r in one.sweep.rows if r.stage == "reference" and r.measured]
+        columns = ("card", "at_s", "time_s", "energy_j")
         yield SweepFigure(
             name="drift",
             caption="References over the mean of their card: what drifts here drifts in all rows.",
-            axes=lambda: studies.drift_figure(own, cards),
-            csv=lambda: csv_of(
-                columns := ("card", "at_s", "time_s", "energy_j"), map(attrgetter(*columns), own)
-            ),
+            axes=partial(studies.drift_figure, own, cards),
+            csv=csv_of(columns, map(attrgetter(*columns), own)),
         )
 
 
@@ -268,50 +269,16 @@ def _power_metric(one: Evaluated) -> str | None:
 def _variants_csv(found: Population, order: Iterable[int] | None = None) -> str:
     """Return variants with their values, in an order."""
     points = [row for row in found.rows if not is_choice(row.values)]
-    names = tuple(dict.fromkeys(name for row in points for name, _ in row.values))
-    rows = []
-    for k in range(len(found)) if order is None else order:
-        row = found.rows[int(k)]
-        point = dict(row.values)
-        rows.append(
-            (
-                row.role,
-                row.time_s,
-                row.energy_j,
-                float(found.performance[int(k)]),
-                None if not row.energy_j else float(found.efficiency[int(k)]),
-                *(point.get(name) for name in names),
-            )
+    names = dict.fromkeys(name for row in points for name, _ in row.values)
+    rows = [
+        (
+            row.role, row.time_s, row.energy_j, speed, thrift if row.energy_j else None,
+            *map(dict(row.values).get, names),
         )
+        for row, speed, thrift in zip(found.rows, found.performance, found.efficiency, strict=True)
+    ]  # fmt: skip
     columns = ("role", "time_s", "energy_j", found.performance_unit, found.efficiency_unit)
-    return csv_of((*columns, *names), rows)
-
-
-def _hull_csv(found: Population, one: Evaluated) -> str:
-    trade = one.evaluation.trade_off
-    hull, front = (set(), set()) if trade is None else (set(trade.hull), set(trade.pareto))
-    return csv_of(
-        (found.performance_unit, found.efficiency_unit, "role", "hull", "front"),
-        [
-            (
-                float(found.performance[k]), float(found.efficiency[k]), row.role,
-                int(row.variant in hull), int(row.variant in front),
-            )
-            for k, row in enumerate(found.rows)
-        ],
-    )  # fmt: skip
-
-
-def _weights_csv(found: Population, one: Evaluated) -> str:
-    trade = one.evaluation.trade_off
-    rows = {row.variant: row for row in found.rows}
-    return csv_of(
-        ("alpha_low", "alpha_high", "time_s", "energy_j"),
-        [
-            (w.alpha_low, w.alpha_high, rows[w.variant].time_s, rows[w.variant].energy_j)
-            for w in (() if trade is None else trade.weighted)
-        ],
-    )
+    return csv_of((*columns, *names), rows if order is None else [rows[k] for k in order])
 
 
 def _columns_csv(*columns: tuple[str, Floats]) -> str:
@@ -321,18 +288,6 @@ def _columns_csv(*columns: tuple[str, Floats]) -> str:
         for row in zip(*(values for _, values in columns), strict=True)
     ]
     return csv_of([name for name, _ in columns], rows)
-
-
-def _heat_csv(found: HeatMap) -> str:
-    return csv_of(
-        (found.rows, found.columns, f"{found.statistic}_{found.unit}", "variants"),
-        [
-            (found.row_values[row], found.column_values[column], float(value),
-             int(found.counts[row, column]))
-            for (row, column), value in np.ndenumerate(found.cells)
-            if np.isfinite(value)
-        ],
-    )  # fmt: skip
 
 
 def _file_name(name: str) -> str:

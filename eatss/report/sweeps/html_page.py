@@ -169,6 +169,6 @@ def _image(figure: SweepFigure) -> dict[str, Any]:
         "source": f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}",
         "width": round(width),
         "height": round(height),
-        "csv_link": _csv_link(figure.csv()),
+        "csv_link": _csv_link(figure.csv),
         "wide": figure.wide,
     }

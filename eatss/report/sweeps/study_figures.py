@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eatss.evaluation.cards import references, relative_to_own_mean
+from eatss.evaluation.cards import Taken, references, relative_to_own_mean
 from eatss.evaluation.population import Floats
 from eatss.evaluation.standing import BestSoFar, ChoiceName
 from eatss.evaluation.studies import HeatMap, SizePoint, SplitBar
@@ -156,17 +156,16 @@ def drift_figure(rows: Sequence[Row], cards: Sequence[str], axes: Axes | None = 
     for number, card in enumerate(cards):
         own = references(rows, card)
         colour = _LINES[number % len(_LINES)]
-        for name, mark, value in (
-            ("time", "o", lambda row: row.time_s),
-            ("energy", "^", lambda row: row.energy_j),
-        ):
-            hours, ratios = relative_to_own_mean(own, value)
-            if not hours.size:
-                continue
-            axes.plot(
-                hours * 60, 100 * (ratios - 1), mark, color=colour, markersize=4,
-                fillstyle="full" if name == "time" else "none", label=f"{card[:12]}: {name}",
-            )  # fmt: skip
+        marks: tuple[tuple[Taken, str, str, str], ...] = (
+            ("time_s", "time", "o", "full"), ("energy_j", "energy", "^", "none"),
+        )  # fmt: skip
+        for taken, name, mark, fill in marks:
+            hours, ratios = relative_to_own_mean(own, taken)
+            if hours.size:
+                axes.plot(
+                    hours * 60, 100 * (ratios - 1), mark, color=colour, markersize=4,
+                    fillstyle=fill, label=f"{card[:12]}: {name}",
+                )  # fmt: skip
     axes.axhline(0, color=BLACK, linewidth=0.8)
     labels = "time of the sweep in minutes", "reference over its card's mean, in %"
     return finished(axes, "Drift: one variant measured again and again", *labels, legend=2)

@@ -202,7 +202,7 @@ def test_every_figure_of_a_sweep_can_be_drawn_and_has_data(tmp_path: Path) -> No
     assert len(set(names)) == len(names) > 15
     for one in figures:
         assert one.caption.endswith(".")
-        assert len(one.csv().splitlines()) > 1
+        assert len(one.csv.splitlines()) > 1
     for one in figures[::7]:  # each kind has a test of its own above
         one.draw().savefig(tmp_path / "figure.png", dpi=30)
 
@@ -221,7 +221,7 @@ def test_every_figure_of_a_sweep_can_be_drawn_and_has_data(tmp_path: Path) -> No
 def test_poor_sweeps_have_the_figures_that_they_can_have(made: object) -> None:
     for one in sweep_figures(evaluate(made)):  # type: ignore[arg-type]
         one.draw().draw_without_rendering()
-        one.csv()
+        assert one.csv
 
 
 def test_one_variant_or_none_has_no_figure() -> None:
