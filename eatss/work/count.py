@@ -9,10 +9,12 @@ remainders; the result is a quasi-polynomial of Ehrhart's with its chambers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import gcd, prod
+from functools import cache
+from math import comb, gcd, lcm, prod
 
 import islpy as isl
 
@@ -24,9 +26,213 @@ from eatss.isl_names import (
     division_bits,
     solutions,
 )
-from eatss.program import IntExpr
+from eatss.polynomial import Monomial, Terms
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, floored, select, substitute
 from eatss.program.linear import Linear
-from eatss.work.count_expression import Atoms, Count, Piece, RationalPolynomial
+
+
+@dataclass(frozen=True, slots=True)
+class RationalPolynomial(Terms[Fraction]):
+    """A polynomial in names; no coefficient is 0."""
+
+    @classmethod
+    def of(cls, form: Linear) -> RationalPolynomial:
+        """Return a linear form."""
+        found: dict[Monomial, Fraction] = {
+            (name,): Fraction(value) for name, value in form.terms.items()
+        }
+        return cls(found).plus(cls.constant(Fraction(form.constant)))
+
+    @property
+    def denominator(self) -> int:
+        """The least number that makes all coefficients integral."""
+        return lcm(*(value.denominator for value in self.terms.values()))
+
+    def substituted(self, name: str, value: Linear) -> RationalPolynomial:
+        """Replace ``name`` by a linear form."""
+        return self.with_unknown(name, RationalPolynomial.of(value))
+
+    def summed(self, name: str, lower: Linear, upper: Linear) -> RationalPolynomial:
+        """Return the sum over the integers ``lower <= name <= upper``.
+
+        It holds where ``lower <= upper + 1``: the sum over no integers is 0.
+        """
+        result = RationalPolynomial({})
+        before = lower.plus(Linear({}, -1))
+        for exponent, part in self.powers_of(name).items():
+            to_upper = _power_sum(exponent).substituted("n", upper)
+            to_lower = _power_sum(exponent).substituted("n", before)
+            result = result.plus(part.times(to_upper.plus(to_lower, -1)))
+        return result
+
+
+@cache
+def _power_sum(exponent: int) -> RationalPolynomial:
+    """Return ``0^k + 1^k + … + n^k`` as a polynomial in ``n`` (Faulhaber); 0 at ``n = -1``."""
+    # (n + 1)^(k + 1) is the sum of (x + 1)^(k + 1) - x^(k + 1) over 0 <= x <= n
+    power = RationalPolynomial({("n",) * (exponent + 1): Fraction(1)})
+    power = power.substituted("n", Linear({"n": 1}, 1))
+    for lower in range(exponent):
+        power = power.plus(_power_sum(lower), -comb(exponent + 1, lower))
+    return RationalPolynomial({}).plus(power, Fraction(1, exponent + 1))
+
+
+_MOST_RELAXED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A polynomial in parameters and quotients of them; elsewhere it counts as 0."""
+
+    conditions: frozenset[Constraint]
+    polynomial: RationalPolynomial
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """Quotients of parameters that are rounded down, by names that say which they are."""
+
+    _definitions: dict[str, tuple[Constraint, Constraint]] = field(default_factory=dict)
+    _expressions: dict[str, IntExpr] = field(default_factory=dict)
+
+    def quotient(self, dividend: Linear, divisor: int) -> str:
+        """Return the name of ``dividend / divisor``, rounded down."""
+        terms = tuple(sorted(dividend.terms.items()))
+        name = f"#{terms}+{dividend.constant}/{divisor}"
+        if name not in self._definitions:
+            below = tuple((other, -factor) for other, factor in terms)
+            self._definitions[name] = (
+                Constraint((*terms, (name, -divisor)), dividend.constant, equality=False),
+                Constraint((*below, (name, divisor)), divisor - 1 - dividend.constant, False),
+            )
+            top = substitute(dividend.expression(), self._expressions)
+            self._expressions[name] = floored(top, divisor)
+        return name
+
+    def definitions(self, names: Iterable[str]) -> tuple[Constraint, ...]:
+        """Return what says of those of ``names`` that are quotients what they are."""
+        found: dict[Constraint, None] = {}
+        open_names = list(names)
+        for name in open_names:
+            for constraint in self._definitions.get(name, ()):
+                if constraint not in found:
+                    found[constraint] = None
+                    open_names += [other for other, _ in constraint.terms if other != name]
+        return tuple(found)
+
+    def joined(self, other: Atoms) -> Atoms:
+        """Return the quotients of both."""
+        return Atoms(
+            {**self._definitions, **other._definitions},
+            {**self._expressions, **other._expressions},
+        )
+
+    def spelled(self, expression: IntExpr) -> IntExpr:
+        """Replace names of quotients by the quotients."""
+        return substitute(expression, self._expressions) if self._expressions else expression
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A sum of pieces, at most one for the same conditions."""
+
+    pieces: Mapping[frozenset[Constraint], RationalPolynomial] = field(default_factory=dict)
+    atoms: Atoms = field(default_factory=Atoms)
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece], atoms: Atoms) -> Count:
+        """Return the sum of pieces."""
+        found: dict[frozenset[Constraint], RationalPolynomial] = {}
+        for piece in pieces:
+            relaxed = _relaxed(piece)
+            before = found.get(relaxed.conditions, RationalPolynomial({}))
+            found[relaxed.conditions] = before.plus(relaxed.polynomial)
+        return cls(found, atoms)
+
+    def plus(self, other: Count, factor: int = 1) -> Count:
+        """Return ``self + factor * other``."""
+        found, none = dict(self.pieces), RationalPolynomial({})
+        for conditions, polynomial in other.pieces.items():
+            found[conditions] = found.get(conditions, none).plus(polynomial, factor)
+        return Count(found, self.atoms.joined(other.atoms))
+
+    def expression(self) -> IntExpr:
+        """Return the sum as an integer expression of the parameters."""
+        parts = [
+            self.atoms.spelled(_guarded(conditions, polynomial))
+            for conditions, polynomial in sorted(self.pieces.items(), key=_order)
+            if polynomial.terms
+        ]
+        return _applied(Operator.ADD, parts) if parts else Constant(0)
+
+
+def _relaxed(piece: Piece) -> Piece:
+    """Let bounds of single parameters go down towards 0 where the polynomial is 0 anyway.
+
+    More pieces then have the same conditions: both ``N`` for ``N >= 1`` and ``N (N - 1)`` for
+    ``N >= 2`` hold for ``N >= 0``.
+    """
+    conditions = set()
+    for condition in piece.conditions:
+        least = -condition.constant
+        match condition.terms:
+            case ((name, 1),) if not condition.equality and 0 < least <= _MOST_RELAXED:
+                while least and not piece.polynomial.substituted(name, Linear({}, least - 1)).terms:
+                    least -= 1
+        conditions.add(condition._replace(constant=-least))
+    return Piece(frozenset(conditions), piece.polynomial)
+
+
+def _order(item: tuple[frozenset[Constraint], RationalPolynomial]) -> tuple[int, list[Constraint]]:
+    return len(item[0]), sorted(item[0])
+
+
+def _guarded(conditions: frozenset[Constraint], polynomial: RationalPolynomial) -> IntExpr:
+    value = polynomial_expression(polynomial)
+    if not conditions:
+        return value
+    test = _applied(Operator.AND, [_condition(condition) for condition in sorted(conditions)])
+    return select(test, value, 0)
+
+
+def _condition(condition: Constraint) -> IntExpr:
+    """Return a constraint with what is subtracted on the other side."""
+    left = Linear({n: c for n, c in condition.terms if c > 0}, max(condition.constant, 0))
+    right = Linear({n: -c for n, c in condition.terms if c < 0}, max(-condition.constant, 0))
+    operator = Operator.EQ if condition.equality else Operator.GE
+    return Apply(operator, (left.expression(), right.expression()))
+
+
+def polynomial_expression(polynomial: RationalPolynomial) -> IntExpr:
+    """Return a polynomial whose values are integers as an integer expression."""
+    denominator = polynomial.denominator
+    added: list[IntExpr] = []
+    subtracted: list[IntExpr] = []
+    for monomial in sorted(polynomial.terms, key=_degree_first):
+        factor = polynomial.terms[monomial] * denominator
+        product = _product(abs(factor.numerator), monomial)
+        (added if factor > 0 else subtracted).append(product)
+    total = _applied(Operator.ADD, added) if added else Constant(0)
+    if subtracted:
+        total = Apply(Operator.SUB, (total, *subtracted))
+    if denominator == 1:
+        return total
+    return floored(total, denominator)
+
+
+def _degree_first(monomial: Monomial) -> tuple[int, list[tuple[str, int]]]:
+    return -len(monomial), sorted(Counter(monomial).items())
+
+
+def _product(factor: int, monomial: Monomial) -> IntExpr:
+    names = list(map(Name, monomial))
+    factors: list[IntExpr] = [*names] if factor == 1 and names else [Constant(factor), *names]
+    return _applied(Operator.MUL, factors)
+
+
+def _applied(operator: Operator, operands: list[IntExpr]) -> IntExpr:
+    return operands[0] if len(operands) == 1 else Apply(operator, tuple(operands))
+
 
 MAX_CASES = 1000
 """Cases told apart for one set; about 0.3 ms each."""
@@ -92,13 +298,11 @@ class _Part:
         """Replace a variable by a linear form."""
         constraints = []
         for constraint in self.constraints:
-            form = _form(constraint)
-            factor = form.terms.get(name, 0)
+            factor, rest = _parted(constraint, name)
             if factor:
-                form = form.plus(Linear({name: factor}, 0), -1).plus(value, factor)
-                constraints.append(_constraint(form, equality=constraint.equality))
-            else:
-                constraints.append(constraint)
+                form = rest.plus(value, factor)
+                constraint = _constraint(form, equality=constraint.equality)  # noqa: PLW2901
+            constraints.append(constraint)
         polynomial = self.polynomial.substituted(name, value)
         return replace(self, constraints=tuple(constraints), polynomial=polynomial)
 
@@ -198,8 +402,7 @@ class _Total:
 
     def _piece(self, part: _Part) -> Piece:
         """Return a part without variables; its conditions do not say what quotients are."""
-        names = _names(part.constraints, ())
-        known = self.atoms.definitions(names)
+        known = self.atoms.definitions(_names(part.constraints, ()))
         if not known:
             return Piece(frozenset(part.constraints), part.polynomial)
         names = _names((*part.constraints, *known), ())
@@ -215,8 +418,11 @@ def _names(constraints: Iterable[Constraint], first: Iterable[str]) -> tuple[str
     return tuple(found)
 
 
-def _form(constraint: Constraint) -> Linear:
-    return Linear(dict(constraint.terms), constraint.constant)
+def _parted(constraint: Constraint, name: str) -> tuple[int, Linear]:
+    """Return the factor of a variable in a constraint, and the form of all the others."""
+    terms = dict(constraint.terms)
+    factor = terms.pop(name, 0)
+    return factor, Linear(terms, constraint.constant)
 
 
 def _constraint(form: Linear, *, equality: bool = False) -> Constraint:
@@ -227,34 +433,30 @@ def _solved(constraint: Constraint, variables: Sequence[str]) -> tuple[str, Line
     """Return a variable and what it equals, where its coefficient is 1 or -1."""
     for name, factor in constraint.terms:
         if name in variables and abs(factor) == 1:
-            rest = _form(constraint).plus(Linear({name: factor}, 0), -1)
-            return name, rest * -factor
+            return name, _parted(constraint, name)[1] * -factor
     return None
 
 
 def _easiest(part: _Part) -> tuple[str, list[_Bound]]:
     """Return the variable whose sum falls into the fewest cases, with its bounds."""
-    best: tuple[tuple[int, int], str, list[_Bound]] | None = None
+    found: list[tuple[int, int, str, list[_Bound]]] = []
     for name in part.variables:
         bounds = list(_bounds(part.constraints, name))
         n_lower = sum(bound.is_lower for bound in bounds)
-        if not n_lower or n_lower == len(bounds):
-            continue  # other variables may bound it once they are summed; else it has no end
-        splits = prod(modulus for b in bounds for _, modulus in b.splits(part.variables))
-        cost = (splits, n_lower * (len(bounds) - n_lower))
-        if best is None or cost < best[0]:
-            best = (cost, name, bounds)
-    if best is None:
+        if n_lower and n_lower < len(bounds):
+            splits = prod(modulus for b in bounds for _, modulus in b.splits(part.variables))
+            found.append((splits, n_lower * (len(bounds) - n_lower), name, bounds))
+    if not found:  # others may bound a variable once they are summed
         raise UncountableError("it has no end")
-    return best[1], best[2]
+    *_, name, bounds = min(found, key=lambda one: one[:2])
+    return name, bounds
 
 
 def _bounds(constraints: Iterable[Constraint], name: str) -> Iterator[_Bound]:
     for constraint in constraints:
-        factor = dict(constraint.terms).get(name, 0)
+        factor, rest = _parted(constraint, name)
         if not factor:
             continue
-        rest = _form(constraint).plus(Linear({name: factor}, 0), -1)
         for sign in (1, -1) if constraint.equality else (1,):
             # sign (factor name + rest) >= 0
             towards = -1 if sign * factor > 0 else 1
@@ -268,10 +470,11 @@ def _first_of(forms: Sequence[Linear], sign: int) -> Iterator[tuple[Linear, list
     Of equal ones the first counts.
     """
     for position, form in enumerate(forms):
-        conditions = []
-        for other, rival in enumerate(forms):
-            if other != position:
-                apart = (form * sign).plus(rival, -sign)
-                strictly = Linear({}, -1 if other < position else 0)
-                conditions.append(_constraint(apart.plus(strictly)))
-        yield form, conditions
+        yield (
+            form,
+            [
+                _constraint((form * sign).plus(rival, -sign).plus(Linear({}, -(other < position))))
+                for other, rival in enumerate(forms)
+                if other != position
+            ],
+        )

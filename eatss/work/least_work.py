@@ -15,8 +15,7 @@ from eatss.polyhedral.dependences import flow_by_read
 from eatss.polyhedral.isl_limits import bounded_work
 from eatss.program import IntExpr, OperationCount, Work
 from eatss.scops import Access, Scop
-from eatss.work.count import UncountableError, count_points
-from eatss.work.count_expression import Count
+from eatss.work.count import Count, UncountableError, count_points
 from eatss.work.operations import KINDS, operations_of
 
 MAX_OPERATIONS = 600_000

@@ -112,26 +112,27 @@ class _Visitor:
         self._known[node] = found[1:]
         return found
 
-    def _visit(self, node: Expression) -> _Found:
-        if isinstance(node, Literal):
-            return Counter(), node.element_type.is_floating, frozenset()
-        if isinstance(node, Read):
-            array = self._statement.accesses[node.access].array
-            return Counter(), self._types[array].is_floating, self._moving[node.access]
-        if isinstance(node, AffineValue):
-            return Counter(), False, self._all
-        if isinstance(node, Cast):
-            counts, _, loops = self.visit(node.operand)
-            return counts, node.element_type.is_floating, loops
-        return self._operation(node)
-
-    def _operation(self, node: Unary | Binary | Select | Call) -> _Found:
-        if isinstance(node, Unary):
-            counts, floating, loops = self.visit(node.operand)
-            return counts, floating and node.operator in "+-", loops
-        if isinstance(node, Binary):
-            return self._binary(node)
-        return self._select(node) if isinstance(node, Select) else self._call(node)
+    def _visit(self, node: Expression) -> _Found:  # noqa: PLR0911 - a table
+        match node:
+            case Literal():
+                return Counter(), node.element_type.is_floating, frozenset()
+            case Read(access=access):
+                array = self._statement.accesses[access].array
+                return Counter(), self._types[array].is_floating, self._moving[access]
+            case AffineValue():
+                return Counter(), False, self._all
+            case Cast(operand=operand):
+                counts, _, loops = self.visit(operand)
+                return counts, node.element_type.is_floating, loops
+            case Unary(operand=operand, operator=operator):
+                counts, floating, loops = self.visit(operand)
+                return counts, floating and operator in "+-", loops
+            case Binary():
+                return self._binary(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
 
     def _binary(self, node: Binary) -> _Found:
         chain = [node]  # sums of thousands of terms nest to the left
