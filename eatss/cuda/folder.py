@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eatss.cuda.readme import readme_text
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.files import check_places, is_c_text, place_files, read_regular
 from eatss.frontend.files import read_bytes
 from eatss.program import Original, Program, program_to_dict
@@ -182,7 +182,11 @@ def write_program(
             if changed or not all((target / folder).is_dir() for folder in originals.folders):
                 place_files(target, changed, folders=originals.folders, last=_PLAN)
     except OSError as error:
-        raise _cannot_write(directory, error) from None
+        raise input_error(
+            "EATSS-C008",
+            f"cannot write '{directory}': {error.strerror or error}",
+            hint="name a folder that can be written with -o",
+        ) from None
     return tuple(contents)
 
 
@@ -224,10 +228,10 @@ def _digest(path: Path) -> str | None:
 
 def _refuse_another(directory: Path, target: Path, program: Program) -> None:
     """Refuse the folder of another program, whose files would be left without their plan."""
+    plan = _plan(target)
     try:
-        plan = json.loads(read_regular(target / _PLAN, _MOST_BYTES))
         name, functions = plan["name"], {one["function"] for one in plan["entries"]}
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (LookupError, TypeError):
         return
     ours = {entry.function for entry in program.entries}
     if name != program.name or functions.isdisjoint(ours):
@@ -241,26 +245,26 @@ def _refuse_another(directory: Path, target: Path, program: Program) -> None:
 def _refuse_foreign(directory: Path, target: Path, changed: Mapping[str, bytes]) -> None:
     """Refuse to replace files that are not as eatss wrote them."""
     taken = [name for name in changed if os.path.lexists(target / name)]
-    if not taken:
-        return
-    written = dict(_written(target))
+    written = dict(_written(target)) if taken else {}
     foreign = [name for name in taken if name not in written]
-    edited = [name for name in taken if name in written and not written[name]]
+    edited = [name for name in taken if not written.get(name, True)]
     for names, what in ((foreign, "files that eatss did not write"), (edited, "edited files")):
         if names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            listed = ", ".join(f"'{name}'" for name in names[:_SHOWN]) + more
             raise input_error(
                 "EATSS-C008",
-                f"'{directory}' holds {what}, which would be replaced: {_listed(names)}",
+                f"'{directory}' holds {what}, which would be replaced: {listed}",
                 hint="name another folder with -o, or replace them with --force",
             )
 
 
 def _written(target: Path) -> Iterator[tuple[str, bool]]:
     """Yield the files that eatss wrote into a folder, and whether each is still the same."""
+    plan = _plan(target)
     try:
-        plan = json.loads(read_regular(target / _PLAN, _MOST_BYTES))
         checksums = dict(plan.pop(_CHECKSUMS))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (LookupError, TypeError, ValueError):
         return
     for name, checksum in checksums.items():
         of_plan = name == _PLAN and not (target / _PLAN).is_symlink()
@@ -268,14 +272,10 @@ def _written(target: Path) -> Iterator[tuple[str, bool]]:
         yield name, found == checksum
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(f"'{name}'" for name in names[:_SHOWN]) + more
-
-
-def _cannot_write(directory: Path, error: OSError) -> InputError:
-    return input_error(
-        "EATSS-C008",
-        f"cannot write '{directory}': {error.strerror or error}",
-        hint="name a folder that can be written with -o",
-    )
+def _plan(target: Path) -> dict[str, Any]:
+    """Return the plan in a folder, an empty one where it is none."""
+    try:
+        plan = json.loads(read_regular(target / _PLAN, _MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return plan if isinstance(plan, dict) else {}

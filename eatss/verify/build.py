@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from eatss.diagnostics import input_error
 from eatss.program import Program
 from eatss.program.expression import Sizes
+from eatss.verify.compare import Pointers
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import DEFAULT_COMPILERS, Compilers
 from eatss.verify.result import Device
@@ -133,9 +134,7 @@ class Builder:
             variable.value = sizes[name]
         return library
 
-    def call(
-        self, library: ctypes.CDLL, entry: int
-    ) -> Callable[[ctypes.Array[ctypes.c_void_p]], bool]:
+    def call(self, library: ctypes.CDLL, entry: int) -> Callable[[Pointers], bool]:
         """Return what runs an entry of an original on pointers to its arguments.
 
         It tells whether the function reached its region.

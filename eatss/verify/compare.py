@@ -165,14 +165,15 @@ def roundings_of(program: Program) -> Roundings:
     return found
 
 
-Call: TypeAlias = Callable[["ctypes.Array[ctypes.c_void_p]"], object]
+Pointers: TypeAlias = "ctypes.Array[ctypes.c_void_p]"
+Call: TypeAlias = Callable[[Pointers], object]
 """Runs the original over numbers, on pointers to its arguments."""
 
 
 def rounding_as(library: ctypes.CDLL, call: Call, roundings: Roundings) -> Call:
     """Return a call of a library of numbers that round as a generated program does."""
 
-    def rounded(pointers: ctypes.Array[ctypes.c_void_p]) -> object:
+    def rounded(pointers: Pointers) -> object:
         figures = {
             kind: (ctypes.c_double * len(EXACT_FACTORS)).in_dll(library, f"eatss_rounds_{kind}")
             for kind in roundings

@@ -65,6 +65,9 @@ _FIRST_THREAD: Mapping[str, object] = {
 _MOST_VALUES, _MOST_NODES = 3000, 30
 _FIRST, _LAST = 4, 3
 
+_Defined: TypeAlias = tuple[int, str, str, str]
+"""The line, name, first value and step of a constant, which has none, or a counter."""
+
 _Range: TypeAlias = tuple[float, float]
 _ANY: _Range = (-math.inf, math.inf)
 
@@ -101,7 +104,7 @@ class Conditions:
     def __init__(self, program: Program, branches: Sequence[Branch]) -> None:
         self._branches = branches
         self._names = {parameter.name for parameter in program.parameters}
-        self._definitions: dict[str, list[tuple[int, str, str, str]]] = {}
+        self._definitions: dict[str, list[_Defined]] = {}
         self._ranges: dict[str, dict[str, _Range]] = {}
         blocks = {kernel.name: kernel.block for kernel in program.kernels}
         for function in definitions(program.text, blocks):
@@ -290,7 +293,7 @@ class _Resolver(ast.NodeTransformer):
         return self._meaning(node.id) or node
 
 
-def _definitions(lines: Iterable[str], first: int) -> Iterator[tuple[int, str, str, str]]:
+def _definitions(lines: Iterable[str], first: int) -> Iterator[_Defined]:
     """Yield the line, name, first value and step of constants, which have none, and counters."""
     for number, line in enumerate(lines, first):
         text = line.partition("//")[0].rstrip()
@@ -300,7 +303,7 @@ def _definitions(lines: Iterable[str], first: int) -> Iterator[tuple[int, str, s
             yield from _counters(number, loop)
 
 
-def _counters(number: int, loop: re.Match[str]) -> Iterator[tuple[int, str, str, str]]:
+def _counters(number: int, loop: re.Match[str]) -> Iterator[_Defined]:
     name, begin, steps = loop.groups()
     begin, _, others = begin.partition(", ")
     step = steps.partition(", ")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from eatss.frozen import frozen
 from eatss.program import Program
@@ -18,6 +18,10 @@ _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=
 _BEFORE_OPERAND = frozenset((*_ASSIGNMENTS, ",", ";", "?", ":", "return"))
 _PART = re.compile(r"[\w ()+*%<>=-]+")
 """A condition that computes with numbers alone: it may be asked for whatever the others say."""
+
+
+_Edit: TypeAlias = tuple[int, int, str]
+"""A place of the text, from and to, and what stands there instead."""
 
 
 @frozen
@@ -117,7 +121,7 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     """
     text = program.text
     branches: list[Branch] = []
-    edits: list[tuple[int, int, str]] = []
+    edits: list[_Edit] = []
     done = 0
     around: list[tuple[str, _Condition, int]] = []
     for function, condition in _conditions(program):
@@ -158,7 +162,7 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     return counted, tuple(branches)
 
 
-def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+def _edited(text: str, edits: Sequence[_Edit]) -> str:
     """Return a text with pieces in the place of others; what is inside such a place is left."""
     pieces: list[str] = []
     done = 0
@@ -176,7 +180,7 @@ def _parts(tested: str) -> list[str]:
     return parts if sound and len(parts) > 1 else []
 
 
-def _promises(text: str, kernels: Sequence[Function]) -> Iterator[tuple[int, int, str]]:
+def _promises(text: str, kernels: Sequence[Function]) -> Iterator[_Edit]:
     """Yield where kernels begin, and calls that tell of their parameters with ``__restrict__``."""
     for function in kernels:
         calls = "".join(f"eatss::promise({name}); " for name in _restricted(function))
@@ -199,7 +203,7 @@ def _restricted(function: Function) -> Iterator[str]:
             last = token.text
 
 
-def _rows(program: Program, kernels: Sequence[Function]) -> Iterator[tuple[int, int, str]]:
+def _rows(program: Program, kernels: Sequence[Function]) -> Iterator[_Edit]:
     """Yield checks that elements ``A[i * N + j]`` are in the row ``i``, around their places.
 
     An element beside its row is often another one of the array, and beside it in the last row only.

@@ -32,6 +32,7 @@ from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import (
     Bounds,
     Comparison,
+    Pointers,
     bits_equal,
     bounds_by_length,
     bounds_by_running,
@@ -695,9 +696,7 @@ _NOT_REACHED = 113
 """Exit status of a process in which the original ended before its region."""
 
 
-def _call_forked(
-    run: Run, call: Callable[[ctypes.Array[ctypes.c_void_p]], int], buffers: Buffers
-) -> bool:
+def _call_forked(run: Run, call: Callable[[Pointers], int], buffers: Buffers) -> bool:
     """Call the original in a process of its own, which has a limit and may crash.
 
     Returns:
@@ -747,7 +746,7 @@ def _vague(result: SizeResult) -> int:
     return result.loose + result.not_finite
 
 
-def _pointers(buffers: Buffers) -> ctypes.Array[ctypes.c_void_p]:
+def _pointers(buffers: Buffers) -> Pointers:
     return (ctypes.c_void_p * len(buffers))(*(buffer.address for buffer in buffers))
 
 
