@@ -111,13 +111,8 @@ def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Keep all that is done within, or nothing."""
     connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
         yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _prepare(path: Path, connection: sqlite3.Connection, identity: Identity, space: str) -> None:

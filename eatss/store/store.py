@@ -7,7 +7,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
@@ -165,22 +165,17 @@ class Store:
         place = real_path(path)
         if not place.parent.is_dir():
             raise no_folder(place)
-        lock = lock_for_writing(place)
-        try:
-            connection = opened_to_write(place, identity, space)
-            try:
-                with faults_told(place):
-                    check_identity(place, read_identity(place, connection), identity)
-                    known = read_space(place, connection)
-                    if known != space:
-                        check_space(place, known, space)
-                        connection.execute("UPDATE space SET text = ?", (space,))
-            except BaseException:
-                connection.close()
-                raise
-        except BaseException:
-            lock.release()
-            raise
+        with ExitStack() as undone:
+            lock = lock_for_writing(place)
+            undone.callback(lock.release)
+            connection = undone.enter_context(closing(opened_to_write(place, identity, space)))
+            with faults_told(place):
+                check_identity(place, read_identity(place, connection), identity)
+                known = read_space(place, connection)
+                if known != space:
+                    check_space(place, known, space)
+                    connection.execute("UPDATE space SET text = ?", (space,))
+            undone.pop_all()
         return cls(path=place, identity=identity, space=space, _connection=connection, _lock=lock)
 
     @classmethod
@@ -296,13 +291,8 @@ class Store:
         """
         found = pruned(self.rows(measurements=False), unwanted)
         with self._using() as connection:
-            numbers = [
-                number for (number,) in connection.execute("SELECT id FROM rows ORDER BY id")
-            ]
-            with transaction(connection):
-                connection.executemany(
-                    "DELETE FROM rows WHERE id = ?", [(numbers[place],) for place in found.rows]
-                )
+            numbers = connection.execute("SELECT id FROM rows ORDER BY id").fetchall()
+            _remove(connection, [numbers[place][0] for place in found.rows])
             connection.execute("VACUUM")
         return found
 
@@ -315,8 +305,7 @@ class Store:
         numbers: list[int] = []
         with self._using() as connection:
             list(read_rows(self.path, connection, left_out=lambda at, _: numbers.append(at)))
-            with transaction(connection):
-                connection.executemany("DELETE FROM rows WHERE id = ?", [(at,) for at in numbers])
+            _remove(connection, numbers)
         return len(numbers)
 
     def _add_all(self, sweep: Sweep) -> None:
@@ -356,3 +345,9 @@ class Store:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _remove(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Remove rows by their numbers: all or none."""
+    with transaction(connection):
+        connection.executemany("DELETE FROM rows WHERE id = ?", [(at,) for at in numbers])
