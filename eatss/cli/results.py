@@ -114,7 +114,7 @@ def results_merge(stores: StoreFiles, output: NewStore) -> None:
 
     The rows of each card stay apart. The same row in two stores is taken once.
     """
-    from eatss.store.merging import merged  # noqa: PLC0415 - keeps --help fast
+    from eatss.store.identity import merged  # noqa: PLC0415 - keeps --help fast
     from eatss.store.store import Store, read_sweep  # noqa: PLC0415
 
     sweeps = []

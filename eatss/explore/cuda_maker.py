@@ -25,8 +25,8 @@ from eatss.recipe.options import CodeRequest
 from eatss.recipe.requests import checked_options
 from eatss.session.recomputing import Arrays
 from eatss.session.session import Session
-from eatss.space.decision_names import SELECTING
 from eatss.space.derived import Structures
+from eatss.space.nouns import SELECTING
 from eatss.store.nouns import Metrics, Sizes
 
 DEFAULT_TILE = 32

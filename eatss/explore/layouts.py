@@ -20,8 +20,8 @@ from eatss.model.predicted_cuda import cuda_at
 from eatss.model.predicted_kernel import in_warps, structure_of
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Point, Value
-from eatss.space.decision_names import BY_NAME, CUTS
 from eatss.space.derived import NONE, Structures, cut_values, kernel_spaces
+from eatss.space.nouns import BY_NAME, CUTS
 
 _TEXTS = ("host", "warps")
 _SPREAD = ("lanes", "steps", "chunks")

@@ -34,10 +34,9 @@ from eatss.program.expression import SizePairs
 from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.space.bound import BoundSpace, bind
-from eatss.space.decision_names import CUTS, OF_PPCG, SELECTING, is_decision
 from eatss.space.derived import Structures, derived_space, kernel_spaces, point_of
 from eatss.space.known_values import check_known_values
-from eatss.space.nouns import Space, card_constants
+from eatss.space.nouns import CUTS, OF_PPCG, SELECTING, Space, card_constants, is_decision
 from eatss.space.parsed import parsed_space
 from eatss.store.nouns import Role, Sizes
 from eatss.targets import TARGETS

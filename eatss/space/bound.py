@@ -12,7 +12,6 @@ from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.findings import finding
 from eatss.point import Configuration, Point, Value
 from eatss.space.counting import Progress, counted, drawn_ranks, emptiness, every_block, points_at
-from eatss.space.decision_names import is_decision
 from eatss.space.evaluation import constant_of, evaluate, evaluate_one, truth
 from eatss.space.expressions import (
     LARGEST,
@@ -22,7 +21,7 @@ from eatss.space.expressions import (
     placed,
 )
 from eatss.space.levels import Block, Levels, Test, root
-from eatss.space.nouns import Space, SpaceCount
+from eatss.space.nouns import Space, SpaceCount, is_decision
 from eatss.space.parsed import ParsedSpace, parsed_space
 
 

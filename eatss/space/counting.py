@@ -29,9 +29,20 @@ from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.findings import finding
 from eatss.space.dimensions import Integers
 from eatss.space.expressions import origin_of
-from eatss.space.levels import Block, Levels, Test, root
+from eatss.space.levels import (
+    Block,
+    Levels,
+    Test,
+    Weights,
+    added,
+    distinct,
+    repeated,
+    root,
+    summed,
+    total,
+    tuples,
+)
 from eatss.space.nouns import FilterCount, Space, SpaceCount
-from eatss.space.weights import Weights, added, distinct, repeated, summed, total, tuples
 
 _MOST_KNOWN = 1 << 18
 

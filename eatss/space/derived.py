@@ -40,8 +40,7 @@ from eatss.model.cuda_candidates import (
 from eatss.model.selection import KernelSelection, Selection
 from eatss.plan.launch import trips_of
 from eatss.point import Configuration
-from eatss.space.decision_names import CUTS
-from eatss.space.nouns import Filter, Generated, Iterator, Listed, Space
+from eatss.space.nouns import CUTS, Filter, Generated, Iterator, Listed, Space
 from eatss.targets import AXES, CUDA, TARGETS, TargetName
 
 NONE = "none"

@@ -6,11 +6,38 @@ iterators and on constants of the card; a filter is a named condition that a poi
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 
 from eatss.frozen import frozen
 from eatss.gpu.profile import FIGURES, GpuProfile
-from eatss.point import Configuration, Value
+from eatss.point import Value
+
+BY_NAME = ("tile", "threads", "points", "staged")
+"""Decisions about a loop or an array, whose name follows: ``tile_i``."""
+
+CUTS = ("warps", "stages", "host", "share", "stream", "lanes", "steps", "chunks")
+"""Decisions about a kernel as a whole."""
+
+_OF_KERNEL = re.compile(rf"([A-Za-z_]\w*\.)?(({'|'.join(BY_NAME)})_\w+|{'|'.join(CUTS)})", re.ASCII)
+SELECTING = (
+    "objective",
+    "model",
+    "volume",
+    "split",
+    "warp_fraction",
+    "uniform",
+    "shared_per_block",
+)
+"""Decisions about the model: sizes are selected under them."""
+
+OF_PPCG = ("max_shared_memory", "unroll_gpu_tile")
+"""Decisions about PPCG's options."""
+
+
+def is_decision(name: str) -> bool:
+    """Tell whether a name is that of a decision: ``tile_i``, ``k0.threads_j``, ``split``."""
+    return name in (*SELECTING, *OF_PPCG) or bool(_OF_KERNEL.fullmatch(name))
 
 
 @frozen
@@ -113,7 +140,7 @@ ALSO_CALLED = {"max_threads_per_block": "threads_per_block", "warp_size": "threa
 """Other names of figures, those of CUDA."""
 
 
-def card_constants(profile: GpuProfile) -> Configuration:
+def card_constants(profile: GpuProfile) -> dict[str, Value]:
     """Return the figures of a card by name: ``card.sm_count``.
 
     Besides them ``card.compute_capability`` (90 for 9.0), ``card.name``, and some figures by the
@@ -122,7 +149,7 @@ def card_constants(profile: GpuProfile) -> Configuration:
     major, minor = profile.compute_capability
     figures = {name: getattr(profile, name) for name in FIGURES}
     figures |= {other: figures[name] for other, name in ALSO_CALLED.items()}
-    known: Configuration = {
+    known: dict[str, Value] = {
         f"card.{name}": value for name, value in figures.items() if value is not None
     }
     return {**known, "card.compute_capability": 10 * major + minor, "card.name": profile.name}

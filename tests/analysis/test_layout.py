@@ -14,8 +14,8 @@ from eatss.analysis.structure import Structure
 from eatss.codec import decode, encode
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import KernelRecipe
-from eatss.space.decision_names import is_decision
 from eatss.space.derived import cut_values
+from eatss.space.nouns import is_decision
 
 SIZES = st.integers(1, 64)
 SPREADS = st.builds(SplitK, lanes=SIZES, tile=SIZES, chunks=SIZES)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from eatss.diagnostics import InputError, NoSolutionError
 from eatss.space import counting, levels
 from eatss.space.bound import BoundSpace, bind
+from eatss.space.levels import distinct, grouped, repeated, summed, total
 from eatss.space.nouns import Filter, Generated, Iterator, Listed, Range, Space
-from eatss.space.weights import distinct, grouped, repeated, summed, total
 
 NAMES = ("a", "b", "c", "d", "k0.e")
 

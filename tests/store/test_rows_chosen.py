@@ -25,7 +25,7 @@ from eatss.store.conditions import (
     ranked,
     rows_of_variant,
 )
-from eatss.store.merging import merged
+from eatss.store.identity import merged
 from eatss.store.nouns import Row, Sweep, with_counters
 from eatss.store.store import Store
 from eatss.store.summary import summary_of

@@ -17,7 +17,7 @@ from eatss.evaluation.tradeoff import Figures, known
 from eatss.frozen import frozen
 from eatss.point import Values
 from eatss.report.render import figure
-from eatss.space.decision_names import SELECTING
+from eatss.space.nouns import SELECTING
 from eatss.store.nouns import Row
 
 Cell: TypeAlias = str | int | float | None
