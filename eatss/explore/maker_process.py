@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.explore.card_process import HeldProcess
+from eatss.explore.maker_worker import compiled
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.frozen import frozen
-from eatss.measurement.card import CompileError
-from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
-from eatss.measurement.launches import complete_sizes
-from eatss.program import load_program
+from eatss.measurement.compile import Toolchain, find_toolchains
 from eatss.supervisor import Outcome, Refused, Worker
 
 MAKE_LIMIT_S = 300.0
@@ -109,17 +106,10 @@ class PreparedVariants:
 
     def make(self, wanted: Wanted) -> Made:
         """Return a variant, compiled."""
-        made = self.made[wanted.variant]
+        begin_s = time.monotonic()
+        made = compiled(self.made[wanted.variant], self.toolchains, self.capability)
         if made.folder is None or not self.toolchains:
             return made
-        program = load_program(Path(made.folder))
-        sizes = complete_sizes(program, dict(made.sizes))
-        begin_s = time.monotonic()
-        cache = usable_cache()
-        try:
-            compile_program(self.toolchains, program, sizes, self.capability, cache=cache)
-        except CompileError as error:
-            return replace(made, folder=None, status="compile error", reason=str(error))
         return replace(made, made_s=made.made_s + time.monotonic() - begin_s)
 
     def stop(self) -> None:

@@ -69,12 +69,17 @@ def _made(
         return Made(
             variant=wanted.variant, folder=None, status="rejected by the model", reason=reason
         )
+    return compiled(made, toolchains, job.capability)
+
+
+def compiled(made: Made, toolchains: Sequence[Toolchain], capability: int) -> Made:
+    """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
     if not toolchains or made.folder is None:
         return made
     program = load_program(Path(made.folder))
     sizes = complete_sizes(program, dict(made.sizes))
     try:
-        compile_program(toolchains, program, sizes, job.capability, cache=usable_cache())
+        compile_program(toolchains, program, sizes, capability, cache=usable_cache())
     except CompileError as error:
         return replace(made, folder=None, status="compile error", reason=str(error))
     return made
