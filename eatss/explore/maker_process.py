@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.explore.card_process import HeldProcess
-from eatss.explore.maker_worker import compiled
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.frozen import frozen
-from eatss.measurement.compile import Toolchain, find_toolchains
+from eatss.measurement.card import CompileError
+from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
+from eatss.measurement.launches import complete_sizes
+from eatss.program import load_program
 from eatss.supervisor import Outcome, Refused, Worker
 
 MAKE_LIMIT_S = 300.0
@@ -79,6 +82,19 @@ class MakerProcess(HeldProcess):
             status="rejected by the model",
             reason=f"the process that generates it {why}{said}",
         )
+
+
+def compiled(made: Made, toolchains: Sequence[Toolchain], capability: int) -> Made:
+    """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
+    if not toolchains or made.folder is None:
+        return made
+    program = load_program(Path(made.folder))
+    sizes = complete_sizes(program, dict(made.sizes))
+    try:
+        compile_program(toolchains, program, sizes, capability, cache=usable_cache())
+    except CompileError as error:
+        return replace(made, folder=None, status="compile error", reason=str(error))
+    return made
 
 
 @frozen

@@ -11,16 +11,13 @@ import resource
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import EatssError
+from eatss.explore.maker_process import compiled
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.forked import bounded
-from eatss.measurement.card import CompileError
-from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
-from eatss.measurement.launches import complete_sizes
-from eatss.program import load_program
+from eatss.measurement.compile import Toolchain, find_toolchains
 from eatss.supervisor import end_at_sigterm, serving
 from eatss.targets import TARGETS
 
@@ -70,19 +67,6 @@ def _made(
             variant=wanted.variant, folder=None, status="rejected by the model", reason=reason
         )
     return compiled(made, toolchains, job.capability)
-
-
-def compiled(made: Made, toolchains: Sequence[Toolchain], capability: int) -> Made:
-    """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
-    if not toolchains or made.folder is None:
-        return made
-    program = load_program(Path(made.folder))
-    sizes = complete_sizes(program, dict(made.sizes))
-    try:
-        compile_program(toolchains, program, sizes, capability, cache=usable_cache())
-    except CompileError as error:
-        return replace(made, folder=None, status="compile error", reason=str(error))
-    return made
 
 
 def _spent_s() -> float:
