@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +22,7 @@ if _ROOT not in sys.path:  # benchmarks, and the doubles of other folders
 
 gc.set_threshold(100_000, 20, 50)  # else 6 % of the time: what parsers and isl make lives long
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # others would spin on cores that tests need
 os.environ.pop("COLUMNS", None)  # workers are given one: pages are as wide as a file's here
 
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
@@ -137,40 +138,24 @@ def _no_room() -> int:
     raise BlockingIOError("one process is enough")
 
 
-_STARTING = ("test_commands.py", "test_documentation.py", "test_supervisor.py")
+_STARTING = ("test_commands.py", "test_supervisor.py")
 """Tests of workers that are started as users start them. Elsewhere a server forks them."""
 
 
-@pytest.fixture(scope="session")
-def _workers() -> Iterator[Any]:
-    from tests.forked_workers import RUNNING, ForkedWorkers  # noqa: PLC0415 - needs the path above
+@pytest.fixture(autouse=True, scope="session")
+def _servers() -> Iterator[None]:
+    from tests.forked_workers import ALL, RUNNING  # noqa: PLC0415 - needs the path above
 
-    workers = ForkedWorkers(RUNNING)
-    yield workers
-    workers.end()
-
-
-@pytest.fixture(scope="session")
-def _sweeping_workers() -> Iterator[Any]:
-    from tests.forked_workers import ALSO_IMPORTED, SWEEPING, ForkedWorkers  # noqa: PLC0415
-
-    workers = ForkedWorkers(SWEEPING, ALSO_IMPORTED)
-    yield workers
-    workers.end()
+    yield
+    for server in (ALL, RUNNING):
+        server.end()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _forked_workers(
-    request: pytest.FixtureRequest, _workers: Any, _sweeping_workers: Any
-) -> Iterator[None]:
+def _forked_workers(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
-            from tests.forked_workers import SWEEPING  # noqa: PLC0415 - needs the path above
-
-            def guarded(command: Sequence[str]) -> list[str]:
-                workers = _sweeping_workers if command[-1] in SWEEPING else _workers
-                forked: list[str] = workers.guarded(command)
-                return forked
+            from tests.forked_workers import guarded  # noqa: PLC0415 - needs the path above
 
             patch.setattr("eatss.supervisor.guarded", guarded)
         yield

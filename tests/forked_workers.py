@@ -1,4 +1,4 @@
-"""Has workers forked by a server instead of started: importing takes longer than their work."""
+"""Has Python forked by a server instead of started: importing takes longer than most work."""
 
 from __future__ import annotations
 
@@ -11,65 +11,93 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import eatss
-from eatss.guard import guarded
+from eatss.guard import guarded as guarded_by_itself
 from tests import forking_server
+from tests.precompiled_shim import FOLDER
 
 _FILE = str(Path(forking_server.__file__).resolve())
 
 
-RUNNING = ("eatss.measurement.worker", "eatss.verify.worker")
-"""Workers of what runs programs."""
-
-SWEEPING = ("eatss.explore.maker_worker", "eatss.explore.card_worker")
-"""Workers of sweeps."""
-
-ALSO_IMPORTED = ("eatss.explore.cuda_maker", "eatss.cuda.generate")
-"""What the workers of sweeps import later."""
-
-
-class ForkedWorkers:
-    """Starts the server for the first worker.
+class Server:
+    """A process that has imported what it forks Python for; it is started for the first.
 
     Args:
-        workers: modules of workers.
-        also: modules that they import later.
+        modules: what it imports.
     """
 
-    def __init__(self, workers: Sequence[str], also: Sequence[str] = ()) -> None:
-        self._workers = workers
-        self._also = also
+    def __init__(self, *modules: str) -> None:
+        self.modules = modules
         self._server: subprocess.Popen[bytes] | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="eatss-tests-")
-        self._place = str(Path(self._folder.name) / "socket")
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
 
-    def guarded(self, command: Sequence[str]) -> list[str]:
-        """Return what :func:`eatss.guard.guarded` does, of what has the worker forked."""
-        python, option, module = command
-        assert (python, option) == (sys.executable, "-m")
-        assert module in self._workers
+    def forked(self, *words: str | Path) -> list[str]:
+        """Return a command that does what ``python WORDS…`` does: a file, ``-m`` or ``-c``."""
         with self._lock:
-            if self._server is None:
-                self._server = self._started()
-        return guarded([sys.executable, "-I", "-S", _FILE, self._place, module])
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="eatss-tests-")
+                self._server = self._started(self._place)
+        return [sys.executable, "-I", "-S", _FILE, self._place, *map(str, words)]
 
     def end(self) -> None:
         """End the server, if it was started."""
-        if self._server is not None:
+        if self._server is not None and self._folder is not None:
             with self._server as server:
                 assert server.stdin is not None
                 server.stdin.close()
-        self._folder.cleanup()
+            self._folder.cleanup()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    @property
+    def _place(self) -> str:
+        assert self._folder is not None
+        return str(Path(self._folder.name) / "socket")
+
+    def _started(self, place: str) -> subprocess.Popen[bytes]:
         roots = [str(Path(file).resolve().parents[1]) for file in (eatss.__file__, _FILE)]
         server = subprocess.Popen(
-            [sys.executable, "-P", _FILE, "serve", self._place, *self._workers, *self._also],
+            [sys.executable, "-P", _FILE, "serve", place, *self.modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(roots),
+                FOLDER: str(Path(place).parent),
+            },
         )
         assert server.stdout is not None
         assert server.stdout.readline() == b"ready\n"
         return server
+
+
+RUNNING = Server(
+    "eatss.measurement.worker", "eatss.verify.worker", "tests.precompiled_shim:in_place"
+)
+"""Forks workers of what runs programs."""
+
+ALL = Server(
+    *RUNNING.modules,
+    "eatss.explore.maker_worker",
+    "eatss.explore.card_worker",
+    "eatss.forked:_load",
+)
+"""Forks workers of sweeps, commands and scripts: it has all that they import later."""
+
+
+def python(*words: str | Path) -> list[str]:
+    """Return a command for ``python WORDS…``, forked where the system can.
+
+    Not for tests of what is imported, of signals, or of variables that Python reads at its start.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return [sys.executable, *map(str, words)]
+    return ALL.forked(*words)
+
+
+def guarded(command: Sequence[str]) -> list[str]:
+    """Return what :func:`eatss.guard.guarded` does, of what has the worker forked."""
+    start, option, module = command
+    assert (start, option) == (sys.executable, "-m")
+    server = RUNNING if module in RUNNING.modules else ALL
+    assert module in server.modules
+    return guarded_by_itself(server.forked(option, module))

@@ -1,10 +1,11 @@
-"""Starts the workers of ``eatss.verify``, ``eatss.measure`` and of sweeps within milliseconds.
+"""Starts Python with the packages of eatss imported within milliseconds.
 
-A worker imports for most of a second before it does anything, and the tests start hundreds. Here a
-server imports once and forks for each. What stands in a worker's place under its guard hands over
-its streams, environment and folder, ends as the worker does and takes it along where it is ended:
+A worker or a command imports for most of a second before it does anything, and the tests start
+hundreds. Here a server imports once and forks for each. What stands in the place of one hands over
+its streams, environment and folder, ends as that does and takes it along where it is ended. Words
+are those of Python: a file, a module (``-m``) or a text (``-c``), and what follows:
 
-    python forking_server.py SOCKET MODULE
+    python forking_server.py SOCKET WORDS…
 """
 
 from __future__ import annotations
@@ -18,15 +19,21 @@ import sys
 
 _MOST_BYTES = 1 << 20
 _TERMINATE = b"t"
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(words: list[str]) -> int:
     """Have a worker forked, and end as it does."""
-    place, module = words
+    place, *words = words
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(place)
         signal.signal(signal.SIGTERM, lambda number, frame: connection.sendall(_TERMINATE))
-        asked = {"module": module, "folder": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109
+        asked = {
+            "words": words,
+            "folder": os.getcwd(),  # noqa: PTH109
+            "environment": dict(os.environ),
+            "ignored": [one for one in _ENDING if signal.getsignal(one) == signal.SIG_IGN],
+        }
         text = json.dumps(asked).encode()
         length = len(text).to_bytes(4, "big")
         socket.send_fds(connection, [length], [0, 1, 2])
@@ -45,15 +52,18 @@ def main(words: list[str]) -> int:
 
 
 def serve(place: str, modules: list[str]) -> None:
-    """Import modules, and fork workers until standard input is closed."""
+    """Import modules, call what is named of them, and fork until standard input is closed."""
     import gc  # noqa: PLC0415 - not for the one in a worker's place
     from importlib import import_module  # noqa: PLC0415
 
-    for module in modules:
-        import_module(module)
+    for name in modules:
+        module, _, load = name.partition(":")
+        imported = import_module(module)
+        if load:
+            getattr(imported, load)()
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, _wait_for_ended)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)
         listener.listen(64)
@@ -68,12 +78,21 @@ def serve(place: str, modules: list[str]) -> None:
                     listener.close()
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     try:
-                        _keep(connection)
+                        _keep(connection, place)
                     finally:
                         os._exit(0)
 
 
-def _keep(connection: socket.socket) -> None:
+def _wait_for_ended(number: int, frame: object) -> None:
+    """Wait for those that have ended: the processor time that they took is told as the server's."""
+    try:
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _keep(connection: socket.socket, place: str) -> None:
     """Fork a worker, tell how it ended, and end it where the one in its place is ended."""
     head, streams, _, _ = socket.recv_fds(connection, 4, 3)
     length, text = int.from_bytes(head, "big"), b""
@@ -83,7 +102,7 @@ def _keep(connection: socket.socket) -> None:
     if worker == 0:
         os.setsid()
         connection.close()
-        _work(json.loads(text), streams)
+        _work(json.loads(text), streams, place)
     for descriptor in (0, 1, 2, *streams):
         os.close(descriptor)
     ended = os.pidfd_open(worker)
@@ -107,12 +126,12 @@ def _signal_group(leader: int, number: signal.Signals) -> None:
         pass
 
 
-def _work(asked: dict[str, object], streams: list[int]) -> None:
-    """Be the worker."""
+def _work(asked: dict[str, object], streams: list[int], place: str) -> None:
+    """Be the worker; its own workers are forked, too."""
     import atexit  # noqa: PLC0415 - not for the one in a worker's place
     import tempfile  # noqa: PLC0415
+    import threading  # noqa: PLC0415
     import traceback  # noqa: PLC0415
-    from importlib import import_module  # noqa: PLC0415
 
     code = 1
     try:
@@ -122,27 +141,71 @@ def _work(asked: dict[str, object], streams: list[int]) -> None:
         sys.stdin, sys.stdout, sys.stderr = (
             open(0, closefd=False),  # noqa: SIM115
             open(1, "w", closefd=False),  # noqa: SIM115
-            open(2, "w", closefd=False),  # noqa: SIM115
+            open(2, "w", closefd=False, errors="backslashreplace"),  # noqa: SIM115
         )
         os.chdir(str(asked["folder"]))
         environment = asked["environment"]
         assert isinstance(environment, dict)
+        for number in _ENDING:
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            ignored = asked["ignored"]
+            assert isinstance(ignored, list)
+            signal.signal(number, signal.SIG_IGN if number in ignored else usual)
         os.environ.clear()
         os.environ.update(environment)
+        if os.environ.get("PYTHONUNBUFFERED"):
+            sys.stdout.reconfigure(line_buffering=True)
         paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         sys.path[:0] = [path for path in paths if path and path not in sys.path]
         tempfile.tempdir = None
-        import_module(str(asked["module"])).main()
+        words = asked["words"]
+        assert isinstance(words, list)
+        _fork_workers(place)
+        _run(words)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            sys.stderr.write(f"{ended.code}\n")
     except BaseException:
         traceback.print_exc()
     finally:
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         for told in (sys.stdout, sys.stderr):
             told.flush()
         os._exit(code)
+
+
+def _fork_workers(place: str) -> None:
+    from eatss import guard, supervisor  # noqa: PLC0415 - not for the one in a worker's place
+
+    stand_in = [sys.executable, "-I", "-S", __file__, place]
+    forked = lambda command: guard.guarded([*stand_in, *command[1:]])  # noqa: E731
+    vars(supervisor)["guarded"] = forked
+
+
+def _run(words: list[str]) -> None:
+    """Run what the words name, as Python does."""
+    import runpy  # noqa: PLC0415 - not for the one in a worker's place
+    from pathlib import Path  # noqa: PLC0415
+
+    first, *others = words
+    sys.argv = words
+    if first == "-m":
+        sys.path.insert(0, str(Path.cwd()))
+        sys.argv = others
+        if not hasattr(sys.modules.get(others[0]), "__path__"):
+            sys.modules.pop(others[0], None)
+        runpy.run_module(others[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.path.insert(0, "")
+        sys.argv = ["-c", *others[1:]]
+        main = sys.modules["__main__"] = type(sys)("__main__")
+        exec(compile(others[0], "<string>", "exec"), main.__dict__)
+    else:
+        sys.path.insert(0, str(Path(first).resolve().parent))
+        runpy.run_path(first, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def eatss(*arguments: str | Path, card: str) -> Done:
     code: object = 0
     with (
         patch.object(sys, "argv", command),
-        patch.dict(os.environ, PYTHONPATH=str(REPOSITORY)),
+        patch.dict(os.environ, PYTHONPATH=str(REPOSITORY), EATSS_TESTS_PID=str(os.getpid())),
         redirect_stdout(out),
         redirect_stderr(err),
     ):

@@ -22,15 +22,12 @@ z3: Any = z3_module  # carries no types
 KERNELS = data_directory("kernels")
 
 
-def process(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own."""
-    command = [sys.executable, "-m", "eatss", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
 @pytest.fixture(scope="module")
 def gemm_json() -> dict[str, object]:
-    done = process("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "json")
+    command = [sys.executable, "-m", "eatss", "select", str(KERNELS / "gemm.c"), "--gpu", "a100"]
+    done = subprocess.run(
+        [*command, "--format", "json"], capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     document: dict[str, object] = json.loads(done.stdout)
     return document
@@ -74,7 +71,7 @@ def test_json_of_a_selection_has_the_documented_keys(gemm_json: dict[str, object
 
 
 def test_ppcg_format_prints_the_sizes_and_nothing_else(gemm_json: dict[str, object]) -> None:
-    done = process("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "ppcg")
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "ppcg")
     assert done.stdout == f"{gemm_json['ppcg_sizes']}\n"
 
 
@@ -142,7 +139,7 @@ def test_findings_come_as_json_on_request(tmp_path: Path) -> None:
         "#pragma endscop\n"
         "}\n"
     )
-    done = process("inspect", source, "--diagnostics", "json")
+    done = eatss("inspect", source, "--diagnostics", "json")
     assert done.returncode == 2
     assert done.stdout == ""
     findings = json.loads(done.stderr)["diagnostics"]
@@ -162,7 +159,7 @@ def test_no_solution_is_exit_code_1(tmp_path: Path) -> None:
         "#pragma endscop\n"
         "}\n"
     )
-    done = process("select", source, "--gpu", "xavier", "--split", "0.25", "--warp-fraction", "1")
+    done = eatss("select", source, "--gpu", "xavier", "--split", "0.25", "--warp-fraction", "1")
     assert done.returncode == 1
     assert done.stdout == ""
     assert "KiB" in done.stderr
@@ -278,16 +275,9 @@ def test_time_and_energy_of_a_sum_of_hundreds_of_terms_are_predicted(tmp_path: P
     assert kernel["predicted"]["time_s"] > 0
 
 
-def test_our_own_fault_is_exit_code_70_and_no_traceback() -> None:
-    script = (
-        "import sys, eatss.cli, eatss.session.session\n"
-        "eatss.session.session.Session.analysed = property(lambda _: 1 // 0)\n"
-        f"sys.argv = ['eatss', 'inspect', {str(KERNELS / 'gemm.c')!r}]\n"
-        "eatss.cli.main()\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+def test_our_own_fault_is_exit_code_70_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "analysed", property(lambda _: 1 // 0))
+    done = eatss("inspect", KERNELS / "gemm.c")
     assert done.returncode == 70
     assert done.stdout == ""
     assert "EATSS-X001" in done.stderr

@@ -18,7 +18,7 @@ from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import Recipe
 from eatss.session.session import Session
 from eatss.session.variants import SourceOptions, generate_variants
-from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
+from tests.end_to_end.measuring import KERNELS, eatss, mistake
 from tests.end_to_end.scripted_for_any import AT_ONCE, INTERRUPTED, PATH, WRONG, AnyProgram
 
 pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
@@ -154,7 +154,7 @@ def test_a_plot_is_drawn(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_ctrl_c_keeps_the_windows_of_both() -> None:
     options = (*H200, "--windows", "50", "-f", "json")
-    done = python("-m", "eatss", "compare", GEMM, *options, "--card", INTERRUPTED)
+    done = eatss("compare", GEMM, *options, card=INTERRUPTED)
     assert done.returncode == 130
     found = comparison_from_dict(json.loads(done.stdout))
     assert {row.measurement.method.ended for row in found.rows} == {"interrupted"}
@@ -163,7 +163,7 @@ def test_ctrl_c_keeps_the_windows_of_both() -> None:
 
 @pytest.mark.long
 def test_ctrl_c_before_anything_was_measured_says_so() -> None:
-    done = python("-m", "eatss", "compare", GEMM, *H200, "--card", AT_ONCE)
+    done = eatss("compare", GEMM, *H200, card=AT_ONCE)
     assert (done.returncode, done.stdout) == (130, "")
     assert "nothing was measured yet" in done.stderr
 

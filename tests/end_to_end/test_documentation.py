@@ -9,7 +9,6 @@ import shlex
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tomllib
 from contextlib import chdir, closing
 from importlib.util import find_spec
@@ -34,6 +33,7 @@ from tests.end_to_end.documentation_blocks import (
 )
 from tests.end_to_end.in_process import eatss as in_process
 from tests.examples import with_long
+from tests.forked_workers import python
 from tests.ppcg_build.recorded_ppcg import wrapper
 from tests.report.measurements import measured
 from tests.store.sweeps import sweep
@@ -91,7 +91,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, kept: None) -> Path:
         Store.write_new(folder / f"{name}.db", sweep(measured()))
     tools = folder / "bin"
     tools.mkdir()
-    _script(tools / "eatss", f'exec "{sys.executable}" -m eatss "$@"')
+    _script(tools / "eatss", f'exec {shlex.join(python("-m", "eatss"))} "$@"')
     _script(tools / "ppcg", 'printf "%s\\n" "$@"')
     wrapper(tools / "recorded-ppcg")
     for name in ("gemm", "short"):
@@ -253,7 +253,7 @@ def test_python_examples_of_a_page_work(page: str, workshop: Path) -> None:
         file = workshop / "example.py"  # a file, so that functions have a source
         file.write_text((ON_A_SCRIPTED_CARD if _measures(block.text) else "") + block.text)
         done = subprocess.run(
-            [sys.executable, str(file)],
+            python(file),
             cwd=workshop,
             env={**os.environ, "PYTHONPATH": _python_path(block.text)},
             capture_output=True,

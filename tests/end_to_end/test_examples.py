@@ -6,13 +6,14 @@ import importlib.util
 import json
 import os
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
+
+from tests.forked_workers import python
 
 pytestmark = pytest.mark.usefixtures("kept")
 
@@ -22,7 +23,7 @@ EXAMPLES = REPOSITORY / "examples"
 
 def run(name: str, *words: str) -> str:
     done = subprocess.run(
-        [sys.executable, EXAMPLES / name, *words],
+        python(EXAMPLES / name, *words),
         capture_output=True,
         text=True,
         timeout=300,
@@ -48,7 +49,7 @@ def test_an_operator_of_pytorch_with_its_gradient() -> None:
 def test_the_loops_of_the_operator_are_read_without_pytorch() -> None:
     words = ["select", "examples/torch_operator.py", "--gpu", "h200", "--target", "cuda"]
     done = subprocess.run(
-        [sys.executable, "-m", "eatss", *words, "--format", "json"],
+        python("-m", "eatss", *words, "--format", "json"),
         capture_output=True,
         text=True,
         cwd=REPOSITORY,
@@ -67,10 +68,10 @@ def test_a_service_answers_from_four_threads() -> None:
 
 def test_a_service_says_what_is_wrong_with_a_question() -> None:
     with subprocess.Popen(
-        [sys.executable, "-u", EXAMPLES / "selection_service.py", "--port", "0"],
+        python(EXAMPLES / "selection_service.py", "--port", "0"),
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"},
     ) as service:
         try:
             assert service.stdout is not None

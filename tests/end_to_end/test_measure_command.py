@@ -136,9 +136,7 @@ def test_a_wrong_program_is_a_failure_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_keeps_what_was_measured(gemm: Path) -> None:
-    done = python(
-        "-m", "eatss", "measure", gemm, "--windows", "50", "-f", "json", "--card", INTERRUPTED
-    )
+    done = eatss("measure", gemm, "--windows", "50", "-f", "json", card=INTERRUPTED)
     assert done.returncode == 130
     (document,) = json.loads(done.stdout)["measurements"]
     found = measurement_from_dict(document)
@@ -148,7 +146,7 @@ def test_ctrl_c_keeps_what_was_measured(gemm: Path) -> None:
 
 
 def test_ctrl_c_before_anything_was_measured_says_so(gemm: Path) -> None:
-    done = python("-m", "eatss", "measure", gemm, "--card", AT_ONCE)
+    done = eatss("measure", gemm, card=AT_ONCE)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "interrupted: nothing was measured yet\n"
 

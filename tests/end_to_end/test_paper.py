@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 import eatss
 from eatss.shipped import data_directory
+from tests.end_to_end.in_process import eatss as in_process
 
 KERNELS = data_directory("kernels")
 
@@ -55,10 +54,9 @@ def test_fdtd_2d_has_four_references_as_in_section_iv_g() -> None:
 
 
 def test_the_command_line_gives_the_same_as_the_paper() -> None:
-    command = [sys.executable, "-m", "eatss", "select", str(KERNELS / "matmul.c")]
-    command += ["--gpu", "ga100", "--dtype", "double", "--model", "paper"]
-    command += ["--split", "0.5", "--warp-fraction", "0.5", "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    options = ("--gpu", "ga100", "--dtype", "double", "--model", "paper", "--split", "0.5")
+    matmul = KERNELS / "matmul.c"
+    done = in_process("select", matmul, *options, "--warp-fraction", "0.5", "--format", "json")
     (kernel,) = json.loads(done.stdout)["kernels"]
     assert kernel["tile_sizes"] == {"i": 16, "j": 384, "k": 16}
     assert kernel["objective"] == 18432

@@ -19,6 +19,7 @@ from eatss.measurement.options import MeterOptions
 from eatss.report.energy_measurement import power_csv
 from eatss.report.render import printed
 from tests.end_to_end.in_process import eatss as in_process
+from tests.forked_workers import python
 from tests.measurement.meters.conftest import FakeNvml
 
 ROOT = Path(__file__).parents[2]
@@ -199,16 +200,22 @@ def test_json_reads_back() -> None:
 # -- the command ------------------------------------------------------------------------------
 
 
-def line(*words: str, cards: str = "CARDS") -> list[str]:
-    """Return a command line of ``eatss meter``."""
+def asked(*words: str, cards: str = "CARDS") -> list[str]:
+    """Return the words of ``eatss meter`` for Python."""
     nvml = f"tests.foreign.steady_nvml:{cards}"
-    return [sys.executable, "-m", "eatss", "meter", "--nvml", nvml, "--idle", "0.1", *words]
+    return ["-m", "eatss", "meter", "--nvml", nvml, "--idle", "0.1", *words]
+
+
+def line(*words: str) -> list[str]:
+    """Return a command line of ``eatss meter``."""
+    return [sys.executable, *asked(*words)]
 
 
 def meter(*words: str, cards: str = "CARDS") -> subprocess.CompletedProcess[str]:
     """Run ``eatss meter``."""
+    command = python(*asked(*words, cards=cards))
     return subprocess.run(
-        line(*words, cards=cards), capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+        command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 from eatss.diagnostics import input_error
 from eatss.program import Program
 from eatss.verify.result import Verification, exit_code, refused
+from tests.forked_workers import python
 
 ORIGINAL = """
 #ifndef M
@@ -34,13 +35,18 @@ void matmul(double C[M][N], double A[M][K], double B[K][N])
                 C[i][j] += A[i][k] * B[k][j];
 }
 """
-EATSS = [sys.executable, "-c", "from eatss.cli import main; main()", "verify"]
-MODULE = [sys.executable, "-m", "eatss.verify"]
+EATSS = ["-m", "eatss", "verify"]
+MODULE = ["-m", "eatss.verify"]
 SIZES = ["--device", "cpu", "--size", "M=20,N=37,K=33"]
 
 
 def call(command: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    """Run Python, forked."""
+    return started(python(*command, *arguments))
+
+
+def started(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.samples(1)
@@ -48,7 +54,7 @@ def call(command: list[str], *arguments: str) -> subprocess.CompletedProcess[str
 def test_a_right_program_exits_with_0(
     command: list[str], matmul: Program, folder: Callable[..., Path]
 ) -> None:
-    done = call(command, str(folder(matmul, ORIGINAL)), *SIZES)
+    done = started([sys.executable, *command, str(folder(matmul, ORIGINAL)), *SIZES])
     assert done.returncode == 0, done.stderr
     assert "M=20 N=37 K=33" in done.stdout
     assert "ok" in done.stdout
@@ -140,5 +146,5 @@ def test_json_names_sizes_status_and_difference(
 def test_the_module_needs_no_isl_solver_or_rich() -> None:
     blocked = "islpy", "z3", "clang", "typer", "rich", "pydantic", "networkx"
     text = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); import eatss.verify.worker"
-    done = call([sys.executable, "-c", text + ", eatss.verify.__main__"])
+    done = started([sys.executable, "-c", text + ", eatss.verify.__main__"])
     assert done.returncode == 0, done.stderr

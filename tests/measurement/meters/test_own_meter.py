@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -16,9 +18,10 @@ from eatss.diagnostics import InputError
 from eatss.extensions import Origin
 from eatss.measurement import MeasureOptions, measure_variants
 from eatss.measurement.meters import METERS, ChosenMeters, Meter, MeterTarget, choose_meters
-from tests.end_to_end.measuring import python
+from tests.forked_workers import python
 from tests.measurement.scripted_card import Folders, ScriptedCard
 
+ROOT = Path(__file__).parents[3]
 CARD = f"{__name__}:ChoosingCard"
 
 WATTS = """
@@ -85,7 +88,7 @@ def test_a_meter_that_is_registered_reaches_the_process_that_measures(
 
 
 def test_a_meter_of_an_installed_package_is_an_option_of_the_command(
-    outside: Path, tmp_path: Path
+    outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = outside / "watts-1.0.dist-info"
     info.mkdir()
@@ -93,11 +96,17 @@ def test_a_meter_of_an_installed_package_is_an_option_of_the_command(
     (info / "entry_points.txt").write_text("[eatss.meters]\nwatts = watts:open_watts\n")
     variant = Folders(tmp_path).variant("a")
     words: Sequence[str] = ("measure", str(variant.directory), "--card", CARD, "-f", "json")
-    done = python("-m", "eatss", *words, "--meter", "watts", path=outside)
+
+    def metered(meter: str) -> subprocess.CompletedProcess[str]:
+        command = python("-m", "eatss", *words, "--meter", meter)
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (outside, ROOT))))
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    done = metered("watts")
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)["measurements"]
     assert document["method"]["meter"] == "wall socket"
-    done = python("-m", "eatss", *words, "--meter", "volts", path=outside)
+    done = metered("volts")
     assert done.returncode == 2
     assert "there is no energy meter 'volts' [EATSS-X005]" in done.stderr
     assert "jetson, none, watts\n" in done.stderr
