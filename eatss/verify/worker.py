@@ -313,37 +313,44 @@ class _Worker:
         }
         for number, way in self._unrun():
             branch = self._branches[number]
-            every = self._runs_of_any_price(number, way) if branch.kind != "part" else []
-            found = {self._reached(run, number, way) for run in every}
+            if branch.kind == "part":
+                continue
+            tried: list[Run] = []
+            found: set[Reached] = set()
+            for run in self._runs_of_any_price(number, way):
+                tried.append(run)
+                found.add(self._reached(run, number, way))
+                if "surely" in found:
+                    break
             if "surely" in found or (
                 "perhaps" in found
                 and "%" not in branch.condition
                 and (branch.function, branch.condition, way) not in ran
-                and any(self._reached(run, number, way, alone=True) == "surely" for run in every)
+                and any(self._reached(run, number, way, alone=True) == "surely" for run in tried)
             ):
                 yield number, way
 
-    def _runs_at(self, number: int, sizes: Iterable[SizePairs], like: Run) -> list[Run]:
-        """Return runs of each entry at sizes, with arrays that start where a place depends on."""
+    def _runs_at(self, number: int, sizes: Iterable[SizePairs], like: Run) -> Iterator[Run]:
+        """Yield runs of each entry at sizes, with arrays that start where a place depends on."""
         asks = self._conditions.asks_where_arrays_start(number)
-        return [
-            replace(like, entry=entry, sizes=chosen, shifted=arrays)
-            for entry, shifts in enumerate(self._shifts)
-            for arrays in (shifts if asks else ((),))
-            for chosen in sizes
-        ]
+        chosen = tuple(sizes)
+        for entry, shifts in enumerate(self._shifts):
+            for arrays in shifts if asks else ((),):
+                for one in chosen:
+                    yield replace(like, entry=entry, sizes=one, shifted=arrays)
 
-    def _runs_of_any_price(self, number: int, way: bool) -> list[Run]:
+    def _runs_of_any_price(self, number: int, way: bool) -> Iterator[Run]:
         """Return runs that may come to a place, however much work and memory they need."""
         sizes = [
-            tuple(one.items())
+            one
             for least in least_sizes(self._branches, number, way, self._names)
-            for one in sizes_from(self._program, least, affordable=False)
+            for one in self._sizes_from(tuple(least.items()), affordable=False)
         ]
         return self._runs_at(number, sizes, Run(entry=0, sizes=()))
 
-    def _larger(self, least: SizePairs) -> list[SizePairs]:
-        return [tuple(sizes.items()) for sizes in sizes_from(self._program, dict(least))]
+    def _larger(self, least: SizePairs, *, affordable: bool = True) -> list[SizePairs]:
+        found = sizes_from(self._program, dict(least), affordable=affordable)
+        return [tuple(sizes.items()) for sizes in found]
 
     def _cheapest_first(self, run: Run) -> tuple[int, float, bool]:
         """Order runs by their price, about; of those alike, one with more elements is first."""
