@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar, nnls  # type: ignore[attr-defined]
-from scipy.stats import t as student  # type: ignore[attr-defined]
+from scipy.optimize import minimize_scalar, nnls
+from scipy.stats import t as student
 
 from eatss.characterize.benchmark import WARP
 from eatss.characterize.memory import SECTOR_BYTES
@@ -241,7 +241,7 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
 
 def _least_floor(squares: Callable[[float], float], free: int) -> Coefficient:
     """Return the voltage floor of least squares, and those that fit about as well."""
-    best = minimize_scalar(squares, bounds=(0.0, MOST_FLOOR), method="bounded")  # type: ignore[no-untyped-call]
+    best = minimize_scalar(squares, bounds=(0.0, MOST_FLOOR), method="bounded")
     width = student.ppf((1 + CONFIDENCE) / 2, free) ** 2 / free
     floors = np.linspace(0.0, MOST_FLOOR, _FLOORS)
     near = [float(best.x), *(a for a in floors if squares(a) <= best.fun * (1 + width))]
@@ -380,11 +380,7 @@ _READINGS: tuple[tuple[str, str, Reading], ...] = (
 
 def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficient]:
     """Return how the times of arithmetic and memory join: what fits the intensity sweep best."""
-
-    def intensity(one: Result) -> float:
-        return one.flops / one.useful_bytes
-
-    points = []
+    sweeps = []
     for width in WIDTHS:
         own = [one for one in record.of("intensity") if one.flops and one.name.startswith(width)]
         try:
@@ -393,24 +389,22 @@ def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficien
             )
         except (KeyError, ValueError):
             continue  # a part of the suite, or a price of zero
-        if (
-            len({intensity(one) < machine.time_balance for one in own}) > 1
-        ):  # on one side alone nothing overlaps
-            points += [(machine, one) for one in own]
-    if not points:
+        work = np.array([one.flops for one in own])
+        intensity = work / np.array([one.useful_bytes for one in own])
+        if len({*(intensity < machine.time_balance)}) > 1:  # on one side alone nothing overlaps
+            sweeps.append((machine, work, intensity, np.array([one.time_s for one in own])))
+    if not sweeps:
         return {}
 
     def squares(overlap: float) -> float:
         joining = {**found, "overlap": overlap}
         shares = [
-            float(PowerLimitedRoofline.of(joining, machine).time_s(one.flops, intensity(one)))
-            / one.time_s
-            - 1
-            for machine, one in points
+            PowerLimitedRoofline.of(joining, machine).time_s(work, intensity) / time_s - 1
+            for machine, work, intensity, time_s in sweeps
         ]
-        return float(np.square(shares).sum())
+        return float(np.square(np.concatenate(shares)).sum())
 
-    best = minimize_scalar(squares, bounds=(1.0, MOST_OVERLAP), method="bounded")  # type: ignore[no-untyped-call]
+    best = minimize_scalar(squares, bounds=(1.0, MOST_OVERLAP), method="bounded")
     return {"overlap": _exact(float(best.x))}
 
 

@@ -21,7 +21,7 @@ SHOWN = {
 
 
 def read(notebook: Path) -> Any:
-    return nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    return nbformat.read(notebook, as_version=4)
 
 
 @pytest.fixture
