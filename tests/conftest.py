@@ -25,7 +25,7 @@ gc.set_threshold(100_000, 20, 50)  # else 6 % of the time: what parsers and isl 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # others would spin on cores that tests need
 os.environ.pop("COLUMNS", None)  # workers are given one: pages are as wide as a file's here
 
-settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=30)
 settings.register_profile("explore", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
@@ -95,6 +95,19 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EATSS_CACHE_DIR", str(shared / "kept"))
         patch.delenv("EATSS_CACHE_LIMIT")
+        yield
+
+
+@pytest.fixture(scope="module")
+def analysed_once() -> Iterator[None]:
+    """Have each source that the tests of a file name analysed once, and selected for once.
+
+    For tests of what comes behind that: what is generated, printed, refused.
+    """
+    from tests.sessions import SessionsOnce  # noqa: PLC0415 - needs the path above
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eatss.session.session.Session", SessionsOnce())
         yield
 
 

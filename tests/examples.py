@@ -13,8 +13,8 @@ EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 
 
 def examples(count: int) -> int:
-    """Return ``count``, or ten times as many where a run explores."""
-    return 10 * count if EXPLORING else count
+    """Return ``count``, or twenty times as many where a run explores."""
+    return 20 * count if EXPLORING else count
 
 
 def with_long(values: Iterable[object], slow: Container[object]) -> list[Any]:

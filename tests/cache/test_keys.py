@@ -9,11 +9,12 @@ from enum import Enum
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.cache import key_of, versions
 from eatss.cache.keys import canonical
+from tests.examples import examples
 
 
 class Colour(Enum):
@@ -77,6 +78,7 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
+@settings(max_examples=examples(15))
 @given(PARTS, PARTS)
 def test_two_parts_have_one_text_only_if_they_are_the_same(one: object, other: object) -> None:
     assert (canonical(one) == canonical(other)) == same(one, other)

@@ -94,7 +94,7 @@ def test_whatever_the_types_allow_keeps_to_the_schema_and_is_read(name: str, kin
     version = {"schema_version": st.just(1)} if name == "comparison" else {}
     validator = Draft202012Validator(eatss.schema(name))
 
-    @settings(max_examples=examples(12), deadline=None, suppress_health_check=EVERYTHING)
+    @settings(max_examples=examples(5), deadline=None, suppress_health_check=EVERYTHING)
     @given(st.builds(kind, **version))
     def check(noun: Any) -> None:
         document = plain(noun)

@@ -27,6 +27,8 @@ from tests.report.measurements import comparison, failed
 from tests.report.measurements import measured as measurement
 from tests.synthetic_sweeps import sweep
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 KERNELS = data_directory("kernels")
 
 

@@ -22,8 +22,9 @@ from eatss.gpu import load_profile
 from eatss.program import Program, load_program
 from eatss.shipped import data_directory
 from tests.examples import with_long
+from tests.forked_workers import python
 
-pytestmark = pytest.mark.usefixtures("kept")
+pytestmark = pytest.mark.usefixtures("kept", "analysed_once")
 
 KERNELS = data_directory("kernels")
 TWO_REGIONS = """\
@@ -79,7 +80,7 @@ def test_the_command_writes_a_folder_and_says_what_to_do_next(tmp_path: Path) ->
     folder = tmp_path / "new" / "gemm"
     arguments = ["codegen", str(KERNELS / "gemm.c"), "--gpu", "h200", "-o", str(folder)]
     done = subprocess.run(
-        [sys.executable, "-m", "eatss", *arguments], capture_output=True, text=True, check=False
+        python("-m", "eatss", *arguments), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert set(files_of(folder)) == {"gemm.cu", "plan.json", "README.md", "gemm.c"}

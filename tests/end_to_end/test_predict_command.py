@@ -16,6 +16,8 @@ from eatss.session.steps import ppcg_schedule_of
 from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss as eatss_command
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 KERNELS = data_directory("kernels")
 GEMM = KERNELS / "gemm.c"
 FORWARD = Path(__file__).parent.parent / "forward_substitution.c"

@@ -22,7 +22,7 @@ def without_numbers(instances: list[Any]) -> list[Any]:
 
 
 @settings(
-    max_examples=examples(5),
+    max_examples=examples(3),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

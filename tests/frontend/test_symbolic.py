@@ -137,7 +137,7 @@ _VALUES = st.sampled_from(
 _SIZES = st.integers(0, 60)
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(start=_STARTS, outer=_BOUNDS, inner=_BOUNDS, value=_VALUES, n=_SIZES, m=_SIZES)
 def test_random_bounds_agree_with_the_program_that_d_gives(
     start: str, outer: str, inner: str, value: str, n: int, m: int

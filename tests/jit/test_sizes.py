@@ -81,7 +81,7 @@ LINES = st.builds(
 SHAPES = st.lists(st.lists(LINES, min_size=1, max_size=3), min_size=1, max_size=3)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 @given(SHAPES, st.tuples(*[st.integers(1, MOST)] * 3), st.booleans(), st.data())
 def test_sizes_are_those_that_fit_all_shapes(
     shapes: list[list[IntExpr]], truth: tuple[int, int, int], spoilt: bool, data: st.DataObject

@@ -12,6 +12,8 @@ from eatss.program import Program
 from eatss.verify import verify
 from tests.examples import with_long
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 MACROS = "".join(f"#ifndef N{one}\n#define N{one} 12\n#endif\n" for one in "ABCDEF")
 FIXED = "double C[NA][NB][NC][ND], double A[NA][NB][NE][NF], double B[NE][NF][NC][ND]"
 OPEN = "int NA, int NB, int NC, int ND, int NE, int NF, " + FIXED

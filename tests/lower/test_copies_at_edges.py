@@ -11,6 +11,8 @@ import eatss
 from eatss.program import Program
 from eatss.verify import verify
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 PRODUCT = """
 #ifndef N
 #define N 512

@@ -14,6 +14,8 @@ from eatss.lower.structures import structures_for
 from tests.lower.test_products import computed
 from tests.lower.test_shared_sums import MMA, checked
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 CARD = load_profile("h200")
 SCATTER = """
 #ifndef NI
@@ -46,7 +48,7 @@ def source_of(value: str, dtype: str) -> str:
     return SCATTER.replace("VALUE", value).replace("DATA_TYPE", dtype)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize(("dtype", "instructions"), [("double", [MMA]), ("float", [])])
 @pytest.mark.parametrize("value", [CENTRED, "(2.0 * X[k][i] + m[i]) * X[k][j]"])
@@ -77,6 +79,7 @@ def test_the_prediction_knows_the_last_turn() -> None:
         assert all(own.ends_whole == whole for own in products)
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_what_is_selected_is_generated(dtype: str) -> None:
     """Boxes that are filled once for a tile leave no turns that blocks could share."""

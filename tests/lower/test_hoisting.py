@@ -407,7 +407,7 @@ void f(long A[N][N], long B[N][N], long C[N][N]) {{
 
 
 @settings(
-    max_examples=examples(3),
+    max_examples=examples(2),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -18,6 +18,8 @@ from eatss.shipped import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 SPAN = SourceSpan(file="f.c", line=1, column=1, end_line=1, end_column=2)
 WARP = 32
 
@@ -191,8 +193,8 @@ SIZES = {
 SHARED = {"gemm": "AB", "syrk": "A", "syr2k": "AB", "trmm": "AB", "2mm": ("A", "B", "C", "tmp")}
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("kernel", with_long(SIZES, ["2mm", "syrk", "syr2k"]))
+@pytest.mark.long
+@pytest.mark.parametrize("kernel", SIZES)
 def test_results_are_those_of_the_original(kernel: str, tmp_path: Path) -> None:
     program = eatss.codegen(
         data_directory("kernels") / f"{kernel}.c",

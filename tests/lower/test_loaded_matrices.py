@@ -12,6 +12,8 @@ import pytest
 import eatss
 from eatss.verify import verify
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 MMA = "mma_f16_16x8x16"
 
 GEMM = """\
@@ -51,6 +53,7 @@ void trmm(int n, int m, float C[n][m], _Float16 A[n][n], _Float16 B[n][m])
 A = {"rows": ("A[i][k]", "n][p"), "turned": ("A[k][i]", "p][n")}
 B = {"rows": ("B[k][j]", "p][m"), "turned": ("B[j][k]", "m][p")}
 PLACES = {"A": "shared", "B": "shared"}
+PAIRED = {"": 4, "turned_": 4}
 
 
 def gemm(first: tuple[str, str], second: tuple[str, str]) -> str:
@@ -110,11 +113,15 @@ def test_two_matrices_are_loaded_at_a_time_or_four(tmp_path: Path) -> None:
         assert loads_in(program) == {"": 4, "turned_": count}
 
 
-@pytest.mark.samples(1)
+def test_selected_tiles_are_loaded_so() -> None:
+    assert loads_in(eatss.codegen(gemm(A["rows"], B["rows"]), gpu="h200")) == PAIRED
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("text", [gemm(A["rows"], B["rows"]), BATCH], ids=["one", "batch"])
-def test_selected_tiles_are_loaded_so(text: str, tmp_path: Path) -> None:
+def test_selected_tiles_are_right(text: str, tmp_path: Path) -> None:
     program = eatss.codegen(text, gpu="h200", output=tmp_path)
-    assert loads_in(program) == {"": 4, "turned_": 4}
+    assert loads_in(program) == PAIRED
     more = {"q": 2} if text is BATCH else {}
     tiles = {"n": 128, "m": 256, "p": 64}
     check(tmp_path, [{**tiles, **more}, {"n": 130, "m": 47, "p": 71, **more}])

@@ -11,6 +11,8 @@ import pytest
 import eatss
 from eatss.verify import verify
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 SOURCE = """\
 #define N {0}
 #define M {1}

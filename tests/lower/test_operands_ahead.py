@@ -15,6 +15,8 @@ from eatss.shipped import data_directory
 from eatss.verify import Verification
 from tests.examples import with_long
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 Generate = Callable[..., Program]
 Check = Callable[..., Verification]
 
@@ -189,7 +191,7 @@ def sizes_of(program: Program) -> list[dict[str, int]]:
     ("kernel", "chosen"),
     [
         ("gemm", options()),
-        ("gemm", options(3, strict_fp=True)),
+        pytest.param("gemm", options(3, strict_fp=True), marks=pytest.mark.long),
         pytest.param("gemm", options(4, k=16), marks=pytest.mark.long),
         pytest.param("syr2k", options(), marks=pytest.mark.long),
         pytest.param("syr2k", options(3, strict_fp=True), marks=pytest.mark.long),

@@ -11,6 +11,8 @@ from eatss.shipped import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 MMA = "eatss_mma_16x8x4("
 
 

@@ -155,7 +155,7 @@ unhurried = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-test_a_random_program_equals_the_original = settings(unhurried, max_examples=examples(3))(
+test_a_random_program_equals_the_original = settings(unhurried, max_examples=examples(2))(
     drawn(equals_the_original)
 )
 test_more_random_programs_equal_the_original = pytest.mark.long(

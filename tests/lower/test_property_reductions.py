@@ -53,7 +53,7 @@ def nests(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     text=nests(),
     lanes=st.sampled_from(LANES),

@@ -101,7 +101,7 @@ unhurried = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 test_every_legal_choice_of_sizes_equals_the_original = settings(
-    unhurried, max_examples=examples(4)
+    unhurried, max_examples=examples(2)
 )(drawn(equals_the_original))
 test_more_legal_choices_of_sizes_equal_the_original = pytest.mark.long(
     settings(unhurried, max_examples=examples(10))(drawn(equals_the_original))

@@ -21,6 +21,8 @@ from eatss.shipped import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 PROGRAMS = Path(__file__).resolve().parents[2] / "benchmarks" / "programs"
 LOCAL = (PROGRAMS / "horizontal-diffusion-local.c").read_text(encoding="utf-8")
 STORED = (PROGRAMS / "horizontal-diffusion.c").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,15 @@ from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.lower.row_planning import row_runs_for
 from eatss.model.options import SelectOptions
+from eatss.model.selection import Selection
 from eatss.program import Program
 from eatss.recipe.options import CodeRequest
 from eatss.recipe.recipe import recipe_from_dict
 from eatss.session.session import Session
 from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 H200 = load_profile("h200")
 ROWS = """
@@ -106,13 +110,17 @@ TWICE = ROWS % (  # phases have elements in registers of their own, load them an
 SIZES = [{"NI": 37, "NJ": 131}, {"NI": 3, "NJ": 64}, {"NI": 1, "NJ": 1}]
 
 
+@cache
+def kept_apart(text: str, defines: tuple[str, ...]) -> tuple[Session, Selection]:
+    session = Session(text, Reading(defines=defines), code=True)
+    return session, session.select(H200, SelectOptions(target="cuda"), fuse_rows=False)
+
+
 def in_one(
     text: str, rows: int, lanes: int, tile: int, folder: Path | None = None, **fixed: int
 ) -> Program:
     """Generate a program all of whose kernels are one, into a folder where one is given."""
-    defines = tuple(f"{name}={value}" for name, value in fixed.items())
-    session = Session(text, Reading(defines=defines), code=True)
-    apart = session.select(H200, SelectOptions(target="cuda"), fuse_rows=False)
+    session, apart = kept_apart(text, tuple(f"{name}={value}" for name, value in fixed.items()))
     names = tuple(kernel.name for kernel in apart.kernels)
     block = RowBlock(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile)
     first, *others = apart.kernels

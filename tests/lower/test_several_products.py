@@ -20,6 +20,8 @@ from eatss.verify import verify
 from tests.lower.test_products import computed
 from tests.lower.test_shared_sums import MMA, checked
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 CARD = load_profile("h200")
 SOURCE = """
 #ifndef NI
@@ -141,7 +143,8 @@ def test_they_are_expected_to_take_what_two_statements_take() -> None:
     assert together[0] > 1.8 * one[0]
 
 
-@pytest.mark.parametrize("name", ["in brackets", "subtracted"])
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("name", ["subtracted", "in brackets"])
 def test_blocks_take_shares_of_them(name: str, tmp_path: Path) -> None:
     program = checked(
         source_of(FORMS[name]), tmp_path, SIZES, instructions=[MMA], stages=2, stream={"k": 6},

@@ -12,6 +12,8 @@ from eatss.program import Launch, evaluate
 from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 MMA = "mma_f64_16x8x4"
 MTTKRP = data_directory("kernels") / "mttkrp.c"
 TALL = """

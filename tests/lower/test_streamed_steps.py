@@ -18,6 +18,8 @@ from eatss.verify.data import make_buffers
 from eatss.verify.device import CpuMachine
 from tests.lower.test_shared_sums import MMA, MTTKRP, STAGED, TALL, TRIANGLE, checked
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 SHAPES = """
 #ifndef NI
 #define NI 1111
@@ -281,7 +283,7 @@ void least(float C[500], float A[500][500])
 """
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("source", "loop"),
     [

@@ -31,7 +31,7 @@ H200 = load_profile("h200")
 FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
 
 
-@pytest.mark.samples(9)
+@pytest.mark.samples(5)
 @pytest.mark.parametrize("name", with_long(KERNELS, SLOW_KERNELS))
 def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(name: str) -> None:
     facts = {kernel.name: kernel for kernel in analysed(name).program.facts}
@@ -62,6 +62,7 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
                 assert all(count > 0 for count in launch.copies)
 
 
+@pytest.mark.samples(6)
 @pytest.mark.parametrize("name", with_long(KERNELS, SLOW_KERNELS))
 def test_strict_order_leaves_no_sum_to_spread(name: str) -> None:
     found = structures_for(analysed(name).program, H200, strict_fp=True)
@@ -105,7 +106,7 @@ def instruction_of(code: KernelCode, statement: str) -> str | None:
     return next((name for name, _, known in notes if statement in known.split(", ")), None)
 
 
-@pytest.mark.samples(4)
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW_KERNELS, "seidel-2d")))
 def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) -> None:
     """Launches, spread sums, host loop, threads, tiles and shared bytes of layouts at random."""
@@ -147,7 +148,7 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
                 assert all(sizes[loop] == chosen.tiles[loop] for loop in launch.mapped)
 
 
-@pytest.mark.samples(5)
+@pytest.mark.samples(3)
 @pytest.mark.parametrize("name", with_long(KERNELS, SLOW_KERNELS))
 def test_the_selected_layout_is_carried_out(name: str) -> None:
     gpu = "xavier"  # that of the H200 is generated and verified elsewhere
@@ -187,7 +188,7 @@ def test_the_user_s_sizes_stand_above_the_selected_ones() -> None:
     assert given.kernels[0].block == (32, 4, 1)
 
 
-@pytest.mark.parametrize("name", ["atax", "trmm", "correlation"])
+@pytest.mark.parametrize("name", with_long(["atax", "trmm", "correlation"], ["correlation"]))
 def test_strict_code_has_no_spread_sum_whatever_was_selected(name: str) -> None:
     selection = selected(name)
     program: Program = generated(name, selection, CodegenOptions(strict_fp=True))

@@ -95,8 +95,8 @@ SIZES = [
 ]
 
 
-@pytest.mark.samples(2)
-@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("stages", [3, 1])
 @pytest.mark.parametrize(
     "value", ["A[i][k] * B[k][j]", "alpha * A[i][k] * B[k][j]", "A[i][k] * B[k][j] * alpha"]
 )
@@ -121,7 +121,8 @@ def test_products_at_random_are_right(seed: int, tmp_path: Path) -> None:
     assert checked(source, tmp_path, SIZES, stages=dice.choice([1, 2]), **IN_TILES).kernels
 
 
-@pytest.mark.parametrize("value", ["A[i][k] * B[k][j]", "A[i][k] * B[k][j] * A[i][k]"])
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("value", ["A[i][k] * B[k][j] * A[i][k]", "A[i][k] * B[k][j]"])
 def test_integers_are_subtracted_as_they_are(value: str, tmp_path: Path) -> None:
     source = product(f"C[i][j] -= {value};").replace("DATA_TYPE C", "double C")
     source = source.replace("DATA_TYPE", "unsigned int")

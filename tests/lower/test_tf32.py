@@ -17,6 +17,8 @@ from eatss.recipe.options import CodegenOptions
 from eatss.shipped import data_directory
 from eatss.verify import Verification
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 Generate = Callable[..., Program]
 Check = Callable[..., Verification]
 

@@ -32,6 +32,8 @@ from eatss.schedule.names import NameTable
 from eatss.session.session import Session
 from eatss.verify import verify
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 PRODUCT = """
 #ifndef N
 #define N 512

@@ -11,6 +11,8 @@ from eatss.program import Program
 from eatss.shipped import data_directory
 from eatss.verify import verify
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 PRODUCT = """
 #ifndef N
 #define N 512

@@ -39,6 +39,8 @@ from eatss.session.session import Session
 from eatss.verify import Verification, verify
 from tests.examples import examples
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 LAYER = (Path(__file__).parent / "golden" / "convolution-layer.c").read_text(encoding="utf-8")
 
 CONTRACTION = """

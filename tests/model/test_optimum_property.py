@@ -32,7 +32,7 @@ from tests.examples import examples
 
 MakeFacts = Callable[..., KernelFacts]
 
-EXAMPLES = examples(30)
+EXAMPLES = examples(20)
 
 
 def brute_force(problem: Problem) -> tuple[tuple[str, int], ...] | None:

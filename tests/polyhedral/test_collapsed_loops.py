@@ -197,7 +197,7 @@ def address(scop: Scop, array: str, element: isl.Set) -> int:
     return found
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(
     which=st.sampled_from(sorted(COLLAPSED)),
     lengths=st.tuples(*[st.integers(2, 3)] * 6),
@@ -213,7 +213,7 @@ def test_the_same_elements_are_touched_in_the_same_order(
     assert trace(after) == trace(scop)
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(data=st.data())
 def test_any_contraction_keeps_its_order(data: st.DataObject) -> None:
     """Subscripts are any of the counters, in any order; loops as well."""

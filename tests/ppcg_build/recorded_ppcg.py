@@ -22,7 +22,7 @@ _UNKNOWN = 99
 
 def wrapper(path: Path, store: Path = STORE, real: str = "-") -> Path:
     """Write a command that is such a PPCG."""
-    words = " ".join(f"'{word}'" for word in (sys.executable, __file__, store, real))
+    words = " ".join(f"'{word}'" for word in (sys.executable, "-S", __file__, store, real))
     path.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
     path.chmod(0o755)
     return path

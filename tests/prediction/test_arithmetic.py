@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.analysis.work import StatementFacts
@@ -14,6 +14,7 @@ from eatss.api import inspect
 from eatss.prediction.arithmetic import instructions_of, unrolled_instructions
 from eatss.prediction.code_constants import CodeConstants
 from eatss.shipped import data_directory
+from tests.examples import examples
 
 CONSTANTS = CodeConstants()
 COUNTERS = {"i": 5, "j": 4, "k": 3}
@@ -47,6 +48,7 @@ def test_what_the_region_writes_is_not_taken_to_be_the_same() -> None:
     assert last.repeated == ()
 
 
+@settings(max_examples=examples(12))
 @given(
     subscripts=st.lists(
         st.sampled_from(["i", "j", "k", "ij", "ik", "jk", "ijk"]), min_size=2, max_size=5

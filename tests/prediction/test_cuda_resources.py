@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import eatss
 from eatss.frontend.options import Reading
@@ -11,6 +12,8 @@ from eatss.model import ModelOptions
 from eatss.session.session import Session
 from eatss.session.steps import select_for
 from eatss.shipped import data_directory
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 CARD = load_profile("h200")
 SYMM = data_directory("kernels") / "symm.c"

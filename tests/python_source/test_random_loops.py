@@ -41,7 +41,7 @@ def made(seed: int, folder: Path, *, plain: bool = False) -> PythonScop:
         reject()
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=_HEALTH)
+@settings(max_examples=examples(7), deadline=None, suppress_health_check=_HEALTH)
 @given(seed=st.integers(0, 2**32))
 def test_c_leaves_what_python_leaves(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ def check_on_cpu(seed: int, folder: Path) -> None:
     check_equal(scop, arguments(seed), folder)
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=_HEALTH)
+@settings(max_examples=1, deadline=None, suppress_health_check=_HEALTH)
 @given(seed=st.integers(0, 2**32))
 def test_generated_code_leaves_what_python_leaves(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -20,6 +20,7 @@ from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model.options import SelectOptions
 from eatss.model.predicted_kernel import expected_of
+from eatss.model.selection import Selection
 from eatss.program import load_program, save_program
 from eatss.recipe.options import CodegenOptions, CodeRequest, NamedThreads
 from eatss.recipe.recipe import (
@@ -44,9 +45,14 @@ def analysed(kernel: str) -> Session:
     return Session(data_directory("kernels") / f"{kernel}.c", code=True)
 
 
+@cache
+def selected(kernel: str, *, strict_fp: bool) -> Selection:
+    return analysed(kernel).select(H200, SelectOptions(target="cuda"), strict_fp=strict_fp)
+
+
 def decided(kernel: str, limit: int | None = None, **own: Any) -> Recipe:
     session, wanted = analysed(kernel), CodeRequest(**own)
-    selection = session.select(H200, SelectOptions(target="cuda"), strict_fp=wanted.strict_fp)
+    selection = selected(kernel, strict_fp=wanted.strict_fp)
     return session.recipe(selection, H200, wanted, limit)
 
 

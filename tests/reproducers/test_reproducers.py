@@ -61,8 +61,12 @@ CASES = (
         takes_long=True,
     ),
     Case("vacuous_verify", "verify compared nothing and said ok"),
-    Case("double_mod_min", "the text does not compile: (double)n % 2"),
-    Case("rand_213_min", "exit 70: map is not single-valued"),
+    Case(
+        "double_mod_min",
+        "the text does not compile: (double)n % 2",
+        sizes=(("n", 37), ("m", 9)),
+    ),
+    Case("rand_213_min", "exit 70: map is not single-valued", sizes=(("N", 37), ("M", 12))),
     Case(
         "rand_138_min",
         "exit 70: int(None) in counting",

@@ -204,7 +204,7 @@ def _grown(depth: int) -> tuple[st.SearchStrategy[Grown], ...]:
     return wholes, numbers, conditions
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     grown=st.one_of(*_grown(3)),
     rows=st.lists(

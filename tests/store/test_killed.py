@@ -93,7 +93,7 @@ def test_who_reads_sees_a_whole_sweep_while_others_write(writers: Writers, tmp_p
     path = tmp_path / "2mm.db"
     process = writers.start(path)
     counts = []
-    for _ in range(20):
+    for _ in range(8):
         writers.word("row")
         counts.append(len(found := Store.read(path).rows))
         assert found == tuple(row(number) for number in range(len(found)))

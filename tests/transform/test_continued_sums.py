@@ -12,6 +12,8 @@ from eatss.program import Program, load_program
 from eatss.verify import verify
 from tests.examples import with_long
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 SYMMETRIC = """
 #ifndef N
 #define N 200

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eatss.kernel.barriers import barrier_faults
@@ -34,7 +34,7 @@ from eatss.kernel.nodes import (
     Staging,
     Way,
 )
-from eatss.kernel.uses import constant_trips, every, with_expressions
+from eatss.kernel.uses import constant_trips, every, inside, with_expressions
 from eatss.plan.contract import (
     FRAGMENT_PLACES,
     MOST_IN_A_TURN,
@@ -59,6 +59,7 @@ from eatss.scops import ElementType
 from eatss.transform.operands_ahead import plain_steps
 from eatss.transform.pipeline import pipelined
 from eatss.transform.register_prefetch import StepsAhead
+from tests.examples import examples
 
 THREADS = 256
 PLENTY = 10_000
@@ -265,6 +266,7 @@ def nests(draw: st.DrawFn) -> Node:
     return found if outer == 1 else loop("o", outer, found)
 
 
+@settings(max_examples=examples(15))
 @given(
     st.lists(st.lists(nests(), min_size=1, max_size=3), min_size=1, max_size=2),
     st.sampled_from([2, 4, 6]),
@@ -294,6 +296,7 @@ def parts_of(found: StepsAhead) -> list[For]:
     return [one for one in nodes if isinstance(one, For) and one.unroll == 1]
 
 
+@settings(max_examples=examples(15))
 @given(
     st.lists(nests(), min_size=1, max_size=2),
     st.integers(2, 12).map(lambda half: 2 * half),
@@ -317,11 +320,13 @@ def test_sums_get_the_same_where_steps_are_in_parts(
 
 def trips(node: Node, times: int) -> int:
     """Return how often something is added in loops over points."""
-    if not isinstance(node, For):
-        return times * isinstance(node, Compute)
-    count = constant_trips(node)
-    assert count is not None
-    return sum(trips(one, times * count) for one in node.body)
+    if isinstance(node, Compute):
+        return times
+    if isinstance(node, For):
+        count = constant_trips(node)
+        assert count is not None
+        times *= count
+    return sum(trips(one, times) for body in inside(node) for one in body)
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["steps", "phases"])

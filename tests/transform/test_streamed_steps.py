@@ -24,7 +24,7 @@ from tests.streamed_blocks import (
 COUNTS = (2, 3, 7, 16)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(1, 20), st.integers(1, 4), st.integers(0, 9), st.sampled_from(COUNTS))
 @example(1, 1, 1, 16)  # one step
 @example(1, 1, 0, 16)  # none
