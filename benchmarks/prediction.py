@@ -31,7 +31,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.gpu import load_profile
 from eatss.gpu.profile import GpuProfile
 from eatss.model.ppcg_candidates import Vector, candidates, default_vector
-from eatss.model.selection import PPCG_SHARED_BYTES
+from eatss.model.selection import PPCG_SHARED_BYTES, PpcgOptions
 from eatss.prediction.ppcg_model import PpcgModel
 from eatss.shipped import data_directory
 
@@ -157,8 +157,9 @@ def spent(
             candidates(
                 free.kernel,
                 (vector,),
-                shared_limit_bytes=arguments.shared_bytes,
-                unroll=arguments.unroll,
+                PpcgOptions(
+                    max_shared_memory=arguments.shared_bytes, unroll_gpu_tile=arguments.unroll
+                ),
             )
         )
         energy_j += float(expected.energy_j[0] - expected.terms_j["constant power"][0])
@@ -177,8 +178,9 @@ def predicted(models: Sequence[PpcgModel], arguments: Arguments) -> tuple[float,
             candidates(
                 model.kernel,
                 (vector,),
-                shared_limit_bytes=arguments.shared_bytes,
-                unroll=arguments.unroll,
+                PpcgOptions(
+                    max_shared_memory=arguments.shared_bytes, unroll_gpu_tile=arguments.unroll
+                ),
             )
         )
         energy_j += float(expected.energy_j[0])

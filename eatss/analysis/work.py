@@ -7,7 +7,7 @@ from here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import prod
 
@@ -39,10 +39,10 @@ from eatss.isl_names import (
 from eatss.polyhedral.kernel import Kernel, Loop, Reference
 from eatss.polyhedral.kernels import trip_count
 from eatss.program import Constant
-from eatss.scops import Array, Binary, ElementType, Expression, Read, Scop, Statement, Unary
+from eatss.scops import Binary, ElementType, Expression, Read, Scop, Statement, Unary
 from eatss.scops.expression import added_to, factors, product_of, regrouped
 from eatss.work.count import count
-from eatss.work.operations import Operations, operations_of
+from eatss.work.operations import operations_of
 
 
 @frozen
@@ -183,71 +183,25 @@ def kernel_work(
         references: its array references, in the order of ``KernelFacts.references``.
         element_type: overrides the type of every floating-point array.
     """
-    used = {reference.array for reference in references}
-    sizes = _Sizes(tuple(parameter_values(scop).items()))
-    types = {a.name: _type_of(a, element_type) for a in scop.arrays if a.name in used}
-    lengths = {a.name: lengths_of(scop, a, sizes.values) for a in scop.arrays if a.name in used}
-    arrays = tuple(
-        ArrayFacts(
-            name=a.name,
-            element_bytes=types[a.name].size_bytes,
-            extents=extents_of(a, a.extent),
-            elements=prod(lengths[a.name]),
-        )
-        for a in scop.arrays
-        if a.name in used
-    )
-    layouts = {array: _dimension_strides(own) for array, own in lengths.items()}
-    schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
-    names = [loop.name for loop in kernel.loops + kernel.inner_loops]
-    written = frozenset(a.array for s in scop.statements for a in s.accesses if a.is_write)
-    known = kernel.launch_domain.intersect_params(scop.context)
-    launches = sizes.number(known) if kernel.host_loops else 1
-    boxes = tuple(
-        _touched(one, kernel, sizes, launches, lengths[one.array][-1], types[one.array].size_bytes)
-        for one in references
-    )
-    statements, domains = [], {}
-    for name in kernel.statements:
-        statement = scop.statement(name)
-        domains[name] = schedules[name].intersect_domain(statement.domain).range()
-        moving = _moving(schedules[name], names)
-        firsts = _firsts(schedules[name], statement, names, sizes)
-        accesses = _accesses(statement, references, types, layouts, moving, firsts)
-        accesses = tuple(replace(one, touched=boxes[one.reference]) for one in accesses)
-        along = _moving_along(statement, references, moving, written)
-        own = _arithmetic(scop, statement, along, moving)
-        fewer = _in_sum(scop, kernel, statement, along, written)
-        statements.append(
-            StatementFacts(
-                name=name,
-                loops=moving,
-                instances=sizes.number(statement.domain.intersect_params(scop.context)),
-                operations=own.operations,
-                repeated=own.repeated,
-                integer_products=own.integer_products,
-                in_sum=None if fewer is None else _arithmetic(scop, fewer, along, moving),
-                element_bytes=max((a.element_bytes for a in accesses), default=4),
-                accesses=accesses,
-                coupled=_coupled(schedules[name], statement, names),
-                tied=len(moving) > len(statement.loops) - _host_counters(kernel, statement),
-            )
-        )
+    counter = _Counter(scop, kernel, references, element_type)
+    counted = [_StatementCounter(counter, name) for name in kernel.statements]
+    facts = [one.facts() for one in counted]
     trips = []
     for loop in kernel.loops + kernel.inner_loops:
-        around = [domains[one.name] for one in statements if loop.name in one.loops]
-        trips.append((loop.name, _trips(loop, around or list(domains.values()), sizes)))
+        domains = [one.points for one in counted if loop.name in one.moving]
+        around = domains or [one.points for one in counted]
+        trips.append((loop.name, counter.trips(loop, around)))
     return KernelWork(
-        launches=launches,
-        statements=tuple(statements),
-        arrays=arrays,
+        launches=counter.launches,
+        statements=tuple(facts),
+        arrays=counter.arrays,
         trips=tuple(trips),
     )
 
 
 def instances_of(scop: Scop, statements: Sequence[str]) -> int | None:
     """Count the instances of statements of a region, ``None`` where they cannot be counted."""
-    sizes = _Sizes(tuple(parameter_values(scop).items()))
+    sizes = _Sizes(scop)
     domains = [scop.statement(name).domain for name in statements]
     found = [sizes.number(domain.intersect_params(scop.context)) for domain in domains]
     return None if None in found else sum(one for one in found if one is not None)
@@ -255,73 +209,13 @@ def instances_of(scop: Scop, statements: Sequence[str]) -> int | None:
 
 def bytes_of(scop: Scop, statements: Sequence[str]) -> dict[str, int]:
     """Return the bytes of arrays that statements of a region touch, as far as they are counted."""
-    sizes = _Sizes(tuple(parameter_values(scop).items()))
-    found = {}
+    sizes, found = _Sizes(scop), {}
     for array in scop.arrays:
         touched = touched_elements(scop, array.name, statements) if array.n_dims else []
         if touched:
             number = sizes.number(reduce(isl.Set.union, touched))
             found[array.name] = (number or 0) * array.element_type.size_bytes
     return found
-
-
-def _arithmetic(
-    scop: Scop, statement: Statement, along: list[frozenset[str]], moving: tuple[str, ...]
-) -> Arithmetic:
-    types = {array.name: array.element_type for array in scop.arrays}
-    operations = operations_of(statement, types, along)
-    return Arithmetic(
-        operations=tuple(operations.counts.items()),
-        repeated=_repeated(operations, moving),
-        integer_products=operations.integer_products,
-    )
-
-
-def _in_sum(
-    scop: Scop,
-    kernel: Kernel,
-    statement: Statement,
-    along: list[frozenset[str]],
-    written: frozenset[str],
-) -> Statement | None:
-    """Return a statement as generated code has it in a sum, ``None`` if it is as it was.
-
-    Scalars that what it adds is multiplied by are left out, and factors that move along the same
-    parallel loops are multiplied with each other first.
-    """
-
-    def is_target(value: Expression) -> bool:
-        return isinstance(value, Read) and statement.accesses[value.access].text == target.text
-
-    def is_scalar(value: Expression) -> bool:
-        if isinstance(value, Unary) and value.operator == "-":
-            return is_scalar(value.operand)
-        if not isinstance(value, Read):
-            return False
-        array = statement.accesses[value.access].array
-        return array not in written and scop.array(array).n_dims == 0
-
-    def moves(value: Expression) -> frozenset[str]:
-        return along[value.access] & parallel if isinstance(value, Read) else parallel
-
-    parallel = frozenset(loop.name for loop in kernel.parallel_loops)
-    target = statement.write
-    added = added_to(
-        statement.value,
-        is_target,
-        lambda access: scop.array(statement.accesses[access].array).element_type,
-    )
-    every = [] if added is None else list(factors(added))
-    left = [one for one in every if not is_scalar(one)]
-    if added is None or not left:
-        return None
-    product = regrouped(left, moves) if all(isinstance(one, Read) for one in left) else None
-    product = product or product_of(left)
-    if product == added:
-        return None
-    read = next(n for n, one in enumerate(statement.accesses) if n and one.text == target.text)
-    value = Binary(operator="+", left=Read(access=read), right=product)
-    return replace(statement, value=value)
 
 
 def overlapping(references: tuple[Reference, ...]) -> frozenset[frozenset[int]]:
@@ -357,42 +251,11 @@ def overlapping(references: tuple[Reference, ...]) -> frozenset[frozenset[int]]:
     return frozenset(found)
 
 
-def _coupled(schedule: isl.Map, statement: Statement, names: list[str]) -> tuple[str, ...]:
-    """Return the loops that bounds tie to others; host loops stand at any of their values."""
-    points = schedule.intersect_domain(statement.domain).range()
-    return tuple(names[at] for at in coupled_dims(points))
-
-
-def _firsts(
-    schedule: isl.Map, statement: Statement, names: list[str], sizes: _Sizes
-) -> dict[str, int]:
-    """Return the least value of each loop that has one, whatever the host loops are at."""
-    points = sizes.at(schedule.intersect_domain(statement.domain).range())
-    found = {}
-    for position, name in enumerate(names):
-        if points.dim_has_lower_bound(isl.dim_type.set, position):
-            least = constant_value(points.dim_min(position))
-            if least is not None:
-                found[name] = least
-    return found
-
-
-def _origin(reference: Reference, firsts: dict[str, int]) -> int:
-    if not reference.subscripts:
-        return 0
-    last = reference.subscripts[-1]
-    return last.offset + sum(c * firsts.get(loop, 0) for loop, c in last.coefficients)
-
-
-def _host_counters(kernel: Kernel, statement: Statement) -> int:
-    return min(len(kernel.host_loops), len(statement.loops))
-
-
-@dataclass(frozen=True, slots=True)
 class _Sizes:
     """Values of all parameters of a region: those that are given, and those that are assumed."""
 
-    values: tuple[tuple[str, int], ...]
+    def __init__(self, scop: Scop) -> None:
+        self.values = tuple(parameter_values(scop).items())
 
     def at(self, points: isl.Set) -> isl.Set:
         """Return a set at these sizes."""
@@ -404,145 +267,239 @@ class _Sizes:
         return found.value if isinstance(found, Constant) else None
 
 
-def _trips(loop: Loop, moving: Sequence[isl.Set], sizes: _Sizes) -> int:
-    """Return the trips of a loop over all launches, of domains of statements that move along it."""
-    if loop.trip_count is not None:
-        return max(1, loop.trip_count)
-    points = [sizes.at(domain).project_out_all_params() for domain in moving]
-    known = isl.Set.universe(points[0].get_space().params())
-    found = trip_count(points, loop.name, known)
-    return ASSUMED_SIZE if found is None else max(1, found)
+class _Counter:
+    """What holds for all statements of a kernel.
 
-
-def _type_of(array: Array, element_type: ElementType | None) -> ElementType:
-    """Return the type of an array's elements, that of floating-point numbers overridden."""
-    found = array.element_type
-    return found if element_type is None or not found.is_floating else element_type
-
-
-def _dimension_strides(lengths: Sequence[int]) -> tuple[int, ...]:
-    """Return how many elements apart neighbours along each dimension lie."""
-    return tuple(prod(lengths[position + 1 :]) for position in range(len(lengths)))
-
-
-def _moving(schedule: isl.Map, names: list[str]) -> tuple[str, ...]:
-    moving = []
-    for name, function in zip(names, output_affs(schedule), strict=True):
-        form = affine_form(function)
-        if form is None or form.coefficients:
-            moving.append(name)
-    return tuple(moving)
-
-
-def _moving_along(
-    statement: Statement,
-    references: tuple[Reference, ...],
-    moving: tuple[str, ...],
-    written: frozenset[str],
-) -> list[frozenset[str]]:
-    """Return the loops that the value of each access may change along.
-
-    What the region writes may change along all of them; a scalar that it only reads never does.
+    ``layouts`` says how many elements apart neighbours along each dimension of an array lie,
+    ``boxes`` what each reference touches in one launch; ``written`` is what the region writes.
     """
-    found = []
-    for access in statement.accesses:
-        position = reference_of(access.array, access.text, statement.name, references)
-        if access.array in written:
-            found.append(frozenset(moving))
-        elif position is None:
-            found.append(frozenset())
-        else:
-            used = {n for s in references[position].subscripts for n, c in s.coefficients if c}
-            exact = all(s.affine for s in references[position].subscripts)
-            found.append(frozenset(moving) & used if exact else frozenset(moving))
-    return found
 
-
-def _repeated(
-    operations: Operations, moving: tuple[str, ...]
-) -> tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...]:
-    """Return the operations whose value stays the same along some loops, by the loops it has."""
-    found: dict[tuple[str, ...], list[tuple[str, int]]] = {}
-    for (kind, loops), often in operations.along.items():
-        own = tuple(name for name in moving if name in loops)
-        if own != moving:
-            found.setdefault(own, []).append((kind, often))
-    return tuple((own, tuple(kinds)) for own, kinds in found.items())
-
-
-def _accesses(
-    statement: Statement,
-    references: tuple[Reference, ...],
-    types: dict[str, ElementType],
-    layouts: dict[str, tuple[int, ...]],
-    moving: tuple[str, ...],
-    firsts: dict[str, int],
-) -> tuple[AccessFacts, ...]:
-    reads: dict[int, int] = {}
-    writes: dict[int, bool] = {}
-    for access in statement.accesses:
-        position = reference_of(access.array, access.text, statement.name, references)
-        if position is None:
-            continue  # a scalar
-        reads[position] = reads.get(position, 0) + (not access.is_write)
-        writes[position] = writes.get(position, False) or access.is_write
-    found = []
-    for position, count_of_reads in reads.items():
-        reference = references[position]
-        steps: dict[str, int] = {}
-        for subscript, apart in zip(reference.subscripts, layouts[reference.array], strict=True):
-            for loop, factor in subscript.coefficients:
-                if loop in moving:
-                    steps[loop] = steps.get(loop, 0) + factor * apart
-        found.append(
-            AccessFacts(
-                reference=position,
-                array=reference.array,
-                element_bytes=types[reference.array].size_bytes,
-                reads=count_of_reads,
-                writes=writes[position],
-                strides=tuple((loop, step) for loop, step in steps.items() if step),
-                subscripts=tuple(
-                    (tuple((n, c) for n, c in s.coefficients if n in moving), s.offset)
-                    for s in reference.subscripts
-                ),
-                affine=all(s.affine for s in reference.subscripts),
-                origin=_origin(reference, firsts),
-                converts=types[reference.array] is ElementType.HALF,
+    def __init__(
+        self,
+        scop: Scop,
+        kernel: Kernel,
+        references: tuple[Reference, ...],
+        element_type: ElementType | None,
+    ) -> None:
+        self.scop, self.kernel, self.references = scop, kernel, references
+        self.sizes = sizes = _Sizes(scop)
+        used = {reference.array for reference in references}
+        arrays = [array for array in scop.arrays if array.name in used]
+        self.types = {
+            one.name: element_type
+            if element_type is not None and one.element_type.is_floating
+            else one.element_type
+            for one in arrays
+        }
+        lengths = {one.name: lengths_of(scop, one, sizes.values) for one in arrays}
+        self.arrays = tuple(
+            ArrayFacts(
+                name=one.name,
+                element_bytes=self.types[one.name].size_bytes,
+                extents=extents_of(one, one.extent),
+                elements=prod(lengths[one.name]),
             )
+            for one in arrays
         )
-    return tuple(found)
+        self.layouts = {
+            name: tuple(prod(own[at + 1 :]) for at in range(len(own)))
+            for name, own in lengths.items()
+        }
+        self.schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
+        self.names = [loop.name for loop in kernel.loops + kernel.inner_loops]
+        self.written = frozenset(a.array for s in scop.statements for a in s.accesses if a.is_write)
+        known = kernel.launch_domain.intersect_params(scop.context)
+        self.launches = sizes.number(known) if kernel.host_loops else 1
+        self.boxes = [self._touched(one, lengths[one.array][-1]) for one in references]
+
+    def trips(self, loop: Loop, moving: Sequence[isl.Set]) -> int:
+        """Return the trips of a loop over all launches, of domains that move along it."""
+        if loop.trip_count is not None:
+            return max(1, loop.trip_count)
+        points = [self.sizes.at(domain).project_out_all_params() for domain in moving]
+        known = isl.Set.universe(points[0].get_space().params())
+        found = trip_count(points, loop.name, known)
+        return ASSUMED_SIZE if found is None else max(1, found)
+
+    def _touched(self, reference: Reference, row_elements: int) -> TouchedBox | None:
+        """Return what a reference touches in one launch, ``None`` where that is not known."""
+        subscripts = reference.subscripts
+        if not self.launches or not all(one.affine for one in subscripts):
+            return None
+        domain = self.sizes.at(reference.relation.domain())
+        every = domain.project_out_all_params()
+        names = dim_names(domain)
+        loops = [name for one in subscripts for name in one.loops]
+        values = {name: _values(every, name) for name in dict.fromkeys(loops)}
+        known = {name: own for name, own in values.items() if own is not None}
+        others = [name for name in names if name not in values]
+        points = without_parameters(dims_as_parameters(domain, names), others)
+        kept = (*self.kernel.host_loops, *values)
+        touched = count(parameters_as_dims(points, kept, "touched"))
+        if len(known) < len(values) or not isinstance(touched, Constant):
+            return None
+        box = touched_box(
+            [(one.coefficients, one.offset) for one in subscripts],
+            known,
+            row_elements,
+            self.types[reference.array].size_bytes,
+            tuple(one.symbols for one in subscripts),  # from launch to launch
+        )
+        whole = prod(trips for _, _, trips in known.values())
+        if len(values) < len(loops):  # one loop moves along several dimensions
+            whole = prod(end - start for start, end in box.intervals)
+        return replace(box, fill=min(1.0, touched.value / (self.launches * whole)))
 
 
-def _touched(
-    reference: Reference,
-    kernel: Kernel,
-    sizes: _Sizes,
-    launches: int | None,
-    row_elements: int,
-    element_bytes: int,
-) -> TouchedBox | None:
-    """Return what a reference touches in one launch, ``None`` where that is not known."""
-    if not launches or not all(one.affine for one in reference.subscripts):
-        return None
-    domain = sizes.at(reference.relation.domain())
-    every = domain.project_out_all_params()
-    names = dim_names(domain)
-    loops = [name for one in reference.subscripts for name in one.loops]
-    values = {name: _values(every, name) for name in dict.fromkeys(loops)}
-    known = {name: own for name, own in values.items() if own is not None}
-    others = [name for name in names if name not in values]
-    points = without_parameters(dims_as_parameters(domain, names), others)
-    touched = count(parameters_as_dims(points, (*kernel.host_loops, *values), "touched"))
-    if len(known) < len(values) or not isinstance(touched, Constant):
-        return None
-    subscripts = [(one.coefficients, one.offset) for one in reference.subscripts]
-    from_launch_to_launch = tuple(one.symbols for one in reference.subscripts)
-    box = touched_box(subscripts, known, row_elements, element_bytes, from_launch_to_launch)
-    whole = prod(trips for _, _, trips in known.values())
-    if len(values) < len(loops):  # one loop moves along several dimensions
-        whole = prod(end - start for start, end in box.intervals)
-    return replace(box, fill=min(1.0, touched.value / (launches * whole)))
+class _StatementCounter:
+    """One statement of a kernel.
+
+    ``moving`` are the loops that its instances move along, ``points`` where they run. The value of
+    each access may change along the loops of ``along``: what the region writes along all of them, a
+    scalar that it only reads along none.
+    """
+
+    def __init__(self, of: _Counter, name: str) -> None:
+        self.of, self.statement = of, of.scop.statement(name)
+        schedule = of.schedules[name]
+        self.points = schedule.intersect_domain(self.statement.domain).range()
+        forms = zip(of.names, map(affine_form, output_affs(schedule)), strict=True)
+        self.moving = tuple(loop for loop, form in forms if form is None or form.coefficients)
+        self.positions = [
+            reference_of(one.array, one.text, name, of.references)
+            for one in self.statement.accesses
+        ]
+        accesses = zip(self.statement.accesses, self.positions, strict=True)
+        self.along = [self._along(one.array, position) for one, position in accesses]
+
+    def _along(self, array: str, position: int | None) -> frozenset[str]:
+        moving = frozenset(self.moving)
+        if array in self.of.written:
+            return moving
+        if position is None:
+            return frozenset()
+        subscripts = self.of.references[position].subscripts
+        if not all(one.affine for one in subscripts):
+            return moving
+        return moving & {name for one in subscripts for name, c in one.coefficients if c}
+
+    def facts(self) -> StatementFacts:
+        """Return what is known of the statement."""
+        of, statement, moving = self.of, self.statement, self.moving
+        accesses, own, fewer = self._accesses(), self._arithmetic(statement), self._in_sum()
+        host_counters = min(len(of.kernel.host_loops), len(statement.loops))
+        return StatementFacts(
+            name=statement.name,
+            loops=moving,
+            instances=of.sizes.number(statement.domain.intersect_params(of.scop.context)),
+            operations=own.operations,
+            repeated=own.repeated,
+            integer_products=own.integer_products,
+            in_sum=None if fewer is None else self._arithmetic(fewer),
+            element_bytes=max((a.element_bytes for a in accesses), default=4),
+            accesses=accesses,
+            coupled=tuple(of.names[at] for at in coupled_dims(self.points)),
+            tied=len(moving) > len(statement.loops) - host_counters,
+        )
+
+    def _arithmetic(self, statement: Statement) -> Arithmetic:
+        """Return the operations, and those whose value stays the same along some loops."""
+        types = {array.name: array.element_type for array in self.of.scop.arrays}
+        operations = operations_of(statement, types, self.along)
+        repeated: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+        for (kind, loops), often in operations.along.items():
+            own = tuple(name for name in self.moving if name in loops)
+            if own != self.moving:
+                repeated.setdefault(own, []).append((kind, often))
+        return Arithmetic(
+            operations=tuple(operations.counts.items()),
+            repeated=tuple((own, tuple(kinds)) for own, kinds in repeated.items()),
+            integer_products=operations.integer_products,
+        )
+
+    def _in_sum(self) -> Statement | None:
+        """Return the statement as generated code has it in a sum, ``None`` if it is as it was.
+
+        Scalars that what it adds is multiplied by are left out, and factors that move along the
+        same parallel loops are multiplied with each other first.
+        """
+        scop, statement, accesses = self.of.scop, self.statement, self.statement.accesses
+        parallel = frozenset(loop.name for loop in self.of.kernel.parallel_loops)
+        target = statement.write.text
+
+        def is_target(value: Expression) -> bool:
+            return isinstance(value, Read) and accesses[value.access].text == target
+
+        def is_scalar(value: Expression) -> bool:
+            if isinstance(value, Unary) and value.operator == "-":
+                return is_scalar(value.operand)
+            if not isinstance(value, Read):
+                return False
+            array = accesses[value.access].array
+            return array not in self.of.written and scop.array(array).n_dims == 0
+
+        def moves(value: Expression) -> frozenset[str]:
+            return self.along[value.access] & parallel if isinstance(value, Read) else parallel
+
+        added = added_to(
+            statement.value, is_target, lambda at: scop.array(accesses[at].array).element_type
+        )
+        left = [] if added is None else [one for one in factors(added) if not is_scalar(one)]
+        if not left:
+            return None
+        product = regrouped(left, moves) if all(isinstance(one, Read) for one in left) else None
+        product = product or product_of(left)
+        if product == added:
+            return None
+        read = next(n for n, one in enumerate(accesses) if n and one.text == target)
+        value = Binary(operator="+", left=Read(access=read), right=product)
+        return replace(statement, value=value)
+
+    def _accesses(self) -> tuple[AccessFacts, ...]:
+        of, firsts, found = self.of, self._firsts(), []
+        every = [*zip(self.statement.accesses, self.positions, strict=True)]
+        for position in dict.fromkeys(self.positions):
+            if position is None:
+                continue  # a scalar
+            mine = [access for access, own in every if own == position]
+            reference, kind = of.references[position], of.types[of.references[position].array]
+            steps: dict[str, int] = {}
+            layout = of.layouts[reference.array]
+            for subscript, apart in zip(reference.subscripts, layout, strict=True):
+                for loop, factor in subscript.coefficients:
+                    if loop in self.moving:
+                        steps[loop] = steps.get(loop, 0) + factor * apart
+            last = reference.subscripts[-1]  # a reference has some
+            origin = last.offset + sum(c * firsts.get(loop, 0) for loop, c in last.coefficients)
+            found.append(
+                AccessFacts(
+                    reference=position,
+                    array=reference.array,
+                    element_bytes=kind.size_bytes,
+                    reads=sum(not access.is_write for access in mine),
+                    writes=any(access.is_write for access in mine),
+                    strides=tuple((loop, step) for loop, step in steps.items() if step),
+                    subscripts=tuple(
+                        (tuple((n, c) for n, c in s.coefficients if n in self.moving), s.offset)
+                        for s in reference.subscripts
+                    ),
+                    affine=all(s.affine for s in reference.subscripts),
+                    origin=origin,
+                    converts=kind is ElementType.HALF,
+                    touched=of.boxes[position],
+                )
+            )
+        return tuple(found)
+
+    def _firsts(self) -> dict[str, int]:
+        """Return the least value of each loop that has one, whatever the host loops are at."""
+        points, found = self.of.sizes.at(self.points), {}
+        for position, name in enumerate(self.of.names):
+            if points.dim_has_lower_bound(isl.dim_type.set, position):
+                least = constant_value(points.dim_min(position))
+                if least is not None:
+                    found[name] = least
+        return found
 
 
 def _values(points: isl.Set, name: str) -> Values | None:

@@ -16,7 +16,7 @@ from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.model.ppcg_candidates import candidates, default_vector
 from eatss.model.predicted_kernel import TOO_LARGE, expected_of
-from eatss.model.selection import PPCG_SHARED_BYTES, KernelSelection, PpcgOptions, Selection
+from eatss.model.selection import PPCG_DEFAULT, KernelSelection, PpcgOptions, Selection
 from eatss.prediction.expected import Prediction
 from eatss.prediction.ppcg_model import PpcgModel
 from eatss.shown import Tabular, energy_text, in_lines, pairs_text, time_text
@@ -256,24 +256,17 @@ def _expectation(
 ) -> KernelExpectation:
     model = PpcgModel.of(facts, profile)
     kernel = model.kernel
-    default = default_vector(kernel) if kernel.threads else ()
+    usual = default_vector(kernel) if kernel.threads else ()
     depth = len(kernel.band)
-    threads = default[depth:]
+    threads = usual[depth:]
     if kernel.threads:
         threads = _threads(facts, block, tuple(zip(kernel.threads, threads, strict=True)))
-    sizes = tuple(tiles.get(name, size) for name, size in zip(kernel.band, default, strict=False))
-    chosen = candidates(
-        kernel,
-        (sizes + threads,),
-        shared_limit_bytes=options.max_shared_memory,
-        unroll=options.unroll_gpu_tile,
-    )
-    usual = candidates(kernel, (default,), shared_limit_bytes=PPCG_SHARED_BYTES, unroll=False)
+    sizes = tuple(tiles.get(name, size) for name, size in zip(kernel.band, usual, strict=False))
     return KernelExpectation(
         name=facts.name,
         statements=facts.statements,
         tile_sizes=tuple(zip(kernel.band, sizes, strict=False)),
         block=tuple(zip(kernel.threads, threads, strict=False)),
-        predicted=model.prediction(chosen),
-        default=model.prediction(usual),
+        predicted=model.prediction(candidates(kernel, (sizes + threads,), options)),
+        default=model.prediction(candidates(kernel, (usual,), PPCG_DEFAULT)),
     )

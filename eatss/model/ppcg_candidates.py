@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
 
 import numpy as np
 
-from eatss.model.selection import PPCG_SHARED_BYTES
+from eatss.model.selection import PPCG_SHARED_BYTES, PpcgOptions
 from eatss.plan.ppcg import PpcgCandidates
 from eatss.plan.ppcg_groups import PpcgKernel
 
@@ -114,7 +115,7 @@ def _reach(trips: int) -> int:
 
 
 def candidates(
-    kernel: PpcgKernel, vectors: tuple[Vector, ...], *, shared_limit_bytes: int, unroll: bool
+    kernel: PpcgKernel, vectors: Sequence[Vector], options: PpcgOptions
 ) -> PpcgCandidates:
     """Return vectors as columns, under options that hold for the whole program."""
     table, ones = np.array(vectors, dtype=np.float64).T, np.ones(len(vectors))
@@ -124,6 +125,6 @@ def candidates(
         block=tuple(zip(kernel.threads, blocks, strict=True)),
         stages=ones,
         resident=ones,
-        shared_limit_bytes=shared_limit_bytes * ones,
-        unroll=unroll * ones,
+        shared_limit_bytes=options.max_shared_memory * ones,
+        unroll=options.unroll_gpu_tile * ones,
     )

@@ -9,15 +9,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from math import prod
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, Layout, Number
+from eatss.analysis.layout import Candidates, Layout
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
@@ -25,10 +26,11 @@ from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
-from eatss.model.predicted_kernel import Places, predicted_kernel
+from eatss.model.predicted_kernel import predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection
 from eatss.model.solver import solve_table
+from eatss.plan.numbers import Flag, Number, largest
 from eatss.plan.registers import ROOM_BESIDE_SUMS
 from eatss.plan.rows import element_words
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
@@ -64,16 +66,62 @@ AT_ONCE = 1 << 16
 """Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Costed:
-    """All layouts of a kernel with what they cost, structure by structure.
+class _Choice:
+    """A kernel on a card, and all of its layouts, structure by structure.
 
-    ``launches`` says whether any of them does.
+    About ``most`` layouts of each structure are looked at.
     """
 
-    every: tuple[Candidates, ...]
-    costs: Integers
-    launches: bool
+    def __init__(
+        self,
+        facts: KernelFacts,
+        structures: Sequence[Structure],
+        profile: GpuProfile,
+        options: ModelOptions,
+        most: int = MOST_LAYOUTS,
+    ) -> None:
+        self.facts, self.profile, self.options = facts, profile, options
+        self.model = CudaModel.of(facts, profile)
+        self.every = every_candidate(facts, structures, profile, most)
+        self.can_launch = False
+
+    @cached_property
+    def costs(self) -> Integers:
+        """What all layouts cost, those left out that take much longer than others."""
+        parts = [
+            self._priced(own.map(itemgetter(slice(first, first + AT_ONCE))))
+            for own in self.every
+            for first in range(0, len(own), AT_ONCE)
+        ]
+        if not parts:
+            return np.zeros(0, dtype=np.int64)
+        times_s, ahead, value = (np.concatenate(one) for one in zip(*parts, strict=True))
+        times_s = np.where(value < NEVER, times_s, np.inf)
+        fastest_s = float(times_s.min())
+        full = FULL_SPEED_AHEAD if ahead[times_s == fastest_s].any() else FULL_SPEED
+        return np.where(times_s <= full * fastest_s, value, NEVER)
+
+    def _priced(self, own: Candidates) -> tuple[Number, Flag, Integers]:
+        """Return times of layouts, which fill buffers ahead and wait for none, costs."""
+        prediction = self.model.columns(own)
+        fits = prediction.fits & (prediction.shared_bytes <= self.shared_limit(own))
+        fits &= np.isfinite(prediction.total.time_s)
+        self.can_launch |= bool(fits.any())
+        value = np.where(fits, costs(prediction.total, self.options.objective), NEVER)
+        streamed = (own.streams > 0) & (value < NEVER)
+        value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
+        late = largest(demand.late for demand, _ in prediction.launches)
+        return prediction.total.time_s, (own.boxes > 1) & (late == 0), value
+
+    def shared_limit(self, own: Candidates) -> Number:
+        """Return the shared memory that a block may have, in bytes, an entry a layout.
+
+        Tiles that are filled ahead may have all that the card lets a block ask for.
+        """
+        asked = self.options.shared_per_block(self.profile)
+        most = max(asked, self.profile.shared_per_block_optin_bytes)
+        ahead = (own.boxes > 1) | (own.warps is not None)
+        return np.where(ahead & (self.options.shared_per_block_bytes is None), most, asked)
 
     def at(self, place: int) -> tuple[Candidates, int]:
         """Return the candidates among which a layout is, and its row there."""
@@ -82,6 +130,72 @@ class _Costed:
                 return own, place
             place -= len(own)
         raise IndexError(place)
+
+    def problem(self) -> TableProblem | None:
+        """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones.
+
+        There is none of a kernel in which nothing is chosen.
+        """
+        entries = variables(self.facts, self.every) if self.every else {}
+        if not entries:
+            return None
+        launching = np.sort(self.costs[self.costs < NEVER])
+        last = launching[:MOST_ROWS][-1] if len(launching) else NEVER - 1
+        kept = np.flatnonzero(self.costs <= last)
+        table = np.stack([column[kept] for column in entries.values()], axis=1)
+        return TableProblem(
+            kernel=self.facts.name,
+            variables=tuple(entries),
+            cost=Table(
+                rows=tuple(map(tuple, table.tolist())),
+                values=tuple(self.costs[kept].tolist()),
+                unit=OBJECTIVES.get(self.options.objective).unit,
+            ),
+        )
+
+    def described(self, own: Candidates, row: int, **found: Any) -> KernelSelection:
+        """Return the selection of a layout."""
+        structure = own.structure
+        own, chosen = own.map(itemgetter(slice(row, row + 1))), own.at(row)
+        expected = self.model.columns(own)
+        prediction = expected.at(0)
+        staged = {at for group, on in chosen.staged.items() if on for at in group}
+        held = {at for cut in structure.launches for one in cut.held for at in one.references}
+        if chosen.warps is not None and prediction is not None:
+            resident = prediction.resident_blocks
+            chosen = replace(chosen, warps=replace(chosen.warps, resident=resident))
+        if chosen.warps is None and chosen.spread is None and chosen.stages > 1:
+            chosen = replace(chosen, resident=self._resident(own, expected))
+        if chosen.shared_sum is not None or chosen.spread is not None:
+            found["sum_kinds"] = structure.sum_kinds
+        if chosen.spread is not None:
+            sums = (one.sum_loop for one in structure.launches if one.sum_loop is not None)
+            found = {"note": None} | found | {"sum_loops": tuple(dict.fromkeys(sums))}
+        return predicted_kernel(
+            self.facts,
+            self.profile,
+            self.options.objective,
+            layout=chosen,
+            private=held - staged,
+            shared=staged,
+            shared_limit_bytes=int(self.shared_limit(own)[0]),
+            prediction=prediction,
+            **found,
+        )
+
+    def _resident(self, alone: Candidates, expected: CudaPrediction) -> int:
+        """Return the blocks of an SM that registers are to leave room for, of the only layout.
+
+        They are those expected where no load is waited for, and sums have ``ROOM_BESIDE_SUMS``.
+        """
+        tiles, along = alone.tiles, alone.threads
+        threads = prod(int(count[0]) for count in along.values())
+        points = prod(-(-int(tiles[name][0]) // int(count[0])) for name, count in along.items())
+        blocks = max(1, int(expected.total.resident_blocks[0]))
+        words = points * element_words(self.facts.element_bytes)
+        room = self.profile.registers_per_sm // (threads * blocks) - words
+        waits = any(demand.late[0] > 0 for demand, _ in expected.launches)
+        return 1 if waits or room < ROOM_BESIDE_SUMS else blocks
 
 
 def select_cuda(
@@ -100,31 +214,36 @@ def select_cuda(
             ``EATSS-M023``, the objective allows none of those that can.
     """
     began = time.perf_counter()
-    costed = _costed(facts, structures, profile, options, most)
-    if not costed.every and mapped_loops(facts) and structures:
+    choice = _Choice(facts, structures, profile, options, most)
+    if not choice.every and mapped_loops(facts) and structures:
         raise _no_solution(facts)
-    if not costed.every:
-        return _nothing_chosen(facts, options, profile)
-    best = int(np.argmin(costed.costs))
-    least = int(costed.costs[best])
-    if least == NEVER and costed.launches:
-        raise NoSolutionError(nothing_allowed(facts.name, options.objective))
+    if not choice.every:  # it runs in one thread
+        return predicted_kernel(
+            facts,
+            profile,
+            options.objective,
+            layout=Layout(tile_sizes=(), block=()),
+            shared_limit_bytes=options.shared_per_block(profile),
+        )
+    best = int(np.argmin(choice.costs))
+    least = int(choice.costs[best])
     if least == NEVER:
-        raise _no_solution(facts)
-    problem = _problem(facts, costed, options)
+        nothing = nothing_allowed(facts.name, options.objective)
+        raise NoSolutionError(nothing) if choice.can_launch else _no_solution(facts)
+    problem = choice.problem()
     spent_s = time.perf_counter() - began
-    described = _described(facts, options, profile, *costed.at(best))
     if problem is None:  # one thread, nothing to choose
-        return replace(described, objective=least, compared=1)
+        return choice.described(*choice.at(best), objective=least, compared=1)
     solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
-    return replace(
-        described,
+    extra: dict[str, Any] = {"note": FEWER} if any(own.fewer for own in choice.every) else {}
+    return choice.described(
+        *choice.at(best),
         objective=solution.objective,
         optimal="proven" if solution.proven else "best found",
         solver_calls=solution.solver_calls,
         solve_time_s=spent_s + solution.solve_time_s,
-        compared=len(costed.costs),
-        note=FEWER if any(own.fewer for own in costed.every) else described.note,
+        compared=len(choice.costs),
+        **extra,
     )
 
 
@@ -147,18 +266,18 @@ def ranked_cuda(
         options: what is best.
         count: how many are wanted.
     """
-    costed = _costed(facts, structures, profile, options)
+    choice = _Choice(facts, structures, profile, options)
     found: list[KernelSelection] = []
     alike: Counter[tuple[object, ...]] = Counter()
-    for place in np.argsort(costed.costs, kind="stable").tolist():
-        if len(found) == count or costed.costs[place] == NEVER:
+    for place in np.argsort(choice.costs, kind="stable").tolist():
+        if len(found) == count or choice.costs[place] == NEVER:
             break
-        own, row = costed.at(place)
+        own, row = choice.at(place)
         chosen = own.at(row)
         shape = (chosen.tile_sizes, chosen.block, chosen.host_loop)
         alike[shape] += 1
         if alike[shape] <= ALIKE:
-            found.append(_described(facts, options, profile, own, row))
+            found.append(choice.described(own, row))
     return tuple(found)
 
 
@@ -175,9 +294,9 @@ def cuda_at(
         profile: the card.
         options: what is predicted for.
     """
-    found = CudaModel.of(facts, profile).columns(layout)
-    made = _described(facts, options, profile, layout, 0)
-    return made if found.fits[0] else replace(made, predicted=None)
+    choice = _Choice(facts, (), profile, options)
+    made = choice.described(layout, 0)
+    return made if np.all(choice.model.columns(layout).fits) else replace(made, predicted=None)
 
 
 def cuda_problems(
@@ -188,58 +307,9 @@ def cuda_problems(
 ) -> tuple[TableProblem | None, ...]:
     """Return the table behind each kernel, ``None`` for one without layouts."""
     return tuple(
-        _problem(facts, _costed(facts, structures.get(facts.name, ()), profile, options), options)
+        _Choice(facts, structures.get(facts.name, ()), profile, options).problem()
         for facts in kernels
     )
-
-
-def _costed(
-    facts: KernelFacts,
-    structures: Sequence[Structure],
-    profile: GpuProfile,
-    options: ModelOptions,
-    most: int = MOST_LAYOUTS,
-) -> _Costed:
-    """Return all layouts with what they cost, those left out that take much longer than others."""
-    model, every = CudaModel.of(facts, profile), every_candidate(facts, structures, profile, most)
-    parts = [
-        _priced(model, own.map(itemgetter(slice(first, first + AT_ONCE))), profile, options)
-        for own in every
-        for first in range(0, len(own), AT_ONCE)
-    ]
-    if not parts:
-        return _Costed((), np.zeros(0, dtype=np.int64), launches=False)
-    times_s, ahead, fits, value = (np.concatenate(one) for one in zip(*parts, strict=True))
-    times_s = np.where(value < NEVER, times_s, np.inf)
-    fastest_s = float(times_s.min())
-    full = FULL_SPEED_AHEAD if ahead[times_s == fastest_s].any() else FULL_SPEED
-    value = np.where(times_s <= full * fastest_s, value, NEVER)
-    return _Costed(tuple(every), value, launches=bool(fits.any()))
-
-
-def _priced(
-    model: CudaModel, own: Candidates, profile: GpuProfile, options: ModelOptions
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Integers]:
-    """Return times of layouts, which fill boxes ahead and wait for none, which launch, costs."""
-    prediction = model.columns(own)
-    fits = prediction.fits & (prediction.shared_bytes <= _shared_limit(own, profile, options))
-    fits &= np.isfinite(prediction.total.time_s)
-    value = np.where(fits, costs(prediction.total, options.objective), NEVER)
-    streamed = (own.streams > 0) & (value < NEVER)
-    value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
-    late = np.maximum.reduce([np.zeros(len(own)), *(d.late for d, _ in prediction.launches)])
-    return prediction.total.time_s, (own.boxes > 1) & (late == 0), fits, value
-
-
-def _shared_limit(own: Candidates, profile: GpuProfile, options: ModelOptions) -> Integers:
-    """Return the shared memory that a block may have, in bytes, an entry a layout.
-
-    Boxes that are filled ahead may have all that the card lets a block ask for.
-    """
-    asked = options.shared_per_block(profile)
-    most = max(asked, profile.shared_per_block_optin_bytes)
-    ahead = (own.boxes > 1) | (own.warps is not None)
-    return np.where(ahead & (options.shared_per_block_bytes is None), most, asked)
 
 
 def _no_solution(facts: KernelFacts) -> NoSolutionError:
@@ -253,36 +323,13 @@ def _no_solution(facts: KernelFacts) -> NoSolutionError:
     )
 
 
-def _problem(facts: KernelFacts, costed: _Costed, options: ModelOptions) -> TableProblem | None:
-    """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones.
-
-    There is none of a kernel in which nothing is chosen.
-    """
-    entries = variables(facts, costed.every)
-    if not entries:
-        return None
-    launching = np.sort(costed.costs[costed.costs < NEVER])
-    last = launching[:MOST_ROWS][-1] if len(launching) else NEVER - 1
-    kept = np.flatnonzero(costed.costs <= last)
-    table = np.stack([column[kept] for column in entries.values()], axis=1)
-    return TableProblem(
-        kernel=facts.name,
-        variables=tuple(entries),
-        cost=Table(
-            rows=tuple(map(tuple, table.tolist())),
-            values=tuple(costed.costs[kept].tolist()),
-            unit=OBJECTIVES.get(options.objective).unit,
-        ),
-    )
-
-
 def variables(facts: KernelFacts, every: Sequence[Candidates]) -> dict[str, Integers]:
     """Return the columns of the table by name: those of all candidates, one behind the other.
 
     Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
     ``spread:blocks`` of spread sums, ``share:k`` for blocks that share a sum, ``stream`` for blocks
     that take equal shares of all steps, ``host:i`` where a loop may run on the host, ``warps:NAME``
-    where warps compute products by an instruction, and ``stages`` where boxes of shared memory may
+    where warps compute products by an instruction, and ``stages`` where tiles in shared memory may
     be filled ahead. What a structure does not have is 1 or 0.
     """
     found: dict[str, list[Number]] = {}
@@ -326,70 +373,3 @@ def _of_cuts(every: Sequence[Candidates]) -> dict[str, list[Number]]:
     for host in dict.fromkeys(cut.host_loop for cut in cuts if cut.host_loop is not None):
         found[f"host:{host}"] = [int(own.host_loop == host) for own in every]
     return found
-
-
-def _described(
-    facts: KernelFacts,
-    options: ModelOptions,
-    profile: GpuProfile,
-    own: Candidates,
-    row: int,
-) -> KernelSelection:
-    """Return the selection of a layout."""
-    structure = own.structure
-    own, chosen = own.map(itemgetter(slice(row, row + 1))), own.at(row)
-    expected = CudaModel.of(facts, profile).columns(own)
-    staged = {at for group, on in chosen.staged.items() if on for at in group}
-    held = (at for cut in structure.launches for one in cut.held for at in one.references)
-    if chosen.spread is None and chosen.warps is None and chosen.stages > 1:
-        chosen = replace(chosen, resident=_resident(facts, profile, own, expected))
-    described = predicted_kernel(
-        facts,
-        profile,
-        options.objective,
-        layout=chosen,
-        places=Places(private=set(held) - staged, shared=staged),
-        shared_limit_bytes=int(_shared_limit(own, profile, options)[0]),
-        prediction=expected.at(0),
-    )
-    if chosen.warps is not None and described.predicted is not None:
-        resident = described.predicted.resident_blocks
-        described = replace(described, warps=replace(chosen.warps, resident=resident))
-    if chosen.shared_sum is not None or chosen.spread is not None:
-        described = replace(described, sum_kinds=structure.sum_kinds)
-    if chosen.spread is not None:
-        sums = (one.sum_loop for one in structure.launches if one.sum_loop is not None)
-        described = replace(described, sum_loops=tuple(dict.fromkeys(sums)), note=None)
-    return described
-
-
-def _resident(
-    facts: KernelFacts, profile: GpuProfile, alone: Candidates, expected: CudaPrediction
-) -> int:
-    """Return the blocks of an SM that registers are to leave room for, of the only layout.
-
-    They are those expected where no load is waited for, and sums have ``ROOM_BESIDE_SUMS``.
-    """
-    tiles, along = alone.tiles, alone.threads
-    threads = prod(int(count[0]) for count in along.values())
-    points = prod(-(-int(tiles[name][0]) // int(count[0])) for name, count in along.items())
-    blocks = max(1, int(expected.total.resident_blocks[0]))
-    words = points * element_words(facts.element_bytes)
-    room = profile.registers_per_sm // (threads * blocks) - words
-    waits = any(demand.late[0] > 0 for demand, _ in expected.launches)
-    return 1 if waits or room < ROOM_BESIDE_SUMS else blocks
-
-
-def _nothing_chosen(
-    facts: KernelFacts, options: ModelOptions, profile: GpuProfile
-) -> KernelSelection:
-    """Return the selection of a kernel that runs in one thread."""
-    return predicted_kernel(
-        facts,
-        profile,
-        options.objective,
-        layout=Layout(tile_sizes=(), block=()),
-        places=Places((), ()),
-        shared_limit_bytes=options.shared_per_block(profile),
-        prediction=None,
-    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,53 +19,46 @@ from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.expected import Prediction
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The references that registers and shared memory have, by position; L1 has the others."""
-
-    private: Container[int]
-    shared: Container[int]
-
-
 def predicted_kernel(
     facts: KernelFacts,
     profile: GpuProfile,
     objective: ObjectiveName,
+    /,
     *,
     layout: Layout,
-    places: Places,
+    private: Collection[int] = (),
+    shared: Collection[int] = (),
     shared_limit_bytes: int,
-    prediction: Prediction | None,
+    prediction: Prediction | None = None,
+    **found: Any,
 ) -> KernelSelection:
-    """Return the selection of sizes; the caller adds how they were found.
+    """Return the selection of sizes.
 
     Args:
         facts: the kernel.
         profile: the card.
         objective: what was least.
         layout: what was chosen; it has no sizes where the kernel runs in one thread.
-        places: where references go.
+        private: the references that registers have, by position; L1 has those that none has.
+        shared: those that shared memory has.
         shared_limit_bytes: shared memory that a block may have.
         prediction: what is expected of the sizes.
+        found: how they were found.
     """
     return KernelSelection.of(
         facts,
         layout,
         objective_formula=OBJECTIVES.get(objective).formula,
         shared_limit_bytes=shared_limit_bytes,
-        references=_placed(facts, places),
+        references=tuple(
+            ReferenceSelection.at(
+                one, "private" if at in private else "shared" if at in shared else "l1"
+            )
+            for at, one in enumerate(facts.references)
+        ),
         usage=_usage(prediction, profile, shared_limit_bytes),
         predicted=prediction,
-    )
-
-
-def _placed(facts: KernelFacts, places: Places) -> tuple[ReferenceSelection, ...]:
-    return tuple(
-        ReferenceSelection.at(
-            reference,
-            "private" if at in places.private else "shared" if at in places.shared else "l1",
-        )
-        for at, reference in enumerate(facts.references)
+        **found,
     )
 
 
@@ -134,12 +127,9 @@ def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[st
 
 def candidate_of(facts: KernelFacts, structure: Structure, kernel: KernelSelection) -> Candidates:
     """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
-    groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
-    block = kernel.threads
-    own = kernel.chosen() | {
-        "block": tuple((loop.name, block.get(loop.name, 1)) for loop in mapped_loops(facts)),
-        "row_block": None,
-    }
+    groups = (group for launch in structure.launches for group in launch.stageable)
+    block = tuple((loop.name, kernel.threads.get(loop.name, 1)) for loop in mapped_loops(facts))
+    own = kernel.chosen() | {"block": block, "row_block": None}
     staged = {group: int(kernel.shared.issuperset(group)) for group in groups}
     return Candidates(**own, structure=structure, staged=staged).map(lambda one: np.array([one]))
 
@@ -156,20 +146,14 @@ def expected_of(
         structure = next((one for one in structures if not one.spreads), None)
     if structure is None:
         return None, ONE_THREAD
-    if any(
-        kernel.shared & set(g) for own in structure.launches if own.sum_loop for g in own.stageable
-    ):
+    stageable = [(own, {*group}) for own in structure.launches for group in own.stageable]
+    if any(own.sum_loop and kernel.shared & group for own, group in stageable):
         return None, STAGED_SUMS
-    if not _factors(structure) <= kernel.shared:
+    factors = {at for one in structure.products for at in one.references}
+    if not all(factors & group <= kernel.shared for _, group in stageable):
         return None, FAR_FACTORS
     found = CudaModel.of(facts, profile).columns(candidate_of(facts, structure, kernel))
-    if not found.fits[0]:
+    if not np.all(found.fits):
         return None, NO_REGISTERS
     prediction = found.at(0)
     return prediction, TOO_LARGE if prediction is None else None
-
-
-def _factors(structure: Structure) -> set[int]:
-    """Return the references of a structure's products that its layouts stage."""
-    stageable = {at for own in structure.launches for group in own.stageable for at in group}
-    return {at for one in structure.products for at in one.references} & stageable

@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from operator import itemgetter
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ import numpy.typing as npt
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout, mapped
 from eatss.diagnostics import NoSolutionError
-from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
@@ -31,9 +30,10 @@ from eatss.model.ppcg_candidates import (
     offered,
     variable_names,
 )
-from eatss.model.predicted_kernel import Places, predicted_kernel
+from eatss.model.predicted_kernel import predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import (
+    PPCG_DEFAULT,
     PPCG_SHARED_BYTES,
     KernelSelection,
     PpcgOptions,
@@ -41,7 +41,8 @@ from eatss.model.selection import (
 )
 from eatss.model.solver import solve_table
 from eatss.notices import Told, nobody
-from eatss.prediction.demand import Column, Demand
+from eatss.plan.numbers import Number
+from eatss.prediction.demand import Demand
 from eatss.prediction.model import prediction_at
 from eatss.prediction.ppcg_model import PpcgModel
 from eatss.prediction.terms import Predicted
@@ -78,8 +79,6 @@ LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. The default may have fewer."""
 
-_DEFAULT = PpcgOptions(max_shared_memory=PPCG_SHARED_BYTES, unroll_gpu_tile=False)
-
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
@@ -91,33 +90,28 @@ class _Cell:
     costs: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
 class _Kernel:
     """A kernel with its vectors, under each setting of the options.
 
     The first vector is PPCG's default, and the first setting PPCG's own.
     """
 
-    facts: KernelFacts
-    model: PpcgModel
-    profile: GpuProfile
-    objective: ObjectiveName
-    vectors: tuple[Vector, ...]
-    cells: tuple[_Cell, ...]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         facts: KernelFacts,
         profile: GpuProfile,
         settings: Sequence[PpcgOptions],
         objective: ObjectiveName,
-    ) -> _Kernel:
-        model = PpcgModel.of(facts, profile)
-        vectors = offered(model.kernel) if model.kernel.threads else ((),)
-        found = zip(settings, under_settings(model, vectors, settings), strict=True)
-        cells = (_Cell(one, *costed, costs(costed[1], objective)) for one, costed in found)
-        return cls(facts, model, profile, objective, vectors, tuple(cells))
+    ) -> None:
+        self.facts, self.profile, self.objective = facts, profile, objective
+        self.model = PpcgModel.of(facts, profile)
+        kernel = self.model.kernel
+        self.vectors: tuple[Vector, ...] = offered(kernel) if kernel.threads else ((),)
+        found = zip(settings, under_settings(self.model, self.vectors, settings), strict=True)
+        self.cells = [_Cell(one, *costed, costs(costed[1], objective)) for one, costed in found]
+        mapped = {loop.name for loop in facts.parallel_loops}
+        # the bounds of a loop that goes to threads depend on another loop
+        self.triangular = any(mapped & set(one.coupled) for one in facts.work.statements)
 
     @property
     def default(self) -> _Cell:
@@ -125,24 +119,18 @@ class _Kernel:
         return self.cells[0]
 
     @property
-    def triangular(self) -> bool:
-        """Whether the bounds of a loop that goes to threads depend on another loop."""
-        mapped = {loop.name for loop in self.facts.parallel_loops}
-        return any(mapped & set(statement.coupled) for statement in self.facts.work.statements)
-
-    @property
     def margin(self) -> float:
         """How many times the cost of a kernel of ours its default has to be."""
-        trips = dict(self.facts.work.trips)
+        trips = self.model.kernel.trips
         streams = any(trips[loop.name] > STREAMING for loop in self.facts.inner_loops)
         uncertain = (streams or self.triangular) and self.facts.loops
         return STREAMING_MARGIN if uncertain else MARGIN
 
-    def warps(self, cell: _Cell) -> npt.NDArray[np.float64]:
+    def warps(self, cell: _Cell) -> Number:
         """Return the warps of an SM that run at a time."""
         blocks = cell.demand.blocks / self.profile.sm_count
         each = np.ceil(cell.demand.threads / self.profile.threads_per_warp)
-        return np.asarray(np.minimum(cell.expected.resident_blocks, blocks) * each)
+        return np.minimum(cell.expected.resident_blocks, blocks) * each
 
     def allowed(self, cell: _Cell) -> npt.NDArray[np.int64]:
         """Return the costs, the greatest number for what is not allowed.
@@ -158,9 +146,9 @@ class _Kernel:
         if self.triangular:
             kept &= threads >= TRIANGLE_THREADS
         kept[0] = True
-        if not np.where(kept, cell.costs, NEVER).min() < NEVER:
-            kept[:] = True  # nothing launches within the limits: any that does
-        return np.where(kept, cell.costs, NEVER)
+        found = np.where(kept, cell.costs, NEVER)
+        # where nothing launches within the limits, any that does
+        return found if found.min() < NEVER else cell.costs
 
     def problem(self, cell: _Cell, *, kept: bool) -> TableProblem:
         """Return the table of what is allowed.
@@ -169,25 +157,71 @@ class _Kernel:
         better.
         """
         table = self.allowed(cell)
+        launches = table < NEVER
         if kept:
-            launches = table < NEVER
             dearer = np.ceil(np.where(launches, table, 0) * self.margin).astype(np.int64)
             table = np.where(launches, dearer, NEVER)
             table[0] = cell.costs[0]
-        unit = OBJECTIVES.get(self.objective).unit
+        rows = np.flatnonzero(table != NEVER).tolist()
         return TableProblem(
             kernel=self.facts.name,
             variables=variable_names(self.model.kernel),
-            cost=table_of(self.vectors, table, unit),
+            cost=Table(
+                rows=tuple(self.vectors[row] for row in rows),
+                values=tuple(int(table[row]) for row in rows),
+                unit=OBJECTIVES.get(self.objective).unit,
+            ),
         )
 
+    def described(self, cell: _Cell, row: int, timeout_s: float, share_s: float) -> KernelSelection:
+        """Return the selection of a vector under a setting; it took so long to find it."""
+        kernel, vector, default = self.model.kernel, self.vectors[row], self.default
+        kept = cell.setting == PPCG_DEFAULT and (row == 0 or not vector)
+        prediction = prediction_at(cell.demand, cell.expected, row)
+        calls, proven = 0, not vector
+        if vector and prediction is not None:
+            solution = solve_table(self.problem(cell, kept=kept), timeout_s=timeout_s)
+            calls, proven = solution.solver_calls, solution.proven
+            share_s += solution.solve_time_s
+        sizes, threads = vector[: len(kernel.band)], vector[len(kernel.band) :]
+        usual = prediction_at(default.demand, default.expected, 0)
+        return predicted_kernel(
+            self.facts,
+            self.profile,
+            self.objective,
+            layout=Layout(
+                tile_sizes=tuple(zip(kernel.band, sizes, strict=False)),
+                block=tuple(zip(kernel.threads, threads, strict=False)),
+            ),
+            private={u.access.reference for g in kernel.groups if g.private for u in g.uses},
+            shared=self._shared(vector, cell.setting) if vector else (),
+            shared_limit_bytes=cell.setting.max_shared_memory,
+            prediction=prediction,
+            objective=int(cell.costs[row]) if prediction is not None else 0,
+            optimal="proven" if proven else "best found",
+            solver_calls=calls,
+            solve_time_s=share_s,
+            compared=len(self.vectors),
+            default=usual,
+            keeps_default=kept,
+            **({} if usual is not None else {"note": self._too_large()}),
+        )
 
-@frozen
-class PredictedProgram:
-    """The selections of all kernels and the options they share."""
+    def _shared(self, vector: Vector, setting: PpcgOptions) -> set[int]:
+        """Return the references that PPCG has in shared memory."""
+        kernel = self.model.kernel
+        plan = self.model.plan(candidates(kernel, (vector,), setting))
+        pairs = zip(kernel.groups, plan.staged, strict=True)
+        return {use.access.reference for group, on in pairs if on[0] for use in group.uses}
 
-    kernels: tuple[KernelSelection, ...]
-    options: PpcgOptions
+    def _too_large(self) -> str:
+        """Return why PPCG's default does not launch."""
+        default = self.default.demand
+        threads, registers = int(default.threads[0]), int(default.registers[0])
+        why = f"{int(default.shared_bytes[0])} bytes of shared memory"
+        if threads * registers > self.profile.registers_per_block:
+            why = f"{threads} threads of about {registers} registers each"
+        return f"PPCG's default does not launch: its block would have {why}"
 
 
 def select_ppcg(
@@ -195,8 +229,8 @@ def select_ppcg(
     profile: GpuProfile,
     options: ModelOptions,
     told: Told = nobody,
-) -> PredictedProgram:
-    """Select sizes and options of a program for PPCG.
+) -> tuple[tuple[KernelSelection, ...], PpcgOptions]:
+    """Select sizes of all kernels of a program, and the options of PPCG that they share.
 
     Args:
         kernels: the kernels in launch order.
@@ -210,18 +244,16 @@ def select_ppcg(
     began = time.perf_counter()
     most_bytes = options.shared_per_block(profile)
     bytes_limits = sorted({min(m, most_bytes) for m in SHARED_LIMITS[1:]} - {PPCG_SHARED_BYTES})
-    settings = [_DEFAULT, *(replace(_DEFAULT, max_shared_memory=m) for m in bytes_limits)]
+    settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=m) for m in bytes_limits)]
     costed = []
     for number, facts in enumerate(kernels):
         told(f"enumerating sizes of {facts.name}", number, len(kernels))
-        costed.append(_Kernel.of(facts, profile, settings, options.objective))
+        costed.append(_Kernel(facts, profile, settings, options.objective))
     told("solving")
-    if most_bytes >= PPCG_SHARED_BYTES:
-        usual = _Usual.ANY_SIZES
-    elif all(one.default.demand.shared_bytes[0] <= most_bytes for one in costed):
-        usual = _Usual.DEFAULT_ALONE
-    else:
-        usual = _Usual.NOTHING
+    usual: _Usual = "any sizes"
+    if most_bytes < PPCG_SHARED_BYTES:
+        fits = all(one.default.demand.shared_bytes[0] <= most_bytes for one in costed)
+        usual = "default alone" if fits else "nothing"
     chosen, rows = _best_setting(costed, len(settings), usual)
     picked = [(one, one.cells[chosen], row) for one, row in zip(costed, rows, strict=True)]
     findings = [
@@ -232,10 +264,9 @@ def select_ppcg(
     if findings:
         raise NoSolutionError(*findings)
     share_s = (time.perf_counter() - began) / max(1, len(costed))
-    return PredictedProgram(
-        kernels=tuple(_described(one, cell, row, options, share_s) for one, cell, row in picked),
-        options=settings[chosen],
-    )
+    timeout_s = options.timeout_s or DEFAULT_TIMEOUT_S
+    found = (one.described(cell, row, timeout_s, share_s) for one, cell, row in picked)
+    return tuple(found), settings[chosen]
 
 
 def ppcg_problems(
@@ -251,18 +282,14 @@ def ppcg_problems(
     for facts, kernel in zip(kernels, selection.kernels, strict=True):
         problem = None
         if kernel.tile_sizes:
-            own = _Kernel.of(facts, profile, (_DEFAULT, setting), objective)
+            own = _Kernel(facts, profile, (PPCG_DEFAULT, setting), objective)
             problem = own.problem(own.cells[1], kept=kernel.keeps_default)
         problems.append(problem)
     return tuple(problems)
 
 
-class _Usual(Enum):
-    """What may be chosen under PPCG's own options: any sizes, its default alone, or nothing."""
-
-    ANY_SIZES = auto()
-    DEFAULT_ALONE = auto()
-    NOTHING = auto()
+_Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]
+"""What may be chosen under PPCG's own options."""
 
 
 def _best_setting(
@@ -275,24 +302,22 @@ def _best_setting(
     or where PPCG's own does not.
     """
     default_cost = sum(int(one.default.costs[0]) for one in kernels)
-    best: tuple[int, int, list[int]] | None = None
-    for number in range(usual is _Usual.NOTHING, settings):
+    found: list[tuple[int, int, list[int]]] = []
+    for number in range(usual == "nothing", settings):
         rows, total, surely = [], 0, 0.0
         for one in kernels:
             cell = one.cells[number]
             row = int(np.argmin(one.allowed(cell)))
             worth = cell.costs[0] >= one.margin * int(cell.costs[row])
-            if number == 0 and not (usual is _Usual.ANY_SIZES and worth):
+            if number == 0 and not (usual == "any sizes" and worth):
                 row = 0
             rows.append(row)
             total += int(cell.costs[row])
             surely += int(cell.costs[row]) * one.margin
-        if number > 0 and usual is not _Usual.NOTHING and default_cost < surely:
-            continue
-        if best is None or total < best[0]:
-            best = total, number, rows
-    assert best is not None  # where PPCG's own setting does not count, all others do
-    return best[1], best[2]
+        if number == 0 or usual == "nothing" or default_cost >= surely:
+            found.append((total, number, rows))
+    _, number, rows = min(found)
+    return number, rows
 
 
 def under_settings(
@@ -303,15 +328,7 @@ def under_settings(
     ``max_shared_memory`` decides which groups are staged and nothing else. Where a vector has the
     same ones as under an earlier setting, its code is the same.
     """
-    every = [
-        candidates(
-            model.kernel,
-            vectors,
-            shared_limit_bytes=setting.max_shared_memory,
-            unroll=setting.unroll_gpu_tile,
-        )
-        for setting in settings
-    ]
+    every = [candidates(model.kernel, vectors, setting) for setting in settings]
     rows = np.full((len(settings), len(vectors)), -1)
     codes: list[npt.NDArray[np.float64]] = []
     new: list[npt.NDArray[np.intp]] = []
@@ -325,90 +342,8 @@ def under_settings(
         codes.append(code)
         new.append(fresh)
 
-    def joined(*columns: Column) -> Column:
+    def joined(*columns: Number) -> Number:
         return np.concatenate([one[at] for one, at in zip(columns, new, strict=True)])
 
     found = model.columns(mapped(joined, *every))
     return [mapped(itemgetter(own), found) for own in rows]
-
-
-def table_of(
-    space_vectors: Sequence[Vector], cell_costs: npt.NDArray[np.int64], unit: str
-) -> Table:
-    """Return the vectors that launch with their costs."""
-    pairs = [
-        (vector, int(cost))
-        for vector, cost in zip(space_vectors, cell_costs, strict=True)
-        if cost != NEVER
-    ]
-    return Table(rows=tuple(v for v, _ in pairs), values=tuple(c for _, c in pairs), unit=unit)
-
-
-def _described(
-    own: _Kernel, cell: _Cell, row: int, options: ModelOptions, share_s: float
-) -> KernelSelection:
-    kernel, vector = own.model.kernel, own.vectors[row]
-    kept = cell.setting == _DEFAULT and (row == 0 or not vector)
-    prediction = prediction_at(cell.demand, cell.expected, row)
-    solution = None
-    if vector and prediction is not None:
-        problem = own.problem(cell, kept=kept)
-        solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
-    depth = len(kernel.band)
-    described = predicted_kernel(
-        own.facts,
-        own.profile,
-        options.objective,
-        layout=Layout(
-            tile_sizes=tuple(zip(kernel.band, vector[:depth], strict=True)) if vector else (),
-            block=tuple(zip(kernel.threads, vector[depth:], strict=True)) if vector else (),
-        ),
-        places=_places(own, vector, cell.setting),
-        shared_limit_bytes=cell.setting.max_shared_memory,
-        prediction=prediction,
-    )
-    proven = not vector or (solution is not None and solution.proven)
-    default = own.default.demand
-    usual = prediction_at(default, own.default.expected, 0)
-    return replace(
-        described,
-        note=described.note if usual is not None else _too_large(default, own.profile),
-        objective=int(cell.costs[row]) if prediction is not None else 0,
-        optimal="proven" if proven else "best found",
-        solver_calls=0 if solution is None else solution.solver_calls,
-        solve_time_s=share_s + (0.0 if solution is None else solution.solve_time_s),
-        compared=len(own.vectors),
-        default=usual,
-        keeps_default=kept,
-    )
-
-
-def _too_large(default: Demand, profile: GpuProfile) -> str:
-    """Return why PPCG's default does not launch."""
-    threads, registers = int(default.threads[0]), int(default.registers[0])
-    why = f"{int(default.shared_bytes[0])} bytes of shared memory"
-    if threads * registers > profile.registers_per_block:
-        why = f"{threads} threads of about {registers} registers each"
-    return f"PPCG's default does not launch: its block would have {why}"
-
-
-def _places(own: _Kernel, vector: Vector, setting: PpcgOptions) -> Places:
-    """Return where PPCG puts references."""
-    kernel = own.model.kernel
-    private = {u.access.reference for g in kernel.groups if g.private for u in g.uses}
-    if not vector:
-        return Places(private, frozenset())
-    chosen = candidates(
-        kernel,
-        (vector,),
-        shared_limit_bytes=setting.max_shared_memory,
-        unroll=setting.unroll_gpu_tile,
-    )
-    staged = own.model.plan(chosen).staged
-    shared = {
-        use.access.reference
-        for group, on in zip(kernel.groups, staged, strict=True)
-        if on[0]
-        for use in group.uses
-    }
-    return Places(private, shared)

@@ -101,8 +101,7 @@ def select_program(
             selections, kernels, row_runs, profile, options, in_order=strict_fp
         )
     elif options.model == "prediction":
-        predicted = select_ppcg(kernels, profile, options, told)
-        selections, ppcg_options = predicted.kernels, predicted.options
+        selections, ppcg_options = select_ppcg(kernels, profile, options, told)
     else:
         selections = _select_each(
             kernels, lambda facts: select_kernel(facts, profile, options), told

@@ -505,6 +505,9 @@ SELECTION = Document(
 PPCG_SHARED_BYTES = 8192
 """PPCG's ``--max-shared-memory`` where it is told nothing."""
 
+PPCG_DEFAULT = PpcgOptions(max_shared_memory=PPCG_SHARED_BYTES, unroll_gpu_tile=False)
+"""Options that PPCG takes by itself."""
+
 
 def sizes_alone(selection: Selection) -> tuple[Diagnostic, ...]:
     """Return a warning where ``--sizes`` is not all that a predicted selection asks of PPCG."""

@@ -15,6 +15,7 @@ from eatss.model import ModelOptions, Selection
 from eatss.model.objectives import costs
 from eatss.model.options import ObjectiveName
 from eatss.model.ppcg_candidates import candidates, offered
+from eatss.model.selection import PpcgOptions
 from eatss.prediction.ppcg_model import PpcgModel
 from eatss.session.steps import select_for
 from eatss.shipped import data_directory
@@ -27,6 +28,10 @@ SETTINGS = (8192, 0, 16384, 32768, 49152)
 
 TRIANGLES = {"cholesky", "correlation", "covariance", "lu", "symm", "syr2k", "syrk", "trmm"}
 STREAMS = {"mttkrp"}
+
+
+def options(shared_bytes: int, *, unroll: bool = False) -> PpcgOptions:
+    return PpcgOptions(max_shared_memory=shared_bytes, unroll_gpu_tile=unroll)
 
 
 @cache
@@ -50,7 +55,7 @@ def least_cost(name: str, objective: ObjectiveName, profile: GpuProfile) -> tupl
     vectors = offered(model.kernel)
     found, usual = [], None
     for limit in SETTINGS:
-        columns = candidates(model.kernel, vectors, shared_limit_bytes=limit, unroll=False)
+        columns = candidates(model.kernel, vectors, options(limit))
         demand, expected = model.columns(columns)
         cost = costs(expected, objective)
         blocks = np.minimum(expected.resident_blocks, demand.blocks / profile.sm_count)

@@ -11,6 +11,7 @@ import pytest
 import eatss
 from eatss.gpu import load_profile
 from eatss.model.ppcg_candidates import Vector, candidates, default_vector
+from eatss.model.selection import PpcgOptions
 from eatss.plan.ppcg_groups import PpcgKernel
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
@@ -23,6 +24,10 @@ from tests.examples import SLOW_KERNELS
 FILES = sorted(data_directory("kernels").glob("*.c"))
 
 
+def options(shared_bytes: int, *, unroll: bool = False) -> PpcgOptions:
+    return PpcgOptions(max_shared_memory=shared_bytes, unroll_gpu_tile=unroll)
+
+
 def models(name: str, gpu: str = "ga100", dtype: str = "double") -> list[PpcgModel]:
     program = eatss.inspect(data_directory("kernels") / f"{name}.c", dtype=dtype)  # type: ignore[arg-type]
     return [PpcgModel.of(facts, load_profile(gpu)) for facts in program.facts]
@@ -30,7 +35,7 @@ def models(name: str, gpu: str = "ga100", dtype: str = "double") -> list[PpcgMod
 
 def staged(model: PpcgModel, vector: Vector, limit: int) -> tuple[list[str], int]:
     """Return the arrays that PPCG copies to shared memory, and the bytes of a block."""
-    asked = candidates(model.kernel, (vector,), shared_limit_bytes=limit, unroll=False)
+    asked = candidates(model.kernel, (vector,), options(limit))
     launch = model.plan(asked)
     pairs = zip(model.kernel.groups, launch.staged, strict=True)
     return [group.array for group, on in pairs if on[0]], int(launch.shared_bytes[0])
@@ -151,7 +156,7 @@ def test_every_size_of_every_kernel_asks_for_something_and_nothing_below_nothing
             continue
         vectors = tuple(random_vectors(kernel, random, 50))
         for limit, unroll in ((8192, False), (0, True), (49152, False)):
-            columns = candidates(kernel, vectors, shared_limit_bytes=limit, unroll=unroll)
+            columns = candidates(kernel, vectors, options(limit, unroll=unroll))
             asked, expected = model.columns(columns)
             for f in fields(Demand):
                 column = getattr(asked, f.name)
@@ -192,7 +197,11 @@ def test_a_loop_of_known_length_waits_less_than_one_that_a_cut_leaves_open() -> 
     _, columns = models("atax", "h200")
     known, cut = (
         columns.columns(
-            candidates(columns.kernel, ((32, tile, 32),), shared_limit_bytes=0, unroll=False)
+            candidates(
+                columns.kernel,
+                ((32, tile, 32),),
+                options(0),
+            )
         )[0].chain_cycles[0]
         for tile in (32, 48)
     )
