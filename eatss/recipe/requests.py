@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis.layout import Layout, SharedSum, WarpUse
 from eatss.analysis.structure import MAX_STAGES
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
-from eatss.model.options import SelectOptions
+from eatss.model.options import SelectOptions, wrong
 from eatss.options import changed
 from eatss.recipe.options import (
     Block,
@@ -57,25 +58,19 @@ def checked_options(
             placement of something that is not there, ``EATSS-K013`` a kernel that is not there,
             ``EATSS-K020`` blocks that share a sum whose order is to be kept.
     """
-    names = [kernel.name for kernel in facts]
     if wanted.index_bits not in (None, 32, 64):
-        raise input_error(
-            "EATSS-C004", f"index_bits is {wanted.index_bits!r}", hint="give 32, 64, or None"
-        )
+        raise wrong("index_bits", wanted.index_bits, "32, 64, or None")
     if wanted.stages is not None and not 1 <= wanted.stages <= MAX_STAGES:
-        raise input_error(
-            "EATSS-C004",
-            f"stages is {wanted.stages!r}",
-            hint=f"give a number from 1 to {MAX_STAGES}, or None",
-        )
+        raise wrong("stages", wanted.stages, f"a number from 1 to {MAX_STAGES}, or None")
+    kernels = _Kernels(facts)
     plain = {one.name: getattr(wanted, one.name) for one in fields(CodeOptions)}
     return CodegenOptions(
         **plain | {name: tuple(plain[name]) for name in ("transformations", "instructions")},
         shared_limit_bytes=shared_limit_bytes,
-        tile_sizes=tuple(_tile_sizes(wanted.tiles or {}, facts, names)),
-        block=tuple(_blocks(wanted.block, facts, names)),
+        tile_sizes=tuple(kernels.tile_sizes(wanted.tiles or {})),
+        block=tuple(kernels.blocks(wanted.block)),
         placements=tuple(_placements(wanted.placements or {}, scops)),
-        shared_sums=tuple(_shared_sums(wanted, facts)),
+        shared_sums=tuple(kernels.shared_sums(wanted)),
     )
 
 
@@ -85,8 +80,7 @@ def tile_sizes_of(tiles: Tiles, facts: Sequence[KernelFacts]) -> dict[str, dict[
     Raises:
         InputError: as :func:`checked_options`.
     """
-    names = [kernel.name for kernel in facts]
-    return {name: dict(sizes) for name, sizes in _tile_sizes(tiles, facts, names)}
+    return {name: dict(sizes) for name, sizes in _Kernels(facts).tile_sizes(tiles)}
 
 
 def blocks_of(
@@ -99,10 +93,9 @@ def blocks_of(
     Raises:
         InputError: as :func:`checked_options`.
     """
-    names = [kernel.name for kernel in facts]
     return {
         name: dict(sizes.threads) if isinstance(sizes, NamedThreads) else sizes
-        for name, sizes in _blocks(block, facts, names)
+        for name, sizes in _Kernels(facts).blocks(block)
     }
 
 
@@ -300,94 +293,125 @@ def _check_options(
         checked_options(facts, scops, wanted)
 
 
-def _tile_sizes(
-    tiles: Tiles, facts: Sequence[KernelFacts], names: Sequence[str]
-) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
-    """Yield the sizes of each kernel; those for the kernel win over those for all."""
-    given: dict[str, dict[str, int]] = {kernel.name: {} for kernel in facts}
-    everywhere = {loop: size for loop, size in tiles.items() if not isinstance(size, Mapping)}
-    own = {key: sizes for key, sizes in tiles.items() if isinstance(sizes, Mapping)}
-    for loop, size in everywhere.items():
-        for kernel in _having(loop, facts, "no kernel has a"):
-            given[kernel.name][loop] = _size(loop, size)
-    for key, sizes in own.items():
-        kernel = facts[names.index(_kernel(key, names))]
-        for loop, size in sizes.items():
-            _having(loop, (kernel,), f"{kernel.name} has no")
-            given[kernel.name][loop] = _size(loop, size)
-    for name, chosen in given.items():
-        if chosen:
-            yield name, tuple(chosen.items())
+def _is_whole(number: object, least: int, most: int) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and least <= number <= most
 
 
-def _having(loop: str, facts: Sequence[KernelFacts], subject: str) -> list[KernelFacts]:
-    """Return the kernels that tile a loop; an error if there are none."""
-    having = [kernel for kernel in facts if loop in (tiled.name for tiled in kernel.loops)]
-    if not having:
-        raise _no_loop(subject, loop, facts)
-    return having
+class _Kernels:
+    """The kernels of a program, for which the user asks for something."""
 
+    def __init__(self, facts: Sequence[KernelFacts]) -> None:
+        self.facts = {kernel.name: kernel for kernel in facts}
 
-def _no_loop(subject: str, loop: str, facts: Sequence[KernelFacts]) -> InputError:
-    tiled = dict.fromkeys(found.name for kernel in facts for found in kernel.loops)
-    inside = {found.name for kernel in facts for found in kernel.inner_loops}
-    host = {name for kernel in facts for name in kernel.host_loops}
-    why = "there is no such loop"
-    if loop in inside:
-        why = "it runs inside a tile, as a whole"
-    elif loop in host:
-        why = "it stays on the host"
-    return input_error(
-        "EATSS-K001",
-        f"{subject} tile loop '{loop}': {why}",
-        hint=f"the tile loops: {', '.join(tiled) or 'none'}",
-    )
+    def named(self, name: str) -> KernelFacts:
+        """Return a kernel, which may be called ``kernel0`` or ``k0``."""
+        full = _PREFIX + name[1:] if name[:1] == "k" and name[1:].isdecimal() else name
+        if full in self.facts:
+            return self.facts[full]
+        raise input_error(
+            "EATSS-K013",
+            f"there is no kernel '{name}'",
+            hint=f"the kernels: {', '.join(self.facts) or 'none'}",
+        )
+
+    def having(self, loop: str, own: KernelFacts | None = None) -> list[KernelFacts]:
+        """Return the kernels that tile a loop, of all or of one; an error if there are none."""
+        asked = self.facts.values() if own is None else [own]
+        having = [one for one in asked if loop in (tiled.name for tiled in one.loops)]
+        if having:
+            return having
+        why = "there is no such loop"
+        if any(loop == found.name for kernel in asked for found in kernel.inner_loops):
+            why = "it runs inside a tile, as a whole"
+        elif any(loop in kernel.host_loops for kernel in asked):
+            why = "it stays on the host"
+        tiled = dict.fromkeys(found.name for kernel in asked for found in kernel.loops)
+        subject = "no kernel has a" if own is None else f"{own.name} has no"
+        raise input_error(
+            "EATSS-K001",
+            f"{subject} tile loop '{loop}': {why}",
+            hint=f"the tile loops: {', '.join(tiled) or 'none'}",
+        )
+
+    def tile_sizes(self, tiles: Tiles) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
+        """Yield the sizes of each kernel; those for the kernel win over those for all."""
+        given: dict[str, dict[str, int]] = {name: {} for name in self.facts}
+        for key, size in tiles.items():
+            if not isinstance(size, Mapping):
+                for kernel in self.having(key):
+                    given[kernel.name][key] = _size(key, size)
+        for key, sizes in tiles.items():
+            if isinstance(sizes, Mapping):
+                kernel = self.named(key)
+                for loop, size in sizes.items():
+                    self.having(loop, kernel)
+                    given[kernel.name][loop] = _size(loop, size)
+        yield from ((name, tuple(chosen.items())) for name, chosen in given.items() if chosen)
+
+    def blocks(self, block: Block) -> Iterator[tuple[str, tuple[int, ...] | NamedThreads]]:
+        """Yield the threads of kernels: for all of them, by loop for all, then for one kernel."""
+        if not isinstance(block, Mapping):
+            if block:
+                yield "", _threads(block)
+            return
+        kernels: list[tuple[str, tuple[int, ...] | NamedThreads]] = []
+        loops: dict[str, int] = {}
+        for key, sizes in block.items():
+            if isinstance(sizes, int):
+                loops[key] = sizes
+            elif isinstance(sizes, Mapping):
+                kernels.append((self.named(key).name, _named(sizes)))
+            elif key:
+                kernels.append((self.named(key).name, _threads(sizes)))
+            else:
+                yield "", _threads(sizes)
+        having = [kernel.name for loop in loops for kernel in self.having(loop)]
+        for name, kernel in self.facts.items():
+            if name in having:
+                own = {loop.name for loop in kernel.loops}
+                yield name, _named({loop: size for loop, size in loops.items() if loop in own})
+        yield from kernels
+
+    def shared_sums(self, wanted: CodeRequest) -> Iterator[tuple[str, SharedSum]]:
+        """Yield how blocks share the sum of each kernel that has one of the loops."""
+        found: dict[str, SharedSum] = {}
+        asked = [(*one, False) for one in (wanted.share or {}).items()]
+        asked += [(*one, True) for one in (wanted.stream or {}).items()]
+        most = CUDA.most_blocks["y"]
+        for loop, blocks, streamed in asked:
+            if not _is_whole(blocks, 1, most):
+                raise input_error(
+                    "EATSS-C004",
+                    f"the sum over '{loop}' is to be shared by {blocks!r} blocks",
+                    hint=f"give a whole number from 1 to {most}",
+                )
+            if wanted.strict_fp and blocks > 1:
+                raise input_error(
+                    "EATSS-K020",
+                    f"{blocks} blocks that share the sum over '{loop}' take it in another order",
+                    hint=f"leave out {'--stream' if streamed else '--share'} or --strict-fp",
+                )
+            for kernel in self.having(loop):
+                before = found.get(kernel.name)
+                if before is not None and min(before.blocks, blocks) > 1:
+                    raise input_error(
+                        "EATSS-C004",
+                        f"{kernel.name} is to share its sum over '{before.loop}' and '{loop}'",
+                        hint="give one of them",
+                    )
+                if before is None or blocks > 1:
+                    found[kernel.name] = SharedSum(loop=loop, blocks=blocks, streamed=streamed)
+        yield from found.items()
 
 
 def _size(loop: str, size: object) -> int:
-    if isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= MAX_TILE:
+    if isinstance(size, int) and _is_whole(size, 1, MAX_TILE):
         return size
     raise input_error(
         "EATSS-K002",
         f"the tile size of loop '{loop}' is {size!r}",
         hint=f"tile sizes are whole numbers from 1 to {MAX_TILE}",
     )
-
-
-def _blocks(
-    block: Block, facts: Sequence[KernelFacts], names: Sequence[str]
-) -> Iterator[tuple[str, tuple[int, ...] | NamedThreads]]:
-    """Yield the threads of kernels: for all of them, by loop for all, then for one kernel."""
-    if not isinstance(block, Mapping):
-        if block:
-            yield "", _threads(block)
-        return
-    kernels: list[tuple[str, tuple[int, ...] | NamedThreads]] = []
-    loops: dict[str, int] = {}
-    for key, sizes in block.items():
-        if isinstance(sizes, int):
-            loops[key] = sizes
-        elif isinstance(sizes, Mapping):
-            kernels.append((_kernel(key, names), _named(sizes)))
-        elif key:
-            kernels.append((_kernel(key, names), _threads(sizes)))
-        else:
-            yield "", _threads(sizes)
-    yield from _by_loop(loops, facts)
-    yield from kernels
-
-
-def _by_loop(
-    loops: Mapping[str, int], facts: Sequence[KernelFacts]
-) -> Iterator[tuple[str, NamedThreads]]:
-    """Yield the threads of each kernel that has one of the loops."""
-    for loop in loops:
-        _having(loop, facts, "no kernel has a")
-    for kernel in facts:
-        own = {loop.name for loop in kernel.loops}
-        here = {loop: size for loop, size in loops.items() if loop in own}
-        if here:
-            yield kernel.name, _named(here)
 
 
 def _named(sizes: Mapping[str, int]) -> NamedThreads:
@@ -398,58 +422,12 @@ def _named(sizes: Mapping[str, int]) -> NamedThreads:
 
 
 def _threads(sizes: Sequence[int]) -> tuple[int, ...]:
-    whole = all(isinstance(size, int) and not isinstance(size, bool) for size in sizes)
-    if whole and 1 <= len(sizes) <= _AXES and all(size >= 1 for size in sizes):
+    if 1 <= len(sizes) <= _AXES and all(_is_whole(size, 1, sys.maxsize) for size in sizes):
         return tuple(sizes)
     raise input_error(
         "EATSS-K003",
         f"a block of {', '.join(map(str, sizes)) or 'nothing'} is no block of threads",
         hint="give one to three whole numbers of 1 or more, the innermost loop last",
-    )
-
-
-def _shared_sums(
-    wanted: CodeRequest, facts: Sequence[KernelFacts]
-) -> Iterator[tuple[str, SharedSum]]:
-    """Yield how blocks share the sum of each kernel that has one of the loops."""
-    found: dict[str, SharedSum] = {}
-    asked = [(*one, False) for one in (wanted.share or {}).items()]
-    asked += [(*one, True) for one in (wanted.stream or {}).items()]
-    for loop, blocks, streamed in asked:
-        whole = isinstance(blocks, int) and not isinstance(blocks, bool)
-        if not (whole and 1 <= blocks <= CUDA.most_blocks["y"]):
-            raise input_error(
-                "EATSS-C004",
-                f"the sum over '{loop}' is to be shared by {blocks!r} blocks",
-                hint=f"give a whole number from 1 to {CUDA.most_blocks['y']}",
-            )
-        if wanted.strict_fp and blocks > 1:
-            raise input_error(
-                "EATSS-K020",
-                f"{blocks} blocks that share the sum over '{loop}' take it in another order",
-                hint=f"leave out {'--stream' if streamed else '--share'} or --strict-fp",
-            )
-        for kernel in _having(loop, facts, "no kernel has a"):
-            before = found.get(kernel.name)
-            if before is not None and min(before.blocks, blocks) > 1:
-                raise input_error(
-                    "EATSS-C004",
-                    f"{kernel.name} is to share its sum over '{before.loop}' and '{loop}'",
-                    hint="give one of them",
-                )
-            if before is None or blocks > 1:
-                found[kernel.name] = SharedSum(loop=loop, blocks=blocks, streamed=streamed)
-    yield from found.items()
-
-
-def _kernel(name: str, names: Sequence[str]) -> str:
-    full = _PREFIX + name[1:] if name[:1] == "k" and name[1:].isdecimal() else name
-    if full in names:
-        return full
-    raise input_error(
-        "EATSS-K013",
-        f"there is no kernel '{name}'",
-        hint=f"the kernels: {', '.join(names) or 'none'}",
     )
 
 
