@@ -8,6 +8,7 @@ import numpy as np
 
 from eatss.frozen import frozen
 from eatss.gpu.scaled import voltage_share
+from eatss.plan.numbers import Number
 from eatss.prediction.card import SCHEDULERS, Card
 from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
@@ -62,135 +63,132 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     limit the clock of the SMs falls, and with it what their work costs. The formulas stand in
     docs/model.md.
     """
-    resident = resident_blocks(
-        demand.threads, demand.registers, demand.shared_bytes, card, demand.shared_limit_bytes
-    )
-    at_once = np.where(demand.streams <= resident, demand.streams, 0.0)
-    resident = np.where(demand.streams > 0, at_once, resident)
-    on_chip, memory = _times(demand, card, resident)
-    edges = _edges(demand, card, resident)
+    launch = _Launch(demand, card)
+    resident, on_chip, edges = launch.resident, launch.on_chip(), launch.edges()
+    memory = demand.scatter * demand.dram_bytes / card.dram_bytes_s
     spent, moved = _energies(demand, card)
-    core_j = np.asarray(sum(spent.values()))
-    least_w = card.prices.constant_w
+    core_j = sum(spent.values())
+    least_w, power, floor = card.prices.constant_w, constants.sharpness, card.prices.voltage_floor
 
-    def run_s(clock: Column) -> Column:
-        power = constants.sharpness
+    def run_s(clock: Number) -> Number:
         slowed = sum((term / clock) ** power for term in on_chip.values())
-        launch = np.asarray(slowed + memory**power) ** (1 / power) + edges / clock
-        return np.asarray(demand.launches * (launch + constants.launch_wait * card.launch_s))
+        taken = (slowed + memory**power) ** (1 / power) + edges / clock
+        return demand.launches * (taken + constants.launch_wait * card.launch_s)
 
-    def power_w(clock: Column) -> Column:
-        dynamic = core_j * voltage_share(clock, card.prices.voltage_floor) + moved
-        return np.asarray(least_w + dynamic / run_s(clock))
+    def power_w(clock: Number) -> Number:
+        return least_w + (core_j * voltage_share(clock, floor) + moved) / run_s(clock)
 
     clock = _clock(power_w, card.power_limit_w, len(demand))
-    share = voltage_share(clock, card.prices.voltage_floor)
-    energies = {name: part * share for name, part in spent.items()}
-    energies["memory"] = moved
-    dynamic = np.asarray(sum(energies.values()))
+    share = voltage_share(clock, floor)
+    energies = {name: part * share for name, part in spent.items()} | {"memory": moved}
+    dynamic = sum(energies.values())
     # where memory alone draws too much it slows down, too
     time_s = np.maximum(run_s(clock), dynamic / max(1.0, card.power_limit_w - least_w))
     energies["constant power"] = least_w * time_s
-    energy_j = dynamic + least_w * time_s
     terms = {name: demand.launches * term / clock for name, term in on_chip.items()}
     terms["memory"] = demand.launches * memory
     return Predicted(
         time_s=np.where(resident > 0, time_s, np.inf),
-        energy_j=np.where(resident > 0, energy_j, np.inf),
+        energy_j=np.where(resident > 0, dynamic + least_w * time_s, np.inf),
         terms_s=terms,
         terms_j=energies,
         resident_blocks=resident,
     )
 
 
-def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Column], Column]:
-    """Return the seconds of a launch that each part of the SMs takes alone, and memory."""
-    cycles = card.clock_hz
-    # an SM with one block more than the mean sets the time
-    tiles = np.ceil(demand.blocks / card.sms)
-    per_sm = np.where(demand.streams > 0, demand.stream_tiles, tiles) / demand.blocks
-    rounds = np.ceil(demand.blocks / np.maximum(1.0, resident * card.sms))
-    streamed = demand.stream_tiles / np.maximum(1.0, demand.streams)
-    rounds = np.where(demand.streams > 0, streamed, rounds)
+class _Launch:
+    """A launch on a card: ``tiles`` of the SM that has most of them, which sets the time."""
 
-    def units(work: Column, per_cycle: float) -> Column:
-        wanted = round(per_cycle / SCHEDULERS / _UNITS_OF_A_WARP)
-        turns = _turns(demand, card, resident, float(wanted))
-        return work * (1.0 + demand.late) * turns * card.warp / per_cycle / cycles
+    def __init__(self, demand: Demand, card: Card) -> None:
+        self.demand, self.card, self.streams = demand, card, demand.streams > 0
+        resident = resident_blocks(
+            demand.threads, demand.registers, demand.shared_bytes, card, demand.shared_limit_bytes
+        )
+        at_once = np.where(demand.streams <= resident, demand.streams, 0.0)
+        self.resident = np.where(self.streams, at_once, resident)
+        self.tiles = np.ceil(demand.blocks / card.sms)
+        self.most = np.where(self.streams, demand.stream_tiles, self.tiles)
+        self.warps = np.ceil(demand.threads / card.warp)
+        self.together = np.maximum(1.0, self.resident)
 
-    turns = _turns(demand, card, resident, 1.0)
-    tensor = {
-        f"{form} tensor cores": getattr(demand, column)
-        * turns
-        * card.warp
-        / card.tensor_rate(form)
-        / cycles
-        for form, column in TENSOR_COLUMNS.items()
-    }
-    on_chip = {
-        "issue": demand.instructions * turns / SCHEDULERS / cycles,
-        "fp64": units(demand.fp64, card.fp64_per_cycle),
-        "fp32": units(demand.fp32, card.fp32_per_cycle),
-        **tensor,
-        "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
-        "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
-        + demand.torn_bytes / card.l2_torn_bytes_s,
-        "fetch": _fetched(demand, card, resident) / cycles,
-        "latency": rounds * demand.chain_cycles / cycles,
-    }
-    return on_chip, demand.scatter * demand.dram_bytes / card.dram_bytes_s
+    def on_chip(self) -> dict[str, Number]:
+        """Return the seconds of a launch that each part of the SMs takes alone."""
+        demand, card, cycles = self.demand, self.card, self.card.clock_hz
+        rounds = np.ceil(demand.blocks / np.maximum(1.0, self.resident * card.sms))
+        streamed = demand.stream_tiles / np.maximum(1.0, demand.streams)
+        rounds = np.where(self.streams, streamed, rounds)
+        turns = self._turns(1.0)
+
+        def units(work: Number, per_cycle: float) -> Number:
+            wanted = round(per_cycle / SCHEDULERS / _UNITS_OF_A_WARP)
+            late = work * (1.0 + demand.late) * self._turns(float(wanted))
+            return late * card.warp / per_cycle / cycles
+
+        tensor = {
+            f"{form} tensor cores": getattr(demand, column)
+            * turns
+            * card.warp
+            / card.tensor_rate(form)
+            / cycles
+            for form, column in TENSOR_COLUMNS.items()
+        }
+        wavefronts = demand.l1_wavefronts + demand.shared_wavefronts
+        return {
+            "issue": demand.instructions * turns / SCHEDULERS / cycles,
+            "fp64": units(demand.fp64, card.fp64_per_cycle),
+            "fp32": units(demand.fp32, card.fp32_per_cycle),
+            **tensor,
+            "L1": wavefronts * (self.most / demand.blocks) / cycles,
+            "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
+            + demand.torn_bytes / card.l2_torn_bytes_s,
+            "fetch": self._fetched() / cycles,
+            "latency": rounds * demand.chain_cycles / cycles,
+        }
+
+    def _fetched(self) -> Number:
+        """Return the cycles in which an SM gets instructions that its first cache does not keep.
+
+        It gets them once for all warps of a block, and for each of its blocks by itself.
+        """
+        demand = self.demand
+        lost = (self.resident > 1) & (demand.apart_code > _INSTRUCTIONS_KEPT)
+        each = demand.instructions / (demand.blocks * self.warps) * self.most * demand.apart_again
+        return lost * _APART * _FETCH_CYCLES * each
+
+    def _turns(self, wanted: float) -> Number:
+        """Return how many blocks an SM runs one after the other, as a share of the launch's.
+
+        Of the SM with the most of them. As many as are resident run together, at last those that
+        are left. A warp keeps to one of the schedulers, and that with the most warps sets the time.
+        It is busy with as many as are ``wanted`` for all of its units, or more.
+        """
+        demand, together, warps = self.demand, self.together, self.warps / SCHEDULERS
+        left = np.mod(self.tiles, together)
+
+        def taken(blocks: Number) -> Number:
+            """Return the blocks that a scheduler could run meanwhile."""
+            return np.maximum(max(1.0, wanted), np.ceil(blocks * warps)) / warps
+
+        rounds = (self.tiles - left) / together * taken(together) + (left > 0) * taken(left)
+        streamed = demand.stream_tiles / together * taken(together)
+        return np.where(self.streams, streamed, rounds) / demand.blocks
+
+    def edges(self) -> Number:
+        """Return the seconds of a launch in which blocks only begin or end.
+
+        Of several blocks of an SM the others compute meanwhile: so many times fewer blocks are one
+        after the other, and so many times less of the SM is idle.
+        """
+        demand, card = self.demand, self.card
+        present = np.maximum(1.0, np.minimum(self.resident, self.tiles))
+        waves = np.ceil(demand.blocks / (present * card.sms))
+        alone = waves * demand.edge_cycles / present
+        streamed = demand.stream_turns * demand.edge_cycles / np.maximum(1.0, demand.streams)
+        streamed = streamed + demand.stream_cycles
+        return np.where(self.streams, streamed, alone) / card.clock_hz
 
 
-def _fetched(demand: Demand, card: Card, resident: Column) -> Column:
-    """Return the cycles in which an SM gets instructions that its first cache does not keep.
-
-    It gets them once for all warps of a block, and for each of its blocks by itself.
-    """
-    lost = (resident > 1) & (demand.apart_code > _INSTRUCTIONS_KEPT)
-    warps = demand.blocks * np.ceil(demand.threads / card.warp)
-    tiles = np.ceil(demand.blocks / card.sms)
-    most = np.where(demand.streams > 0, demand.stream_tiles, tiles)
-    each = demand.instructions / warps * most * demand.apart_again
-    return np.asarray(lost * _APART * _FETCH_CYCLES * each)
-
-
-def _turns(demand: Demand, card: Card, resident: Column, wanted: float) -> Column:
-    """Return how many blocks an SM runs one after the other, as a share of those of the launch.
-
-    Of the SM with the most of them. As many as are resident run together, at last those that are
-    left. A warp keeps to one of the schedulers, and that with the most warps sets the time. It is
-    busy with as many as are ``wanted`` for all of its units, or more.
-    """
-    together = np.maximum(1.0, resident)
-    most = np.ceil(demand.blocks / card.sms)
-    left = np.mod(most, together)
-    warps = np.ceil(demand.threads / card.warp) / SCHEDULERS
-
-    def taken(blocks: Column) -> Column:
-        """Return the blocks that a scheduler could run meanwhile."""
-        return np.maximum(max(1.0, wanted), np.ceil(blocks * warps)) / warps
-
-    rounds = (most - left) / together * taken(together) + (left > 0) * taken(left)
-    streamed = demand.stream_tiles / together * taken(together)
-    rounds = np.where(demand.streams > 0, streamed, rounds)
-    return np.asarray(rounds / demand.blocks)
-
-
-def _edges(demand: Demand, card: Card, resident: Column) -> Column:
-    """Return the seconds of a launch in which blocks only begin or end.
-
-    Of several blocks of an SM the others compute meanwhile: so many times fewer blocks are one
-    after the other, and so many times less of the SM is idle.
-    """
-    present = np.maximum(1.0, np.minimum(resident, np.ceil(demand.blocks / card.sms)))
-    waves = np.ceil(demand.blocks / (present * card.sms))
-    alone = waves * demand.edge_cycles / present
-    streamed = demand.stream_turns * demand.edge_cycles / np.maximum(1.0, demand.streams)
-    streamed = streamed + demand.stream_cycles
-    return np.asarray(np.where(demand.streams > 0, streamed, alone) / card.clock_hz)
-
-
-def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
+def _energies(demand: Demand, card: Card) -> tuple[dict[str, Number], Number]:
     """Return the joules of a run at the highest clock that the SMs' work costs, and memory's."""
     prices, lanes = card.prices, card.warp * demand.lanes / 32
     others = np.maximum(0.0, demand.instructions - demand.fp64 - demand.fp32)
@@ -210,7 +208,7 @@ def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
     return every, demand.launches * demand.dram_bytes * prices.dram_byte_j
 
 
-def _clock(power_w: Callable[[Column], Column], limit_w: float, count: int) -> Column:
+def _clock(power_w: Callable[[Number], Number], limit_w: float, count: int) -> Number:
     """Return the share of the highest clock at which each candidate keeps to the power limit."""
     low, high = np.full(count, LEAST_CLOCK), np.ones(count)
     with np.errstate(invalid="ignore", divide="ignore"):
