@@ -6,9 +6,10 @@ threads of a block follow from sizes [EATSS, Sec. IV].
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product, takewhile
 from math import prod
 
 from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
@@ -131,102 +132,63 @@ def shared_budget_bytes(profile: GpuProfile, cell: Cell) -> int:
 def limits(
     facts: KernelFacts, profile: GpuProfile, cell: Cell, options: ModelOptions
 ) -> tuple[Constraint, ...]:
-    """Return the resource limits of a tile [EATSS, Sec. IV-G to IV-J]."""
-    size = element_bytes(facts, options)
+    """Return the resource limits of a tile [EATSS, Sec. IV-G to IV-J].
+
+    Where no L1 is left an SM's share of L2 stands for it. ``B × references × FP_factor <= R_P_S``
+    counts the points of a tile, not threads: a thread computes several of them, so the threads of a
+    block do not bound it (the paper's own example has 6144).
+    """
+    size, at_split = element_bytes(facts, options), f"an SM at split {cell.split:g}"
     cached = [v for v in facts.volumes if memory_of(v.memory, cell) is Memory.L1]
     shared = [v for v in facts.volumes if memory_of(v.memory, cell) is Memory.SHARED]
-    result = [_cache_limit(cached, profile, cell, size)]
-    if cell.split > 0:
-        budget = shared_budget_bytes(profile, cell)
-        block = options.shared_per_block(profile)
-        result += [
-            _memory_limit(
-                "shared_per_sm",
-                "shared memory",
-                shared,
-                limit_bytes=budget,
-                size=size,
-                detail=f"the card has {bytes_text(budget)} an SM at split {cell.split:g}",
-            ),
-            _memory_limit(
-                "shared_per_block",
-                "shared memory",
-                shared,
-                limit_bytes=block,
-                size=size,
-                detail=f"the card has {bytes_text(block)} a block",
-            ),
-        ]
-    result += [
-        _memory_limit(
-            "l2",
-            "L2 cache",
-            facts.volumes,
-            limit_bytes=profile.l2_bytes,
-            size=size,
-            detail=f"the card has {bytes_text(profile.l2_bytes)}",
-        ),
-        _register_limit(facts, profile, size),
-    ]
-    return tuple(result)
+    limited: list[tuple[str, str, Sequence[Volume], int, str]] = []
 
+    def limit(name: str, title: str, volumes: Sequence[Volume], most: int, where: str) -> None:
+        text = f"the card has {bytes_text(most)}{where and f' {where}'}"
+        limited.append((name, title, volumes, most, text))
 
-def _cache_limit(
-    volumes: Iterable[Volume], profile: GpuProfile, cell: Cell, size: int
-) -> Constraint:
-    """Return the L1 limit, or what stands for it where no L1 is left [EATSS, Sec. IV-H]."""
     if cell.split == 1:
         share = profile.l2_bytes // profile.sm_count
         detail = f"an SM's share of L2 is {bytes_text(share)}, and split 1 leaves no L1"
-        return _memory_limit(
-            "l2_share", "L2 cache of an SM", volumes, limit_bytes=share, size=size, detail=detail
-        )
-    budget = int((1 - exact(cell.split)) * Fraction(profile.l1_shared_bytes))
-    detail = f"the card has {bytes_text(budget)} an SM at split {cell.split:g}"
-    return _memory_limit("l1", "L1 cache", volumes, limit_bytes=budget, size=size, detail=detail)
-
-
-def _memory_limit(
-    name: str, title: str, volumes: Iterable[Volume], *, limit_bytes: int, size: int, detail: str
-) -> Constraint:
-    volumes = tuple(volumes)
-    references = len({index for volume in volumes for index in volume.references})
-    total = Polynomial.constant(0)
-    for volume in volumes:
-        total = total + volume.elements
-    return Constraint(
-        name=name,
-        title=title,
-        expression=total,
-        limit=limit_bytes // size,
-        unit="elements",
-        detail=detail,
-        subject=_count(references),
-        element_bytes=size,
+        limited.append(("l2_share", "L2 cache of an SM", cached, share, detail))
+    else:
+        budget = int((1 - exact(cell.split)) * Fraction(profile.l1_shared_bytes))
+        limit("l1", "L1 cache", cached, budget, at_split)
+    if cell.split > 0:
+        budget, block = shared_budget_bytes(profile, cell), options.shared_per_block(profile)
+        limit("shared_per_sm", "shared memory", shared, budget, at_split)
+        limit("shared_per_block", "shared memory", shared, block, "a block")
+    limit("l2", "L2 cache", facts.volumes, profile.l2_bytes, "")
+    points = Polynomial.product(loop.name for loop in block_loops(facts))
+    factor, distinct = precision_factor(size), facts.distinct_references
+    return (
+        *(
+            Constraint(
+                name=name,
+                title=title,
+                expression=sum((v.elements for v in volumes), start=Polynomial.constant(0)),
+                limit=most // size,
+                unit="elements",
+                detail=detail,
+                subject=_count(len({index for v in volumes for index in v.references})),
+                element_bytes=size,
+            )
+            for name, title, volumes, most, detail in limited
+        ),
+        Constraint(
+            name="registers",
+            title="registers",
+            expression=points * Polynomial.constant(distinct * factor),
+            limit=profile.registers_per_sm,
+            unit="registers",
+            detail=f"the card has {profile.registers_per_sm} an SM",
+            subject=f"{_count(distinct)} at {factor} for each point",
+        ),
     )
 
 
 def _count(references: int) -> str:
     return f"{references} reference{'' if references == 1 else 's'}"
-
-
-def _register_limit(facts: KernelFacts, profile: GpuProfile, size: int) -> Constraint:
-    """``B × references × FP_factor <= R_P_S`` [EATSS, Sec. IV-G, IV-I].
-
-    ``B`` counts the points of a tile, not threads: a thread computes several of
-    them, so the threads of a block do not bound it (the paper's own example has 6144).
-    """
-    points = Polynomial.product(loop.name for loop in block_loops(facts))
-    factor = facts.distinct_references * precision_factor(size)
-    return Constraint(
-        name="registers",
-        title="registers",
-        expression=points * Polynomial.constant(factor),
-        limit=profile.registers_per_sm,
-        unit="registers",
-        detail=f"the card has {profile.registers_per_sm} an SM",
-        subject=f"{_count(facts.distinct_references)} at {precision_factor(size)} for each point",
-    )
 
 
 def weights(facts: KernelFacts, waf: int) -> tuple[tuple[str, int], ...]:
@@ -282,7 +244,7 @@ def max_launchable_threads(profile: GpuProfile) -> int:
 
 
 def choose_block(
-    facts: KernelFacts, sizes: dict[str, int], profile: GpuProfile
+    facts: KernelFacts, sizes: Mapping[str, int], profile: GpuProfile
 ) -> tuple[tuple[str, int], ...]:
     """Return the block size of each loop that maps to threads, the last one to ``x``.
 
@@ -292,35 +254,21 @@ def choose_block(
     the most threads, then the squarest share of points a thread, which reuses
     operands most, then the widest ``x``.
     """
-    loops: list[str] = []
-    for loop in facts.loops[:MAX_BLOCK_LOOPS]:
-        if not loop.parallel:
-            break
-        loops.append(loop.name)
+    leading = takewhile(lambda loop: loop.parallel, facts.loops[:MAX_BLOCK_LOOPS])
+    loops = [loop.name for loop in leading]
     if not loops:
         return ()
     budget = max_launchable_threads(profile)
-    tiles = tuple(sizes[name] for name in loops)
-    choices: list[tuple[int, ...]] = [()]
-    for tile in tiles:
-        choices = [
-            (*choice, size)
-            for choice in choices
-            for size in _divisors(tile)
-            if prod(choice) * size <= budget
-        ]
+    tiles = [sizes[name] for name in loops]
+    divisors = [[d for d in range(1, tile + 1) if tile % d == 0] for tile in tiles]
 
     def merit(choice: tuple[int, ...]) -> tuple[int, ...]:
         points = sum(tile // size for tile, size in zip(tiles, choice, strict=True))
         along_x = min(choice[-1], profile.threads_per_warp)
         return (along_x, prod(choice), -points, *reversed(choice))
 
-    best: tuple[int, ...] = max(choices, key=merit)
+    best = max((one for one in product(*divisors) if prod(one) <= budget), key=merit)
     return tuple(zip(loops, best, strict=True))
-
-
-def _divisors(number: int) -> list[int]:
-    return [d for d in range(1, number + 1) if number % d == 0]
 
 
 def position_name(position: int) -> str:
@@ -386,9 +334,10 @@ def _entry(
     kernels: Sequence[KernelFacts], position: int, waf: int, profile: GpuProfile
 ) -> Variable:
     """Return the entry at ``position`` with the bounds all its loops agree on."""
-    loops = _loops_at(kernels, position)
-    tiled = [tile_variable(loop, waf, profile) for loop in loops if not is_untiled(loop, waf)]
-    short = [tile_variable(loop, waf, profile) for loop in loops if is_untiled(loop, waf)]
+    found: dict[bool, list[Variable]] = {True: [], False: []}
+    for loop in _loops_at(kernels, position):
+        found[is_untiled(loop, waf)].append(tile_variable(loop, waf, profile))
+    tiled, short = found[False], found[True]
     # where every loop is short, the longest decides: each of the others is one tile as well
     decisive = min(tiled, key=lambda v: v.upper) if tiled else max(short, key=lambda v: v.upper)
     return replace(decisive, name=position_name(position))
@@ -396,39 +345,35 @@ def _entry(
 
 def _renaming(facts: KernelFacts, waf: int) -> tuple[dict[str, str], dict[str, int]]:
     """Return the entry of each tiled loop, and the extents that are no variables."""
-    names = {
-        loop.name: position_name(position)
-        for position, loop in enumerate(facts.loops)
-        if not is_untiled(loop, waf)
-    }
-    constants = {
-        loop.name: max(1, loop.trip_count or 1) for loop in facts.loops if is_untiled(loop, waf)
-    }
-    return names, constants | {loop.name: inner_extent(loop, waf) for loop in facts.inner_loops}
+    names, constants = {}, {loop.name: inner_extent(loop, waf) for loop in facts.inner_loops}
+    for position, loop in enumerate(facts.loops):
+        if is_untiled(loop, waf):
+            constants[loop.name] = max(1, loop.trip_count or 1)
+        else:
+            names[loop.name] = position_name(position)
+    return names, constants
 
 
 def _renamed(
     polynomial: Polynomial, names: dict[str, str], constants: dict[str, int]
 ) -> Polynomial:
-    terms = []
-    for term in polynomial.terms:
-        coefficient = term.coefficient
-        for loop in term.loops:
-            coefficient *= constants.get(loop, 1)
-        terms.append((coefficient, [names[loop] for loop in term.loops if loop in names]))
-    return Polynomial.of(terms)
+    return Polynomial.of(
+        (
+            term.coefficient * prod(constants.get(loop, 1) for loop in term.loops),
+            [names[loop] for loop in term.loops if loop in names],
+        )
+        for term in polynomial.terms
+    )
 
 
 def _preference(kernels: Sequence[KernelFacts], depth: int) -> tuple[tuple[str, Direction], ...]:
     """Decide ties: larger where most CMA loops stand, then smaller serial, then smaller."""
-    votes = [
-        sum(facts.cma_loop == facts.loops[at].name for facts in kernels if at < len(facts.loops))
-        for at in range(depth)
-    ]
-    cma = [votes.index(max(votes))] if any(votes) else []
-    rest = [at for at in range(depth) if at not in cma]
-    serial = [at for at in rest if not any(loop.parallel for loop in _loops_at(kernels, at))]
-    parallel = [at for at in rest if at not in serial]
-    return tuple((position_name(at), Direction.LARGER) for at in cma) + tuple(
-        (position_name(at), Direction.SMALLER) for at in (*serial, *parallel)
+    loops = [_loops_at(kernels, at) for at in range(depth)]
+    votes = [sum(f.cma_loop == f.loops[at].name for f in kernels if at < len(f.loops))
+             for at in range(depth)]  # fmt: skip
+    cma = votes.index(max(votes)) if any(votes) else -1
+    rest = sorted(range(depth), key=lambda at: any(loop.parallel for loop in loops[at]))
+    return tuple(
+        [(position_name(cma), Direction.LARGER)] * (cma >= 0)
+        + [(position_name(at), Direction.SMALLER) for at in rest if at != cma]
     )
