@@ -18,9 +18,8 @@ from eatss.isl_names import (
     parameter_bound,
     without_parameters,
 )
-from eatss.lower.bounds import guard
 from eatss.lower.index_range import widened
-from eatss.lower.isl_text import TRUE, value_of
+from eatss.lower.isl_text import TRUE, condition_of, value_of
 from eatss.lower.kernel_context import BuiltKernel
 from eatss.lower.size_products import multiplies_sizes
 from eatss.program import (
@@ -109,13 +108,13 @@ def _loop(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> HostSt
     loop = HostLoop(
         counter=name, lower=value_of(lower, here), upper=value_of(upper, here), step=1, body=body
     )
-    condition = guard(coalesced(here), known)
+    condition = condition_of(coalesced(here), known)
     return loop if condition == TRUE else HostIf(condition=condition, body=(loop,))
 
 
 def _launch(placed: PlacedKernel, known: isl.Set) -> HostStep:
     launch = Launch(kernel=placed.kernel.kernel.name, grid=placed.kernel.grid)
-    condition = guard(placed.kernel.launch, known)
+    condition = condition_of(placed.kernel.launch, known)
     return launch if condition == TRUE else HostIf(condition=condition, body=(launch,))
 
 

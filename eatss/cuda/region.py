@@ -58,7 +58,7 @@ from eatss.lower.row_planning import RowPlanner
 from eatss.lower.size_products import (
     shared_tile,
 )
-from eatss.lower.stream_loops import stream_loop
+from eatss.lower.structures import stream_loop
 from eatss.lower.thread_ast import subtree_of
 from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop

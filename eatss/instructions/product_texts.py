@@ -8,12 +8,13 @@ factors, in which slot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from math import prod
 from string import Template
 from textwrap import wrap
 from typing import NamedTuple
+
+from eatss.frozen import frozen
 
 _INDENT = " " * len("    asm volatile(")
 _KEPT = "\0"
@@ -38,7 +39,7 @@ class Texts(NamedTuple):
     lines: str = "int line"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shape:
     """``d[m, 8] += a[m, k] b[k, 8]``; ``ptx`` names the types of d, a and b.
 

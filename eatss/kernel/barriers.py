@@ -44,6 +44,7 @@ from eatss.kernel.nodes import (
     If,
     Let,
     Node,
+    Nodes,
     Perform,
     PutTogether,
     Scope,
@@ -250,7 +251,7 @@ def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
     return frozenset(one for one in made if one.space == "global" and len(users[one]) > 1)
 
 
-def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[Node, ...]:
+def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes:
     """Return nodes without the barriers that can be left out, the last ones first.
 
     Of what has faults nothing is left out.
@@ -270,11 +271,11 @@ def barriers_in(body: Sequence[Node]) -> int:
     return len(list(every_of(body, Barrier)))
 
 
-def without_barrier(body: Sequence[Node], at: int) -> tuple[Node, ...]:
+def without_barrier(body: Sequence[Node], at: int) -> Nodes:
     """Return nodes without one of their barriers, counted from 0 in their order."""
     numbers = count()
 
-    def kept(node: Node) -> tuple[Node, ...]:
+    def kept(node: Node) -> Nodes:
         return () if isinstance(node, Barrier) and next(numbers) == at else (node,)
 
     return mapped(body, kept)

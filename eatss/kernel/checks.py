@@ -22,6 +22,7 @@ from math import prod
 from typing import TypeAlias
 
 from eatss.analysis.banks import COPIED_BYTES
+from eatss.diagnostics import Diagnostic, InternalError
 from eatss.kernel.barriers import passed_on, varies, varying_names
 from eatss.kernel.nodes import (
     AllFinite,
@@ -90,6 +91,11 @@ def kernel_faults(
         ),
     ]
     return tuple(dict.fromkeys(faults))
+
+
+def not_carried_out(kernel: Kernel, what: str) -> InternalError:
+    """Return the error that a pass finds no place for what is planned."""
+    return InternalError(Diagnostic(code="EATSS-K905", message=f"{kernel.name}: {what}"))
 
 
 def _misplaced(kernel: Kernel) -> Iterator[str]:

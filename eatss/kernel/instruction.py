@@ -31,6 +31,7 @@ from operator import add, and_, eq, floordiv, ge, gt, le, lt, mod, mul, or_, sub
 from typing import Any, Literal, TypeAlias
 
 from eatss.analysis.structure import TensorFormat
+from eatss.frozen import frozen
 from eatss.program.linear import Linear
 from eatss.scops import ElementType
 from eatss.targets import CUDA
@@ -67,7 +68,7 @@ def places(coordinates: Sequence[Coordinate]) -> Iterator[dict[str, int]]:
         yield dict(zip((one.name for one in coordinates), values, strict=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Distribution:
     """Which point is where: ``points`` are affine functions of coordinates, one a dimension.
 
@@ -112,7 +113,7 @@ ONE_A_LANE = Distribution(
 """An element on each lane of a warp."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operand:
     """A value, or a box of values, that an instruction reads (``in``), writes (``out``) or both.
 
@@ -140,7 +141,7 @@ class Operand:
         return WORD.size_bytes // self.element_type.size_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Capability:
     """The least compute capability for an instruction on values of a type, ``None`` for any."""
 

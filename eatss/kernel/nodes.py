@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal, TypeAlias
 
+from eatss.frozen import frozen
 from eatss.kernel.instruction import Instruction
 from eatss.program import (
     Apply,
@@ -32,15 +33,15 @@ Unroll: TypeAlias = Literal["whole"] | int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Extents:
     """Extents in elements, the slowest first, and how rows lie.
 
     ``padding`` elements follow each row. Columns are exchanged by exclusive or with the number of
     the row modulo ``swizzle``, a power of two that divides the last extent; 0 leaves them. The row
     is the last subscript but one of an extent above 1.
 
-    ``Layout((Constant(32), Constant(32)), padding=1)`` is a box whose rows are 33 elements apart.
-    ``Layout((Constant(32), Constant(32)), swizzle=32)`` needs no padding: element ``[i][j]`` lies
+    ``Extents((Constant(32), Constant(32)), padding=1)`` is a box whose rows are 33 elements apart.
+    ``Extents((Constant(32), Constant(32)), swizzle=32)`` needs no padding: element ``[i][j]`` lies
     where ``[i][j ^ (i % 32)]`` would, so that a column, too, lies in all banks.
     """
 
@@ -106,7 +107,7 @@ class Layout:
         return address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Buffer:
     """Memory with a name: an array of the region, a box in shared memory, registers of a thread.
 
@@ -117,7 +118,7 @@ class Buffer:
     name: str
     space: Space
     element_type: ElementType
-    layout: Layout
+    layout: Extents
 
     @property
     def size_bytes(self) -> int:
@@ -127,7 +128,7 @@ class Buffer:
         return elements * self.element_type.size_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Element:
     """An element of a buffer."""
 
@@ -135,7 +136,7 @@ class Element:
     subscripts: tuple[IntExpr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Let:
     """A constant with a name. ``narrow`` ones have 32 bits whatever indices have."""
 
@@ -144,14 +145,18 @@ class Let:
     narrow: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Declare:
-    """Registers of a thread come to be, without values."""
+    """Registers of a thread come to be, without values.
+
+    Those to be ``filled`` get all their values before any is read, whatever tests say.
+    """
 
     buffer: Buffer
+    filled: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cycle:
     """``name`` is the number of a loop's turn modulo ``count``."""
 
@@ -159,7 +164,7 @@ class Cycle:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class For:
     """``for (counter = lower; condition; counter += step) body``; see :class:`Let` on narrow.
 
@@ -170,7 +175,7 @@ class For:
     lower: IntExpr
     condition: IntExpr
     step: IntExpr
-    body: tuple[Node, ...]
+    body: Nodes
     unroll: Unroll = None
     narrow: bool = False
     cycle: Cycle | None = None
@@ -181,9 +186,7 @@ class For:
         return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
 
 
-def counted(
-    counter: str, count: IntExpr | int, body: tuple[Node, ...], unroll: Unroll = "whole"
-) -> For:
+def counted(counter: str, count: IntExpr | int, body: Nodes, unroll: Unroll = "whole") -> For:
     """Return a loop whose narrow counter numbers its turns from 0."""
     return For(
         counter=counter,
@@ -203,16 +206,16 @@ def over_places(buffer: Buffer, counters: Sequence[str], node: Node) -> Node:
     return node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class If:
     """``body`` where all conditions hold, else ``orelse``."""
 
     conditions: tuple[IntExpr, ...]
-    body: tuple[Node, ...]
-    orelse: tuple[Node, ...] = ()
+    body: Nodes
+    orelse: Nodes = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scope:
     """Constants in ``body`` are known there only.
 
@@ -220,11 +223,11 @@ class Scope:
     and of another do.
     """
 
-    body: tuple[Node, ...]
+    body: Nodes
     phase: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Way:
     """A way of a :class:`Staging`: of ``elements``, or of ``vectors`` where ``wide`` holds, too.
 
@@ -232,10 +235,10 @@ class Way:
     whole, but the steps of a loop are. Vectors may pass registers, which are declared first.
     """
 
-    elements: tuple[Node, ...]
+    elements: Nodes
     conditions: tuple[IntExpr, ...] = ()
     wide: tuple[IntExpr, ...] = ()
-    vectors: tuple[Node, ...] = ()
+    vectors: Nodes = ()
     steps: bool = False
 
     @property
@@ -245,7 +248,7 @@ class Way:
         return first.buffer if isinstance(first, Declare) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Staging:
     """All threads of a block fill a tile in shared memory, by one of several :class:`Way`.
 
@@ -253,11 +256,11 @@ class Staging:
     carried out by :mod:`eatss.transform.copy_ways`.
     """
 
-    ways: tuple[Node, ...]
+    ways: Nodes
     ahead: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Steps:
     """``for (counter < count) { loads; products }``: products of warps, of what each step loads.
 
@@ -267,15 +270,15 @@ class Steps:
 
     counter: str
     count: int
-    loads: tuple[Node, ...]
-    products: tuple[Node, ...]
+    loads: Nodes
+    products: Nodes
 
     @property
     def counters(self) -> tuple[str, ...]:
         """All names that differ from step to step."""
         return (self.counter,)
 
-    def between(self, first: int, end: int, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    def between(self, first: int, end: int, body: Nodes) -> Nodes:
         """Return some steps that do what ``body`` says; one of them is no loop."""
         if end - first == 1:
             here = Let(name=self.counter, value=Constant(first), narrow=True)
@@ -284,12 +287,12 @@ class Steps:
         return (loop,) if first < end else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Barrier:
     """All threads of a block wait for each other; what they wrote to shared memory is seen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fill:
     """An element gets a number of its type, NaN and infinity among them."""
 
@@ -297,7 +300,7 @@ class Fill:
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Copy:
     """``target = source`` where ``condition`` holds, everywhere if it is ``None``.
 
@@ -314,7 +317,7 @@ class Copy:
     width: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Aligned:
     """``name`` is 1 where every row of a buffer begins at a multiple of ``width`` elements."""
 
@@ -328,7 +331,7 @@ class Aligned:
         return self.buffer.layout.strides[:-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Share:
     """Elements of which each thread of a block looks at its own: ``counter`` goes through them."""
 
@@ -336,7 +339,7 @@ class Share:
     element: Element
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AllFinite:
     """``name`` is 1 where ``unless`` holds, and else where all of some elements are finite.
 
@@ -357,7 +360,7 @@ class AllFinite:
         return (self.counter,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartialSum:
     """Sums in registers of which blocks have parts: ``counters`` go through all ``extents``.
 
@@ -371,7 +374,7 @@ class PartialSum:
     found: Element
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PutTogether:
     """Sums of which a ``number`` of blocks have parts come to the one of them that comes last.
 
@@ -397,19 +400,19 @@ class PutTogether:
         return (self.part, *(name for one in self.sums for name in one.counters))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Commit:
     """The copies that a thread has sent ahead since the last one are a group."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wait:
     """A thread waits for its groups of copies but the last ``pending``."""
 
     pending: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Perform:
     """An instruction, with what each operand is and its integers, by their names.
 
@@ -427,7 +430,7 @@ class Perform:
         return tuple(one for name, elements in self.operands if name in names for one in elements)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compute:
     """An instance of a statement: its value goes to ``target``.
 
@@ -446,7 +449,7 @@ class Compute:
     by: tuple[Instruction, tuple[tuple[str, Expression], ...]] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Evaluate:
     """A part of a statement's value goes to ``target``; the rest as in :class:`Compute`."""
 
@@ -457,7 +460,7 @@ class Evaluate:
     types: Mapping[str, ElementType]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Source:
     """What follows comes from this place of the source; no ``file`` means the original in C."""
 
@@ -489,8 +492,11 @@ Node: TypeAlias = (
     | Source
 )
 
+Nodes: TypeAlias = tuple[Node, ...]
+"""Nodes one after another: a body."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class Argument:
     """What a kernel is passed: a size or counter, or a buffer that it may only read.
 
@@ -505,7 +511,7 @@ class Argument:
     passed_on: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WarpAxis:
     """How the threads along a loop are lanes of warps: ``thread = lane + lanes * warp``.
 
@@ -524,7 +530,7 @@ class WarpAxis:
     turns: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Streamed:
     """How ``blocks`` take equal shares of the steps of all tiles of a kernel.
 
@@ -538,7 +544,7 @@ class Streamed:
     counts: tuple[IntExpr, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kernel:
     """A kernel: what each thread of each block does.
 
@@ -560,7 +566,7 @@ class Kernel:
     shared: tuple[Buffer, ...]
     static_shared_bytes: int
     index_bits: Literal[32, 64]
-    body: tuple[Node, ...]
+    body: Nodes
     warps: tuple[WarpAxis, ...] = ()
     resident: int = 1
     regroups: bool = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from eatss.frozen import frozen
 from eatss.kernel.instruction import Instruction, Rounding
 from eatss.kernel.nodes import (
     Aligned,
@@ -24,6 +25,7 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Nodes,
     PartialSum,
     Perform,
     PutTogether,
@@ -51,7 +53,7 @@ _OPERATORS_OF_FUNCTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Needs:
     """What code needs besides C: of a card, and of the definitions at the top of its file.
 
@@ -103,13 +105,13 @@ _Env = TypeVar("_Env")
 _Owner = TypeVar("_Owner", Element, Declare)
 
 
-def inside(node: Node) -> tuple[tuple[Node, ...], ...]:
+def inside(node: Node) -> tuple[Nodes, ...]:
     """Return the bodies of a node."""
     names = _BODIES.get(type(node))
     return () if names is None else tuple(getattr(node, name) for name in names)
 
 
-def with_bodies(node: _Node, change: Callable[[tuple[Node, ...]], Iterable[Node]]) -> _Node:
+def with_bodies(node: _Node, change: Callable[[Nodes], Iterable[Node]]) -> _Node:
     """Return a node with ``change`` made of each of its bodies; the same one where none changes."""
     own: Any = node
     bodies = inside(node)
@@ -120,7 +122,7 @@ def with_bodies(node: _Node, change: Callable[[tuple[Node, ...]], Iterable[Node]
     return changed
 
 
-def _same(one: tuple[Node, ...], other: tuple[Node, ...]) -> bool:
+def _same(one: Nodes, other: Nodes) -> bool:
     return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
@@ -146,7 +148,7 @@ def rewritten(
     env: _Env,
     known: Callable[[_Env, Node], tuple[_Env, _Env]],
     change: Callable[[Node, _Env], Iterable[Node]],
-) -> tuple[Node, ...]:
+) -> Nodes:
     """Return nodes with ``change`` in place of each, that of its bodies first; see ``walked``."""
     found: list[Node] = []
     for node in nodes:
@@ -172,7 +174,7 @@ def every_of(nodes: Iterable[Node], kind: type[_Node]) -> Iterator[_Node]:
     return (node for node in every(nodes) if isinstance(node, kind))
 
 
-def mapped(nodes: Iterable[Node], change: Callable[[Node], Iterable[Node]]) -> tuple[Node, ...]:
+def mapped(nodes: Iterable[Node], change: Callable[[Node], Iterable[Node]]) -> Nodes:
     """Return nodes with ``change`` in place of each, that of its bodies first, in their order."""
     return tuple(
         found
@@ -230,26 +232,24 @@ def expressions(node: Node) -> Iterator[IntExpr]:
             yield from layout.place(element.subscripts)
 
 
-def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> tuple[Node, ...]:
+def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> Nodes:
     """Return nodes whose elements are of other buffers."""
 
     def owned(one: _Owner) -> _Owner:
         return replace(one, buffer=other.get(one.buffer, one.buffer))
 
-    def declared(node: Node) -> tuple[Node, ...]:
+    def declared(node: Node) -> Nodes:
         return (owned(node) if isinstance(node, Declare) else node,)
 
     return mapped(with_elements(nodes, owned), declared)
 
 
-def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) -> tuple[Node, ...]:
+def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) -> Nodes:
     """Return nodes with other elements in the places of theirs."""
     return mapped(nodes, lambda node: (_ELEMENTS.rebuilt(node, element),))
 
 
-def with_expressions(
-    nodes: Iterable[Node], change: Callable[[IntExpr], IntExpr]
-) -> tuple[Node, ...]:
+def with_expressions(nodes: Iterable[Node], change: Callable[[IntExpr], IntExpr]) -> Nodes:
     """Return nodes with other integer expressions in the places of theirs."""
 
     def element(one: Element) -> Element:
@@ -284,12 +284,12 @@ def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
     return {element.buffer for node in every(nodes) for element in elements(node)}
 
 
-def without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
+def without_unused(nodes: Sequence[Node]) -> Nodes:
     """Leave out constants that nothing mentions."""
     used = names_of(nodes)
     declared = Counter(node.name for node in every_of(nodes, Let))
 
-    def kept(node: Node) -> tuple[Node, ...]:
+    def kept(node: Node) -> Nodes:
         if isinstance(node, Aligned) and node.name not in used:
             return ()
         goes = isinstance(node, Let) and node.name not in used and declared[node.name] == 1
@@ -443,7 +443,7 @@ def trips_from_zero(loop: For) -> int | None:
     return constant_trips(loop) if loop.lower == Constant(0) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Resources:
     """Threads of a block, its bytes of shared memory, and 32-bit registers of a thread.
 

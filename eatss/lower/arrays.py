@@ -20,7 +20,7 @@ from eatss.isl_names import (
     parameter_is_bounded,
     without_parameters,
 )
-from eatss.kernel.nodes import Buffer, Element, Layout
+from eatss.kernel.nodes import Buffer, Element, Extents
 from eatss.lower.isl_text import expression_of, value_of
 from eatss.plan.rows import may_be_aligned
 from eatss.program import (
@@ -56,7 +56,7 @@ class DeviceArray:
             name=self.name,
             space="argument" if self.by_value else "global",
             element_type=self.array.element_type,
-            layout=Layout(self.shape),
+            layout=Extents(self.shape),
         )
 
     def element(self, subscripts: Sequence[IntExpr]) -> Element:

@@ -12,9 +12,8 @@ from eatss.analysis.sizes import leaving_accesses
 from eatss.diagnostics import input_error
 from eatss.isl_names import coalesced, constant_value, parameter_bound, parameter_is_bounded
 from eatss.lower.arrays import DeviceArray, declared_shape
-from eatss.lower.bounds import guard
 from eatss.lower.index_range import INT_MAX, Sizes
-from eatss.lower.isl_text import TRUE
+from eatss.lower.isl_text import TRUE, condition_of
 from eatss.program import (
     Apply,
     Assumption,
@@ -101,7 +100,7 @@ def stated_conditions(scop: Scop) -> tuple[Assumption, ...]:
 
 def _conditions(sizes: isl.Set) -> tuple[IntExpr, ...]:
     """Return what holds together of sizes that lie in a set; nothing where all do."""
-    condition = guard(sizes, isl.Set.universe(sizes.get_space()))
+    condition = condition_of(sizes, isl.Set.universe(sizes.get_space()))
     if condition == TRUE:
         return ()
     if isinstance(condition, Apply) and condition.operator is Operator.AND:

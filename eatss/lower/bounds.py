@@ -16,7 +16,7 @@ from eatss.isl_names import (
     parameters_set,
     without_parameters,
 )
-from eatss.lower.isl_text import condition_of, value_of
+from eatss.lower.isl_text import value_of
 from eatss.program import Apply, Constant, IntExpr, Operator, floored
 from eatss.schedule.mapping import MappedLoop, SerialTile
 
@@ -157,11 +157,6 @@ def full_tiles(
     if full.is_equal(known):
         return known
     return full
-
-
-def guard(params: isl.Set, known: isl.Set) -> IntExpr:
-    """Return the condition that ``params`` holds, given ``known``."""
-    return condition_of(params, known)
 
 
 def union_of(parts: Sequence[isl.Set]) -> isl.Set:

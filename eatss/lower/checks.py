@@ -20,7 +20,7 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.lower.bounds import TileRange
-from eatss.lower.notation import isl_notation
+from eatss.lower.isl_text import isl_notation
 from eatss.lower.thread_ast import Phase, Subtree, order_of, tile_set
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.checks import live_ranges_overlap

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from eatss.frozen import frozen
-from eatss.kernel.nodes import For, Node
+from eatss.kernel.nodes import For, Nodes
 from eatss.plan.stage import copied_in_rows
 from eatss.program import (
     Apply,
@@ -23,13 +23,13 @@ class CopyLoop:
     """A loop over a thread's elements of a box; ``places`` are an element's indices in the box."""
 
     counter: str
-    lower: IntExpr
     count: int
-    step: int
-    unrolled: bool
     places: tuple[IntExpr, ...]
+    lower: IntExpr = Constant(0)
+    step: int = 1
+    unrolled: bool = True
 
-    def around(self, body: tuple[Node, ...]) -> For:
+    def around(self, body: Nodes) -> For:
         """Return the loop with a body."""
         return For(
             counter=self.counter,
@@ -104,14 +104,7 @@ def turned_copy_loop(
     places: list[IntExpr] = [Constant(0)] * len(sizes)
     places[row_at] = row
     places[-1] = inside + piece * which
-    return CopyLoop(
-        counter=turn,
-        lower=Constant(0),
-        count=count,
-        step=1,
-        unrolled=True,
-        places=tuple(places),
-    )
+    return CopyLoop(counter=turn, count=count, places=tuple(places))
 
 
 def _remainder(number: IntExpr, of: int, count: int) -> IntExpr:
@@ -145,14 +138,7 @@ def _by_rows(
     places[column_at] = column if width == 1 else width * column
     first: IntExpr = number // lanes
     places[row_at] = _plus(first, lines, _remainder(Name(turn), each, count))
-    return CopyLoop(
-        counter=turn,
-        lower=Constant(0),
-        count=count,
-        step=1,
-        unrolled=True,
-        places=tuple(places),
-    )
+    return CopyLoop(counter=turn, count=count, places=tuple(places))
 
 
 def _plus(first: IntExpr, step: int, times: IntExpr) -> IntExpr:

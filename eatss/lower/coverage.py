@@ -13,9 +13,8 @@ import islpy as isl
 
 from eatss.diagnostics import SourceSpan, internal_error
 from eatss.isl_names import parameter_names, without_parameters
-from eatss.lower.notation import isl_notation
-from eatss.lower.thread_ast import Phase, thread_instances
-from eatss.lower.thread_tree import TREE, If, Leaf, Loop, Node
+from eatss.lower.isl_text import isl_notation
+from eatss.lower.thread_ast import TREE, If, Leaf, Loop, Node, Phase, thread_instances
 from eatss.program import Apply, IntExpr, Name, Operator, equals
 
 _BOUNDS = {

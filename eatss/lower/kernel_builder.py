@@ -22,18 +22,19 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Nodes,
     Share,
     WarpAxis,
     counted,
 )
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
-from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_of
+from eatss.lower.bounds import TileRange, full_tiles, tile_range, union_of
 from eatss.lower.checks import check_ranges
 from eatss.lower.cooperative_copy import unravelled
 from eatss.lower.coverage import check_coverage_of
 from eatss.lower.index_range import Indices
-from eatss.lower.isl_text import FALSE, TRUE
+from eatss.lower.isl_text import FALSE, TRUE, condition_of
 from eatss.lower.kernel_context import BuiltKernel, KernelContext, KernelInput
 from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
 from eatss.lower.planning import Unit
@@ -42,9 +43,9 @@ from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
 from eatss.lower.size_products import factors_of
 from eatss.lower.storage import Candidate, Place
+from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
-from eatss.lower.thread_tree import Node as Tree
 from eatss.lower.whole_tiles import Places, is_product, over_whole_tiles, whole_if_finite
 from eatss.plan.stage import is_ahead
 from eatss.polyhedral.isl_limits import at_most
@@ -114,14 +115,18 @@ class KernelBuilder:
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
         body = without_unused((*self._products_of_sizes(), *self._body(ranges, known)))
-        registers = self._references.registers
+        registers, groups = self._references.registers, self._staging.groups
         return BuiltKernel(
             kernel=Kernel(
                 name=self._name,
                 threads=self._mapping.threads,
                 arguments=self._arguments(body),
-                shared=_vectors_first(
-                    [*(tile.buffer for tile in self._staging.tiles), *self._boxes]
+                # whole vectors before others, so that each begins at a multiple of one
+                shared=tuple(
+                    sorted(
+                        (*(tile.buffer for tile in self._staging.tiles), *self._boxes),
+                        key=lambda one: one.size_bytes % VECTOR_BYTES != 0,
+                    )
                 ),
                 static_shared_bytes=self._context.static_shared_bytes,
                 index_bits=self._context.index_bits,
@@ -142,7 +147,8 @@ class KernelBuilder:
                     for one, other in self._unit.continued.items()
                     if {one, other} <= {*registers}
                 ),
-                overlaid=_overlaid(self._staging.groups),
+                # boxes of parts that run one after another lie where others do
+                overlaid=tuple(groups) if len(groups) > 1 else (),
             ),
             grid=self._grid(ranges),
             tiles=self._tile_counts(ranges),
@@ -151,9 +157,7 @@ class KernelBuilder:
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),
             notes=(
-                *self._copies(),
-                *self._recomputed(),
-                *self._sharing(),
+                *self._notes(),
                 *self._references.notes,
                 *self._staging.notes,
             ),
@@ -176,12 +180,13 @@ class KernelBuilder:
             return False
         boxes = {place for candidate in staged for place in candidate.places}
         held = {place for own in self._storage.registers for place in own.places}
-        places = self._places(boxes, held)
+        places = replace(self._places(boxes), held=held)
         return any(is_product(statement, places) for statement in self._piece.statements)
 
-    def _places(self, staged: Collection[Place], held: Collection[Place]) -> Places:
-        types = {array.name: array.element_type for array in self._context.scop.arrays}
-        return Places(staged=staged, held=held, passed=self._references.passed(), types=types)
+    def _places(self, staged: Collection[Place]) -> Places:
+        references = self._references
+        types, held = references.element_types, references.held()
+        return Places(staged=staged, held=held, passed=references.passed(), types=types)
 
     def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
         """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
@@ -207,16 +212,19 @@ class KernelBuilder:
         known = launch
         ranges: dict[str, TileRange] = {}
         for loop in self._mapping.spread:
-            others = [name for name in self._bound if name != loop.name]
-            values = union_of(
-                [without_parameters(domain, others).params() for domain in self._piece.placed]
-            )
-            ranges[loop.name] = _only_tile(tile_range(coalesced(values), loop, launch), loop)
+            tiles = tile_range(self._values(loop.name), loop, launch)
+            ranges[loop.name] = _only_tile(tiles, loop)
             self._note_tile(ranges[loop.name], loop)
             self._ranges[loop.origin] = ranges[loop.name]
             if loop is not self._mapping.split:
                 known = known.intersect(ranges[loop.name].known)
         return ranges, coalesced(known)
+
+    def _values(self, loop: str, *more: str) -> isl.Set:
+        """Return the values of a loop over all blocks, ``more`` loops and the others left out."""
+        others = [*more, *(name for name in self._bound if name != loop)]
+        placed = [without_parameters(domain, others).params() for domain in self._piece.placed]
+        return coalesced(union_of(placed))
 
     def _note_tile(self, tiles: TileRange, loop: MappedLoop | SerialTile) -> None:
         """Remember which sizes bound a tiled loop."""
@@ -245,18 +253,10 @@ class KernelBuilder:
         if split is not None and split.grid is not None:
             grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
         elif shared is not None and shared.shared is not None:
-            grid[shared.shared] = minimum(self._shared_range(shared).count, self._mapping.chunks)
+            tiles = tile_range(self._values(shared.name), shared, self._launch_params())
+            self._index.note(tiles.count)
+            grid[shared.shared] = minimum(tiles.count, self._mapping.chunks)
         return grid["x"], grid["y"], grid["z"]
-
-    def _shared_range(self, loop: SerialTile) -> TileRange:
-        """Return the tiles of a loop that blocks share, over all blocks."""
-        others = [name for name in self._bound if name != loop.name]
-        values = union_of(
-            [without_parameters(domain, others).params() for domain in self._piece.placed]
-        )
-        found = tile_range(coalesced(values), loop, self._launch_params())
-        self._index.note(found.count)
-        return found
 
     def _most_blocks(self, launch: isl.Set) -> IntExpr | None:
         """Return the condition that blocks along x are not too many, where loops share them.
@@ -267,19 +267,14 @@ class KernelBuilder:
         sharing = self._mapping.blocks_along("x")
         if len(sharing) < 2:
             return None
-        known = without_parameters(launch, self._piece.host_names)
-        counts: list[IntExpr] = []
-        for loop in sharing:
-            others = [*self._piece.host_names, *(o for o in self._bound if o != loop.name)]
-            values = union_of(
-                [without_parameters(domain, others).params() for domain in self._piece.placed]
-            )
-            counts.append(tile_range(coalesced(values), loop, known).count)
+        host = self._piece.host_names
+        known = without_parameters(launch, host)
+        counts = [tile_range(self._values(o.name, *host), o, known).count for o in sharing]
         return within(counts, CUDA.most_blocks["x"])
 
     # The body ----------------------------------------------------------------------------
 
-    def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
+    def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> Nodes:
         lanes, threads = self._interleaved() if self._mapping.interleaved else self._threads()
         found: list[Node] = [
             Let(name=loop.thread, value=threads[loop.name])
@@ -294,7 +289,7 @@ class KernelBuilder:
 
     def _tiles(
         self, loops: Sequence[MappedLoop], ranges: Dictionary[str, TileRange], known: isl.Set
-    ) -> tuple[Node, ...]:
+    ) -> Nodes:
         """Return the tiles of a block along ``loops``, and what is inside."""
         if not loops:
             return self._inside_tile(ranges, known)
@@ -304,7 +299,7 @@ class KernelBuilder:
             return (origin, *self._tiles(others, ranges, known))
         return self._strided(loop, ranges, lambda: self._tiles(others, ranges, known))
 
-    def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
+    def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> Nodes:
         references = self._references
         found: list[Node] = [
             *self._single_points(self._mapping.mapped),
@@ -324,34 +319,26 @@ class KernelBuilder:
             found += self._transfer(name, points, known)
         return tuple(found)
 
-    def _copies(self) -> Iterator[str]:
-        """Say which operands are copied, and which are read from their copies."""
+    def _notes(self) -> Iterator[str]:
+        """Say which operands are copied, what is computed anew, which loops share an axis."""
         notes: dict[str, None] = {}
-        for statement in self._piece.statements:
-            for access in statement.accesses:
-                array = self._context.arrays[access.array].array
-                if array.copy_of and access.is_write:
-                    notes[
-                        f"{array.name}: a copy of {array.copy_of}, which is overwritten later"
-                    ] = None
-                elif array.copy_of:
-                    subscripts = access.text.removeprefix(array.name)
-                    notes[f"{array.copy_of}{subscripts} is read from the copy {array.name}"] = None
+        for access in (one for each in self._piece.statements for one in each.accesses):
+            array = self._context.arrays[access.array].array
+            of, subscripts = array.copy_of, access.text.removeprefix(array.name)
+            if of and access.is_write:
+                notes[f"{array.name}: a copy of {of}, which is overwritten later"] = None
+            elif of:
+                notes[f"{of}{subscripts} is read from the copy {array.name}"] = None
         yield from notes
-
-    def _recomputed(self) -> Iterator[str]:
-        """Say which arrays the statements compute anew."""
-        lost = (one.array for statement in self._piece.statements for one in statement.recomputed)
-        for array in dict.fromkeys(lost):
-            yield f"{array} is computed anew where it is read"
-
-    def _sharing(self) -> Iterator[str]:
-        """Say which loops share an axis."""
+        lost = (one.array for each in self._piece.statements for one in each.recomputed)
+        for name in dict.fromkeys(lost):
+            yield f"{name} is computed anew where it is read"
         for axis in AXES:
-            if len(loops := self._mapping.blocks_along(axis)) > 1:
-                yield f"{_listed(loops)} share the blocks along {axis}"
-            if len(loops := self._mapping.threads_along(axis)) > 1:
-                yield f"{_listed(loops)} share the threads along {axis}"
+            for what in ("blocks", "threads"):
+                loops = getattr(self._mapping, f"{what}_along")(axis)
+                if len(loops) > 1:
+                    *first, last = (loop.source_name for loop in loops)
+                    yield f"{', '.join(first)} and {last} share the {what} along {axis}"
 
     def _lanes(self) -> list[Node]:
         """Declare where the lane of a thread is in its warp, and its warp in the block."""
@@ -419,8 +406,8 @@ class KernelBuilder:
         self,
         loop: MappedLoop,
         ranges: Dictionary[str, TileRange],
-        body: Callable[[], tuple[Node, ...]],
-    ) -> tuple[Node, ...]:
+        body: Callable[[], Nodes],
+    ) -> Nodes:
         """Return a loop over the tiles of a block, or the only one that there is."""
         if _has_one_tile(ranges[loop.name], loop):
             return (Let(name=loop.origin, value=self._index(ranges[loop.name].first)), *body())
@@ -446,12 +433,12 @@ class KernelBuilder:
 
     def _split_sum(
         self, loop: MappedLoop, ranges: Dictionary[str, TileRange], known: isl.Set
-    ) -> tuple[Node, ...]:
+    ) -> Nodes:
         """Return sums whose loop is spread over threads and blocks, and their combination."""
         references = self._references
         neutral = self._at_points(references.neutral())
 
-        def sums() -> tuple[Node, ...]:
+        def sums() -> Nodes:
             found = self._single_points([loop])
             inside = known.intersect(ranges[loop.name].known)
             for part in self._parts:
@@ -471,7 +458,7 @@ class KernelBuilder:
             found.append(If(conditions=(passed.first,), body=self._at_points(passed.put)))
             found += self._at_points(passed.taken)
         references.combine_atomically = self._mapping.chunks > 1
-        stores: tuple[Node, ...] = tuple(
+        stores: Nodes = tuple(
             node
             for name, points in references.stores()
             for node in self._transfer(name, points, known)
@@ -481,7 +468,7 @@ class KernelBuilder:
             stores = (If(conditions=(first,), body=stores),)
         return (*found, *stores)
 
-    def _at_points(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    def _at_points(self, nodes: Nodes) -> Nodes:
         """Return nodes for each of the thread's points, inside the domain or not."""
         if not nodes:
             return ()
@@ -490,7 +477,7 @@ class KernelBuilder:
                 nodes = (counted(loop.point, loop.points, nodes, "whole"),)
         return nodes
 
-    def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> tuple[Node, ...]:
+    def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> Nodes:
         """Return the loads or stores of registers at ``points``."""
         instance = self._references.transfer_instance(name, points)
         phase = Phase(
@@ -502,7 +489,7 @@ class KernelBuilder:
         )
         return self._phase(phase, known, separate=False)
 
-    def _part(self, part: Part, known: isl.Set) -> tuple[Node, ...]:
+    def _part(self, part: Part, known: isl.Set) -> Nodes:
         """Return the statements of a part, the serial tiles around them."""
         serial = tuple(tile for tile in self._mapping.serial if tile.name in part.serial)
         instances = tuple(self._piece.domain_of(name) for name in part.statements)
@@ -512,7 +499,7 @@ class KernelBuilder:
         if not serial and not staged:  # what runs in no loop has its own guards
             return self._level(part, serial, 0, inside, staged, known)
         here = coalesced(without_parameters(inside, self._bound))
-        condition = guard(here, known)
+        condition = condition_of(here, known)
         if condition == FALSE:
             return ()
         if condition == TRUE:
@@ -530,7 +517,7 @@ class KernelBuilder:
         inside: isl.Set,
         staged: Sequence[SharedTile],
         known: isl.Set,
-    ) -> tuple[Node, ...]:
+    ) -> Nodes:
         """Return what stands inside ``depth`` serial loops of a part."""
         ahead = bool(is_ahead(depth, max((tile.depth for tile in staged), default=0)))
         found: list[Node] = [
@@ -564,9 +551,7 @@ class KernelBuilder:
             )
         return tuple(found)
 
-    def _compute(
-        self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set
-    ) -> tuple[Node, ...]:
+    def _compute(self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set) -> Nodes:
         phase = Phase(
             instances=tuple(self._piece.domain_of(name) for name in part.statements),
             bound=self._bound,
@@ -577,7 +562,7 @@ class KernelBuilder:
         looped = any(other.serial for other in self._parts) and self._mapping.split is None
         return self._phase(phase, known, separate=bool(serial) or not looped)
 
-    def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> tuple[Node, ...]:
+    def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> Nodes:
         """Return the code of a thread; where ``separate``, whole tiles apart from partial ones."""
         threads = thread_range(self._isl, self._mapping.spread)
         loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
@@ -602,7 +587,7 @@ class KernelBuilder:
             body, orelse = self._thread.nodes(all_points), self._thread.nodes(general)
             return (vote, If(conditions=(Name(vote.name),), body=body, orelse=orelse))
         fast = self._checked_code(phase, full.intersect(threads))
-        condition = guard(full, known)
+        condition = condition_of(full, known)
         if fast is None or fast == general:
             return self._thread.nodes(general)
         return (
@@ -618,7 +603,7 @@ class KernelBuilder:
         if not self._staging.clears or self._mapping.split is not None:
             return None
         tiles, zeros = self._references.staged(), bool(self._mapping.warps)
-        places = self._places(tiles, self._references.held())
+        places = self._places(tiles)
         return over_whole_tiles(phase, self._piece, tiles, places, known, zeros=zeros)
 
     def _if_finite(
@@ -640,7 +625,7 @@ class KernelBuilder:
         if not all(context.scop.array(one).element_type.is_floating for one in written):
             return None
         staged = self._references.staged()
-        places = self._places(staged, self._references.held())
+        places = self._places(staged)
         found = whole_if_finite(phase, self._piece, staged, places, known)
         if found is None or not found.places:
             return None
@@ -648,7 +633,7 @@ class KernelBuilder:
         fast = self._checked_code(found.phase, known.intersect(threads))
         name, counter = self._names.fresh("finite"), self._names.inner().fresh("e")
         shares = dict.fromkeys(self._share(place, staged, Name(counter)) for place in found.places)
-        condition = strict(guard(full, known)) if not full.is_empty() else FALSE
+        condition = strict(condition_of(full, known))
         vote = AllFinite(
             name=name,
             unless=self._index(condition),
@@ -696,16 +681,6 @@ def _only_tile(tiles: TileRange, loop: MappedLoop) -> TileRange:
     return replace(tiles, known=coalesced(tiles.known.intersect(there)))
 
 
-def _vectors_first(buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:
-    """Return buffers of whole vectors before others, so that each begins at a multiple of one."""
-    return tuple(sorted(buffers, key=lambda one: one.size_bytes % VECTOR_BYTES != 0))
-
-
-def _overlaid(groups: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Return the boxes of parts that run one after another: those of each lie where others do."""
-    return tuple(groups) if len(groups) > 1 else ()
-
-
 def _projected(values: isl.Set, others: Sequence[str]) -> isl.Set:
     """Return the values of a loop, the other parameters projected out.
 
@@ -718,9 +693,3 @@ def _projected(values: isl.Set, others: Sequence[str]) -> isl.Set:
     except isl.Error:
         hull = isl.Set.from_basic_set(values.simple_hull().remove_divs())
         return without_parameters(hull, others)
-
-
-def _listed(loops: Sequence[MappedLoop]) -> str:
-    """Return the names of loops in the source, in words."""
-    *first, last = (loop.source_name for loop in loops)
-    return f"{', '.join(first)} and {last}"

@@ -70,10 +70,6 @@ class KernelInput:
         """The loops of the band."""
         return tuple(loop.name for loop in self.piece.band)
 
-    def array(self, name: str) -> DeviceArray:
-        """Return an array by its name in the region."""
-        return self.context.arrays[name]
-
 
 @frozen
 class BuiltKernel:

@@ -18,7 +18,7 @@ from eatss.analysis.banks import ALONG_X, ALONG_Y
 from eatss.diagnostics import SourceSpan, internal_error
 from eatss.frozen import frozen
 from eatss.instructions import COMBINES, SHUFFLES
-from eatss.kernel.nodes import Buffer, Copy, Element, Layout, Node, Perform
+from eatss.kernel.nodes import Buffer, Copy, Element, Extents, Node, Nodes, Perform
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.names import NameTable
@@ -92,11 +92,11 @@ class Passed:
 
     boxes: tuple[Buffer, ...]
     first: IntExpr
-    put: tuple[Node, ...]
-    taken: tuple[Node, ...]
+    put: Nodes
+    taken: Nodes
 
 
-def shuffles(parts: Parts, width: int) -> tuple[Node, ...]:
+def shuffles(parts: Parts, width: int) -> Nodes:
     """Return what makes the first of ``width`` lanes have what all of them add up."""
     return tuple(
         Perform(
@@ -132,7 +132,7 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
             name=names.fresh(f"{register.buffer.name}_warps"),
             space="shared",
             element_type=register.buffer.element_type,
-            layout=Layout(tuple(map(Constant, extents))),
+            layout=Extents(tuple(map(Constant, extents))),
         )
         boxes.append(box)
         warp = Name(loop.thread) // lanes

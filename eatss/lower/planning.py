@@ -304,19 +304,12 @@ class UnitPlanner:
 
     def _summing(self, whole: Unit, piece: Piece, part: Part) -> Unit | None:
         """Return the unit of a part whose sums start anew, ``None`` if registers hold none."""
-        mapping = whole.mapping
         try:
-            storage = self._plans.of(piece, mapping.mapped, sums=True)
+            storage = self._plans.of(piece, whole.mapping.mapped, sums=True)
         except NeedsOneThreadError:
             return None
-        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
-        whole_sums = all(
-            combiner_in(piece, {name for name, _ in own.places}, self._scop) is not None
-            for own in storage.registers
-        )
-        if dropped or not whole_sums or not sums_in_registers(piece, storage):
-            return None
-        return replace(whole, piece=piece, parts=(part,), storage=storage)
+        unit = replace(whole, piece=piece, parts=(part,), storage=storage)
+        return with_sums_held(unit, self._scop, self._profile)
 
     def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
         """Return the unit of some parts, laid out like the whole."""
@@ -425,6 +418,21 @@ def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
         if len(using) > 1:
             return True
     return False
+
+
+def with_sums_held(unit: Unit, scop: Scop, profile: GpuProfile) -> Unit | None:
+    """Return a unit every sum of which is kept in registers while it is added up.
+
+    ``None`` where that is not so, or parts of sums of several threads cannot become one.
+    """
+    storage, dropped = within_registers(unit.storage, unit.mapping, scop, profile)
+    combined = all(
+        combiner_in(unit.piece, {name for name, _ in own.places}, scop) is not None
+        for own in storage.registers
+    )
+    if dropped or not combined or not sums_in_registers(unit.piece, storage):
+        return None
+    return replace(unit, storage=storage)
 
 
 def sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:

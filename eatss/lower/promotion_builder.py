@@ -22,23 +22,24 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Layout,
+    Extents,
+    For,
     Let,
     Node,
+    Nodes,
     Staging,
     Way,
     counted,
 )
-from eatss.lower.bounds import guard, union_of
+from eatss.lower.bounds import union_of
 from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
-from eatss.lower.isl_text import FALSE, TRUE, value_of
+from eatss.lower.isl_text import FALSE, TRUE, condition_of, value_of
 from eatss.lower.kernel_context import KernelInput
 from eatss.lower.placement import staged_reads, tiling_of
-from eatss.lower.promotion import SharedTile, shared_tile
+from eatss.lower.promotion import SharedTile, WholeSteps, in_vectors, shared_tile, whole_steps
 from eatss.lower.references import References
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
-from eatss.lower.whole_steps import WholeSteps, in_vectors, whole_steps
 from eatss.plan.rows import PIECE_BYTES, vector
 from eatss.program import (
     Apply,
@@ -184,84 +185,114 @@ class PromotionBuilder:
             box = box.intersect(parameter_at_least(name, offset))
             last = offset.add_constant_val(isl.Val.int_from_si(self._isl, size - 1))
             box = box.intersect(parameter_at_most(name, last))
-        missing = without_parameters(box.subtract(footprint), at)
-        full = coalesced(known.subtract(missing))
+        full = coalesced(known.subtract(without_parameters(box.subtract(footprint), at)))
         if full.is_empty() and tile.name in self._mostly_read:
             extent = self._arrays[tile.candidate.array].array.extent
             footprint = box.intersect(dims_as_parameters(extent, at))
-            missing = without_parameters(box.subtract(footprint), at)
-            full = coalesced(known.subtract(missing))
-        condition = FALSE if full.is_empty() else guard(full, known)
+            full = coalesced(known.subtract(without_parameters(box.subtract(footprint), at)))
+        condition = condition_of(full, known)
         if condition == TRUE:
-            return Staging(ways=(self._whole(tile, at, known),))
-        edge = Way(elements=(self._loop(tile, at, guard(footprint, box), known),))
+            return Staging(ways=(self._way(tile, at, known, wide=True),))
+        edge = self._way(tile, at, known, condition_of(footprint, box))
         if condition == FALSE:
             return Staging(ways=(edge,))
-        ways = [replace(self._whole(tile, at, known), conditions=self._tests(condition))]
-        steps = self._steps(tile, at, footprint, box, known) if self._ahead else None
-        if steps is not None:
-            way = self._whole(tile, at, known, steps)
-            ways.append(replace(way, conditions=self._tests(steps.where), steps=True))
+        ways = [self._way(tile, at, known, where=condition, wide=True)]
+        steps = None
+        if self._ahead:
+            steps = whole_steps(tile, at, footprint, box, known, self._mapping)
+        if steps is not None and self._in_vectors(tile, at[-1], steps):
+            way = self._way(tile, at, known, steps.condition, where=steps.where, wide=True)
+            ways.append(replace(way, steps=True))
         return Staging(ways=(*ways, edge))
 
-    def _tests(self, condition: IntExpr) -> tuple[IntExpr, ...]:
-        return () if condition == TRUE else (self._index(strict(condition)),)
+    def _in_vectors(self, tile: SharedTile, row: str, steps: WholeSteps) -> bool:
+        """Tell whether no edge cuts a vector of a box in whole steps."""
+        if row not in names_in(steps.condition) or not self._wide_walk(tile):
+            return True
+        shape, width = self._arrays[tile.candidate.array].shape, vector(tile.stage.element_bytes)
+        return in_vectors(steps, row, tile.offsets[-1], shape, width, self._names)
 
-    def _steps(
-        self,
-        tile: SharedTile,
-        at: tuple[str, ...],
-        footprint: isl.Set,
-        box: isl.Set,
-        known: isl.Set,
-    ) -> WholeSteps | None:
-        """Return where steps are whole, ``None`` also where an edge may cut a vector of a box."""
-        steps = whole_steps(tile, at, footprint, box, known, self._mapping)
-        if steps is None or at[-1] not in names_in(steps.condition) or not self._wide_walk(tile):
-            return steps
-        shape = self._arrays[tile.candidate.array].shape
-        begin, width = tile.offsets[-1], self._width(tile)
-        return steps if in_vectors(steps, at[-1], begin, shape, width, self._names) else None
-
-    def _whole(
+    def _way(
         self,
         tile: SharedTile,
         at: tuple[str, ...],
         known: isl.Set,
-        steps: WholeSteps | None = None,
+        condition: IntExpr = TRUE,
+        *,
+        where: IntExpr = TRUE,
+        wide: bool = False,
     ) -> Way:
-        """Return the copy of a whole box, of several elements at a time where rows allow it.
+        """Return the copy of the elements of a tile for which a condition holds.
 
-        Of ``steps`` that are whole the box may not be.
+        It is taken ``where`` something holds. If it may be ``wide``, several elements are copied at
+        a time where rows allow it, of transposed tiles through registers: vectors of rows of the
+        array, then their elements [:mod:`eatss.transform.copy_ways`].
         """
-        condition = TRUE if steps is None else steps.condition
-        narrow = self._loop(tile, at, condition, known)
-        walk = self._wide_walk(tile)
+        array, width = self._arrays[tile.candidate.array], vector(tile.stage.element_bytes)
+        source = array.element([Name(name) for name in at])
+
+        def around(walk: CopyLoop, copy: Copy) -> For:
+            """Return the loop over a copy of what is read, with where in its array that is."""
+            places: list[Node] = []
+            for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
+                first = value_of(offset, known)
+                self._index.define(name, first)
+                places.append(Let(name=name, value=start_plus(first, place)))
+            if condition != TRUE:
+                # registers would be as they were
+                clears = self.clears or copy.target.buffer.space == "register"
+                test = self._index(strict(condition))
+                copy = replace(copy, condition=test, clears=clears)
+            return walk.around((*places, copy))
+
+        def into_box(walk: CopyLoop, width: int = 1) -> For:
+            target = Element(buffer=tile.buffer, subscripts=tile.in_box(walk.places))
+            return around(walk, Copy(target=target, source=source, width=width))
+
+        tests = () if where == TRUE else (self._index(strict(where)),)
+        elements = (into_box(self._walk(tile)),)
+        walk = self._wide_walk(tile) if wide else None
         if walk is None:
-            return Way(elements=(narrow,))
-        array = self._arrays[tile.candidate.array]
-        width = self._width(tile)
+            return Way(elements=elements, conditions=tests)
         aligned = self._aligned.get(array.name)
         if aligned is None:
             name = self._names.fresh(f"wide_{array.name}")
             aligned = Aligned(name=name, buffer=array.buffer, width=width)
             self._aligned[array.name] = aligned
-        first = value_of(tile.offsets[-1], known)
-        rest = first % width
-        begins = self._index(equals(rest, 0))
+        begins = self._index(equals(value_of(tile.offsets[-1], known) % width, 0))
+        vectors: Nodes
         if tile.turned:
-            wide = self._through_registers(tile, at, condition, known, walk, width)
+            line = Buffer(
+                name=self._names.fresh(f"{tile.name}_line"),
+                space="register",
+                element_type=tile.element_type,
+                layout=Extents((Constant(walk.count), Constant(width))),
+            )
+            turn, each = Name(walk.counter), Name(self._names.inner().fresh("q"))
+            first, own = (
+                Element(buffer=line, subscripts=(turn, one)) for one in (Constant(0), each)
+            )
+            *others, last = walk.places
+            box = Element(buffer=tile.buffer, subscripts=tile.in_box((*others, last + each)))
+            store = counted(each.name, width, (Copy(target=box, source=own),))
+            load = around(walk, Copy(target=first, source=source, width=width))
+            vectors = (Declare(buffer=line), load, walk.around((store,)))
         else:
-            wide = (self._loop(tile, at, condition, known, walk, width),)
-        return Way(elements=(narrow,), wide=(Name(aligned.name), begins), vectors=wide)
-
-    def _width(self, tile: SharedTile) -> int:
-        """Return the elements that a thread may copy at a time."""
-        return vector(tile.stage.element_bytes)
+            vectors = (into_box(walk, width),)
+        return Way(
+            elements=elements,
+            conditions=tests,
+            wide=(Name(aligned.name), begins),
+            vectors=vectors,
+        )
 
     def _wide_walk(self, tile: SharedTile) -> CopyLoop | None:
         """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
-        width, threads, names = self._width(tile), self._mapping.threads, self._names.inner()
+        width, threads, names = (
+            vector(tile.stage.element_bytes),
+            self._mapping.threads,
+            self._names.inner(),
+        )
         if self._wide and tile.stage.width == width > 1:
             return copy_loop(tile.sizes, threads, self.thread, names, width)
         ahead = self._wide and self._ahead and tile.element_type.is_floating
@@ -273,80 +304,10 @@ class PromotionBuilder:
         *places, last = found.places
         return replace(found, places=(*places, width * last))
 
-    def _through_registers(
-        self,
-        tile: SharedTile,
-        at: tuple[str, ...],
-        condition: IntExpr,
-        known: isl.Set,
-        walk: CopyLoop,
-        width: int,
-    ) -> tuple[Node, ...]:
-        """Return a turned copy: vectors of rows of the array, then their elements.
-
-        See :mod:`eatss.transform.copy_ways`.
-        """
-        line = Buffer(
-            name=self._names.fresh(f"{tile.name}_line"),
-            space="register",
-            element_type=tile.element_type,
-            layout=Layout((Constant(walk.count), Constant(width))),
-        )
-        turn = Name(walk.counter)
-        places = self._places(tile, at, known, walk)
-        source = self._arrays[tile.candidate.array].element([Name(name) for name in at])
-        first = Element(buffer=line, subscripts=(turn, Constant(0)))
-        load = self._tested(Copy(target=first, source=source, width=width), condition)
-        load = replace(load, clears=load.condition is not None)  # registers would be as they were
-        element = self._names.inner().fresh("q")
-        *others, last = walk.places
-        box = tile.in_box((*others, last + Name(element)))
-        store = Copy(
-            target=Element(buffer=tile.buffer, subscripts=box),
-            source=Element(buffer=line, subscripts=(turn, Name(element))),
-        )
-        each = counted(element, width, (store,))
-        return (Declare(buffer=line), walk.around((*places, load)), walk.around((each,)))
-
     @property
     def aligned(self) -> tuple[Aligned, ...]:
         """What wide copies have to know of arrays."""
         return tuple(self._aligned.values())
-
-    def _loop(
-        self,
-        tile: SharedTile,
-        at: tuple[str, ...],
-        condition: IntExpr,
-        known: isl.Set,
-        walk: CopyLoop | None = None,
-        width: int = 1,
-    ) -> Node:
-        walk = walk or self._walk(tile)
-        places = self._places(tile, at, known, walk)
-        copy = Copy(
-            target=Element(buffer=tile.buffer, subscripts=tile.in_box(walk.places)),
-            source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
-            width=width,
-        )
-        return walk.around((*places, self._tested(copy, condition)))
-
-    def _tested(self, copy: Copy, condition: IntExpr) -> Copy:
-        """Return a copy of what is read."""
-        if condition == TRUE:
-            return copy
-        return replace(copy, condition=self._index(strict(condition)), clears=self.clears)
-
-    def _places(
-        self, tile: SharedTile, at: tuple[str, ...], known: isl.Set, walk: CopyLoop
-    ) -> tuple[Node, ...]:
-        """Return where in its array an element is that a thread copies."""
-        places: list[Node] = []
-        for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
-            first = value_of(offset, known)
-            self._index.define(name, first)
-            places.append(Let(name=name, value=start_plus(first, place)))
-        return tuple(places)
 
     def _walk(self, tile: SharedTile) -> CopyLoop:
         """Return how threads copy a box by elements."""

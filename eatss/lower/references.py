@@ -10,7 +10,7 @@ import islpy as isl
 from eatss.frozen import frozen
 from eatss.instructions import ATOMICS, COMBINES
 from eatss.isl_names import dim_names, output_affs
-from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, Layout, Perform
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Extents, Fill, Perform
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of
 from eatss.lower.isl_text import value_of
 from eatss.lower.kernel_context import KernelInput
@@ -67,7 +67,7 @@ class References:
                 name=names.fresh(f"{array.name}_r"),
                 space="register",
                 element_type=array.array.element_type,
-                layout=Layout(tuple(Constant(m.points) for m in several)),
+                layout=Extents(tuple(Constant(m.points) for m in several)),
             ),
             array=array,
             point=tuple(Name(m.point) for m in several),

@@ -16,8 +16,8 @@ from eatss.isl_names import coalesced
 from eatss.kernel.barriers import passed_on
 from eatss.kernel.nodes import Argument, Buffer, Declare, If, Scope
 from eatss.kernel.uses import buffers_of, names_of, with_buffers, without_unused
-from eatss.lower.bounds import guard, union_of
-from eatss.lower.isl_text import TRUE
+from eatss.lower.bounds import union_of
+from eatss.lower.isl_text import TRUE, condition_of
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.planning import Unit
@@ -134,7 +134,7 @@ def _joined(
         own = {box: replace(box, name=members.fresh(box.name)) for box in phase.kernel.shared}
         boxes += own.values()
         nodes = with_buffers(phase.kernel.body, own)
-        condition = guard(phase.launch, launch)
+        condition = condition_of(phase.launch, launch)
         if condition != TRUE:
             nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
         lowered.append(LoweredPhase(unit, nodes))

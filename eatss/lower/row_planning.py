@@ -12,7 +12,7 @@ from eatss.analysis.layout import RowBlock
 from eatss.analysis.program import AnalysedProgram
 from eatss.gpu import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
-from eatss.lower.planning import Unit, share_scalars, sums_in_registers, what_is_summed
+from eatss.lower.planning import Unit, share_scalars, what_is_summed, with_sums_held
 from eatss.lower.row_storage import lane_loop, row_storage, span_of
 from eatss.lower.storage import NeedsOneThreadError, plan_storage, within_registers
 from eatss.lower.structures import Describing
@@ -37,7 +37,7 @@ from eatss.schedule.row_blocks import (
     shared_rows,
 )
 from eatss.schedule.split_k import sum_loop
-from eatss.schedule.units import combiner_in, restricted, sums_of
+from eatss.schedule.units import restricted, sums_of
 from eatss.scops import Scop
 
 
@@ -176,23 +176,18 @@ class RowPlanner:
         own = names.inner()
         (member,) = (one for one in piece.band if one.name == loop)
         mapping = lanes_mapping(whole, member, block, own)
-        storage = plan_storage(self._scop, piece, mapping.mapped, dependences, sums=True)
-        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
-        combined = all(
-            combiner_in(piece, {name for name, _ in held.places}, self._scop) is not None
-            for held in storage.registers
-        )
-        if dropped or not combined or not sums_in_registers(piece, storage):
-            return None
-        unit = Unit(
+        summed = Unit(
             piece=piece,
             mapping=mapping,
             parts=(Part(statements=part.statements, serial=()),),
-            storage=storage,
+            storage=plan_storage(self._scop, piece, mapping.mapped, dependences, sums=True),
             kernel=facts.name,
             names=own,
             notes=(),
         )
+        unit = with_sums_held(summed, self._scop, self._profile)
+        if unit is None:
+            return None
         what = what_is_summed(unit, self._scop)
         note = f"the {what} over {member.source_name} is split over {block.lanes} threads"
         return replace(unit, notes=(note,))

@@ -19,11 +19,12 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     For,
     If,
-    Layout,
     Let,
     Node,
+    Nodes,
     Scope,
 )
 from eatss.kernel.uses import accesses, mapped, with_elements
@@ -43,7 +44,7 @@ class LoweredPhase:
     """The nodes of a phase, and the unit that they come from."""
 
     unit: Unit
-    nodes: tuple[Node, ...]
+    nodes: Nodes
 
     @property
     def lane_loop(self) -> MappedLoop | None:
@@ -80,18 +81,18 @@ def _home(array: Buffer, name: str, extents: tuple[int, ...], names: NameTable) 
         name=names.fresh(name),
         space="register",
         element_type=array.element_type,
-        layout=Layout(tuple(map(Constant, extents))),
+        layout=Extents(tuple(map(Constant, extents))),
     )
 
 
 def _combined(
     loop: MappedLoop, homes: dict[Buffer, Buffer], stored: set[Buffer]
-) -> Callable[[Node], tuple[Node, ...]]:
+) -> Callable[[Node], Nodes]:
     """Return the change of what the first lane does with what the lanes add up."""
     first = (equals(Name(loop.thread), 0),)
     alone = _leaf(homes, stored, alone=True)
 
-    def changed(node: Node) -> tuple[Node, ...]:
+    def changed(node: Node) -> Nodes:
         if isinstance(node, If) and not node.orelse and node.conditions == first:
             return mapped(node.body, alone)
         return (node,)
@@ -101,7 +102,7 @@ def _combined(
 
 def _leaf(
     homes: dict[Buffer, Buffer], stored: set[Buffer], *, alone: bool
-) -> Callable[[Node], tuple[Node, ...]]:
+) -> Callable[[Node], Nodes]:
     """Return the change of nodes to registers of rows, with what is stored of them.
 
     What is ``alone`` only the first lane is to do, but for its registers.
@@ -110,7 +111,7 @@ def _leaf(
     def home(one: Element) -> Element:
         return Element(buffer=homes[one.buffer]) if one.buffer in homes else one
 
-    def changed(node: Node) -> tuple[Node, ...]:
+    def changed(node: Node) -> Nodes:
         written, read = accesses(node)
         if not written or any(one.buffer in homes.values() for one in read):
             return (node,)  # what is stored of registers is there already
@@ -129,7 +130,7 @@ def with_rows_kept(
     kept: Sequence[tuple[KeptRow, Buffer]],
     slots: int,
     names: NameTable,
-) -> tuple[tuple[Node, ...], tuple[tuple[Node, ...], ...], tuple[str, ...]]:
+) -> tuple[Nodes, tuple[Nodes, ...], tuple[str, ...]]:
     """Return what is declared and loaded in front, the nodes of each phase, and notes.
 
     Args:
@@ -168,7 +169,7 @@ class _Row:
     number: int
     loop: MappedLoop | None
 
-    def loaded(self, node: Node) -> tuple[Node, ...]:
+    def loaded(self, node: Node) -> Nodes:
         """Return the loads in the place of a node that reads elements, and the loops of them."""
         if isinstance(node, Compute | Copy):
             own = zip(_elements(node)[1:], self._homes(node)[1:], strict=True)
@@ -182,7 +183,7 @@ class _Row:
             return (replace(node, unroll="whole") if isinstance(node, For) else node,)
         return (node,) if isinstance(node, Let | Scope) else ()
 
-    def changed(self, node: Node) -> tuple[Node, ...]:
+    def changed(self, node: Node) -> Nodes:
         """Return a node with registers, and what is stored of them."""
         if isinstance(node, For) and self.loop is not None and node.counter == self.loop.point:
             return (replace(node, unroll="whole"),)

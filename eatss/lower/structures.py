@@ -1,4 +1,7 @@
-"""``ScheduledScop`` × ``KernelFacts`` in, the structures of each kernel out: what may be chosen."""
+"""``ScheduledScop`` × ``KernelFacts`` in, the structures of each kernel out: what may be chosen.
+
+Among it the loop of whose turns blocks may take equal shares, of which code asks, too.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,6 @@ from eatss.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, warp_instructions
 from eatss.lower.storage import Place, Registers, StoragePlans
-from eatss.lower.stream_loops import stream_loop
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import bounded_work
@@ -32,8 +34,9 @@ from eatss.polyhedral.source_lines import source_lines
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
-from eatss.schedule.split_k import LEAST_TRIPS, trips
-from eatss.schedule.units import combiner_in, hoistable
+from eatss.schedule.split_k import LEAST_TRIPS, adds_only, trips
+from eatss.schedule.units import combiner_in, hoistable, sums_of
+from eatss.scops import ElementType
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
@@ -309,3 +312,46 @@ def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[Place]) ->
         spelled = [at for at in own if known[at].access == access.text]
         found.update((spelled or own)[:1])
     return tuple(sorted(found))
+
+
+def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> str | None:
+    """Return the loop of whose turns blocks may take equal shares, ``None`` if there is none.
+
+    It is the only serial loop around sums of products in registers, has as many turns in each
+    tile, and no other statement of the launch comes before it that writes something else.
+
+    Args:
+        unit: what is launched.
+        kernel: the kernel that it is of.
+        scheduled: the region.
+    """
+    long = [part for part in unit.parts if part.serial]
+    if unit.mapping.split or unit.mapping.shared or len(long) != 1:
+        return None
+    (part,) = long
+    sums = {unit.piece.statement(name).write.array for name in part.statements}
+    held = {place for own in unit.storage.registers for place in own.places}
+    before = unit.parts[: unit.parts.index(part)]
+    coupled = {one.name for one in kernel.work.statements if one.coupled}
+    types = (scheduled.scop.array(name).element_type for name in sums)
+    sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
+    alone = (
+        len(part.serial) == 1
+        and len(sums) == 1
+        and all(one in (ElementType.FLOAT, ElementType.DOUBLE) for one in types)
+        and coupled.isdisjoint(part.statements)
+        and {(name, 0) for name in part.statements} <= held
+        and all(
+            unit.piece.statement(name).write.array in sums and (name, 0) in held
+            for other in before
+            for name in other.statements
+        )
+        and adds_only(
+            unit.piece,
+            part.statements,
+            part.serial[0],
+            sums_of(unit.piece, scheduled.scop, exact=False),
+            scheduled.dependences,
+        )
+    )
+    return sources[part.serial[0]] if alone and part.serial[0] in sources else None

@@ -3,11 +3,15 @@
 Everything outside the phase is a parameter: sizes, counters of host loops, origins of tiles,
 and the thread's own coordinates. isl generates the loops over the points of a serial tile, the
 loops below the band and, innermost, the loops over the thread's points.
+
+It comes as a small tree, ready to be named and printed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -25,10 +29,11 @@ from eatss.isl_names import (
 )
 from eatss.lower.arrays import affine_text
 from eatss.lower.isl_text import expression_of
-from eatss.lower.thread_tree import TREE, Block, If, Leaf, Loop, Node
 from eatss.polyhedral.nodes import children, with_parts
 from eatss.polyhedral.tree import members
 from eatss.program import (
+    Apply,
+    Constant,
     IntExpr,
     Name,
     c_text,
@@ -37,6 +42,86 @@ from eatss.program import (
 from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.mapping import Mapping as LoopMapping
 from eatss.schedule.pieces import Piece
+from eatss.trees import Parts
+
+
+@frozen
+class Loop:
+    """``for (counter = lower; condition; counter += step)``.
+
+    ``hint`` is the name of the loop of the schedule it runs. ``points`` is set for the loop over
+    a thread's points: as many trips at most, none of which depends on another. ``exact`` says that
+    it runs where the quotient ``lower`` has no rest, once. ``trips`` is their number where it is
+    constant, noted when the loop gets the form it is printed in.
+    """
+
+    counter: str
+    hint: str
+    lower: IntExpr
+    condition: IntExpr
+    step: int
+    body: Node
+    points: int | None = None
+    exact: bool = False
+    trips: int | None = None
+
+
+@frozen
+class Points:
+    """The points of a thread along a loop, as they are printed.
+
+    ``for (counter = 0; counter < count; ++counter) { name = value; if (guards) … }``; ``name`` is
+    the loop of the schedule.
+    """
+
+    counter: str
+    count: int
+    name: str
+    value: IntExpr
+    guards: tuple[IntExpr, ...]
+    body: Node
+
+
+@frozen
+class If:
+    """``if (condition) … else …``."""
+
+    condition: IntExpr
+    body: Node
+    orelse: Node | None = None
+
+
+@frozen
+class Leaf:
+    """An instance: the values of its counters."""
+
+    instance: str
+    values: tuple[IntExpr, ...]
+
+
+@frozen
+class Block:
+    """Nodes one after another."""
+
+    body: tuple[Node, ...]
+
+
+Node: TypeAlias = Loop | Points | If | Leaf | Block
+
+
+TREE: Parts[Node] = Parts(("Node",), Node)
+_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), Constant | Name | Apply)
+
+
+def leaves(node: Node) -> Iterator[Leaf]:
+    """Yield the leaves in order."""
+    return (one for one in TREE.below(node) if isinstance(one, Leaf))
+
+
+def map_expressions(node: Node, change: Callable[[IntExpr], IntExpr]) -> Node:
+    """Apply ``change`` to every expression of a tree."""
+    return TREE.rebuilt(_INTEGERS.rebuilt(node, change), partial(map_expressions, change=change))
+
 
 _POINT = "point:"
 _MAX_DEPTH = 64

@@ -14,7 +14,7 @@ from eatss.lower.arrays import affine_text
 from eatss.lower.isl_text import condition_of
 from eatss.lower.kernel_context import KernelInput
 from eatss.lower.references import References
-from eatss.lower.thread_tree import (
+from eatss.lower.thread_ast import (
     TREE,
     Block,
     If,
@@ -148,7 +148,7 @@ class ThreadBuilder:
 
     # Nodes -------------------------------------------------------------------------------
 
-    def nodes(self, node: Node) -> tuple[kernel.Node, ...]:
+    def nodes(self, node: Node) -> kernel.Nodes:
         """Return the nodes of a lowered tree."""
         if isinstance(node, Block):
             return tuple(found for child in node.body for found in self.nodes(child))
@@ -218,7 +218,7 @@ class ThreadBuilder:
             guards.append(equals(rest, 0))
         return guards
 
-    def _leaf(self, leaf: Leaf) -> tuple[kernel.Node, ...]:
+    def _leaf(self, leaf: Leaf) -> kernel.Nodes:
         references = self._references
         if references.is_transfer(leaf.instance):
             return (references.transfer(leaf.instance, leaf.values),)

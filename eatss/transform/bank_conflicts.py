@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from eatss.kernel.instruction import Instruction
-from eatss.kernel.nodes import Buffer, Evaluate, Kernel, Layout, Perform
+from eatss.kernel.nodes import Buffer, Extents, Kernel, Perform, Steps
 from eatss.kernel.uses import every_of, read, with_buffers
 from eatss.program import Constant
 
@@ -32,19 +32,15 @@ def padded_for_lanes(kernel: Kernel, padding: Padding, most_shared_bytes: int) -
 
     Only boxes that fragments are loaded from change, and only as far as shared memory is left.
     """
-    performed = list(every_of(kernel.body, Perform))
-    products = [one.instruction for one in performed if one.instruction.lanes and one.computes]
-    loads = read(every_of(kernel.body, Evaluate)) | {
-        row.buffer
-        for one in performed
-        for row in one.named([own.name for own in one.instruction.operands if own.beside > 1])
-    }
+    steps = [*every_of(kernel.body, Steps)]
+    loaded = read(node for one in steps for node in one.loads)
     *_, columns = kernel.warps
-    for buffer in kernel.shared if products else ():
-        if buffer not in loads or buffer.layout.swizzle:
+    for buffer in kernel.shared:
+        if buffer not in loaded or buffer.layout.swizzle:
             continue
-        layout = replace(buffer.layout, padding=padding(buffer, products[0], columns.turns))
-        other = replace(buffer, layout=layout)
+        by = next(every_of(steps[0].products, Perform)).instruction
+        own = replace(buffer.layout, padding=padding(buffer, by, columns.turns))
+        other = replace(buffer, layout=own)
         changed = replace(
             kernel,
             shared=tuple(other if one == buffer else one for one in kernel.shared),
@@ -81,4 +77,4 @@ def _swizzled(buffers: tuple[Buffer, ...]) -> Iterator[tuple[Buffer, Buffer]]:
         rows = _BANKS_BYTES // buffer.element_type.size_bytes
         if last.value < rows:
             continue
-        yield buffer, replace(buffer, layout=Layout(extents, swizzle=rows))
+        yield buffer, replace(buffer, layout=Extents(extents, swizzle=rows))

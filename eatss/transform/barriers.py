@@ -17,13 +17,13 @@ from eatss.kernel.barriers import (
     needed_barriers_only,
     varying_names,
 )
-from eatss.kernel.nodes import Barrier, For, Node
+from eatss.kernel.nodes import Barrier, For, Node, Nodes
 from eatss.kernel.uses import with_bodies
 
 _NOTHING = SharedUses()
 
 
-def with_barriers(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[Node, ...]:
+def with_barriers(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes:
     """Return nodes of a kernel with barriers where they are needed, and nowhere else.
 
     Groups of boxes that are ``overlaid`` are the same memory.
@@ -32,7 +32,7 @@ def with_barriers(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[Node, 
     return needed_barriers_only(found, overlaid)
 
 
-def _through(nodes: Sequence[Node], follower: Follower) -> tuple[tuple[Node, ...], SharedUses]:
+def _through(nodes: Sequence[Node], follower: Follower) -> tuple[Nodes, SharedUses]:
     """Return nodes with barriers between them and in them, and what is pending behind them."""
     found: list[Node] = []
     state = _NOTHING
@@ -50,7 +50,7 @@ def _through(nodes: Sequence[Node], follower: Follower) -> tuple[tuple[Node, ...
 def _inside(node: Node, follower: Follower) -> Node:
     """Return a node whose bodies have the barriers that they need by themselves."""
 
-    def through(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    def through(nodes: Nodes) -> Nodes:
         body, state = _through(nodes, follower)
         loops = isinstance(node, For) and _conflict(
             body, follower.followed(body, state)[1], follower

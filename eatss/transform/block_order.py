@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eatss.analysis.structure import ROWS_TOGETHER
 from eatss.free_names import free_name
-from eatss.kernel.nodes import Kernel, Let, Node
+from eatss.kernel.nodes import Kernel, Let, Nodes
 from eatss.kernel.uses import names_of, with_expressions
 from eatss.program import (
     IntExpr,
@@ -37,7 +37,7 @@ def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:
     number, rows = free_name("block", taken), free_name("rows", taken)
     first = ROWS_TOGETHER * (_Y // ROWS_TOGETHER)
     row = _Y % ROWS_TOGETHER
-    order: tuple[Node, ...] = (
+    order: Nodes = (
         Let(name=number, value=_X + row * _COLUMNS),
         Let(name=rows, value=minimum(_ALL_ROWS - first, ROWS_TOGETHER)),
     )

@@ -118,25 +118,19 @@ def _check(kernel: Kernel, sizes: Collection[str], when: str) -> None:
 
 
 def _regrouped(kernel: Kernel, sizes: Collection[str], stream: Stream | None) -> Kernel:
-    """Return a kernel with shared factors last and others in groups, its steps streamed."""
-    if stream is not None:
-        apart = _with_factors_last(kernel, taken_names(kernel, sizes), apart=True)
-        found = with_steps_streamed(apart, stream, sizes, taken_names(apart, sizes))
-        if found.streamed is not None:
-            return with_factors_grouped(found)
-    return with_factors_grouped(_with_factors_last(kernel, taken_names(kernel, sizes)))
+    """Return a kernel with shared factors last and others in groups, its steps streamed.
 
-
-def _with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) -> Kernel:
-    """Return a kernel whose sums of products get shared factors at their end, row by row.
-
-    One whose sums have them there already stays as it is. Sums are parted from loaded values where
-    they are to be ``apart``.
+    One whose sums have shared factors last already stays as it is. Sums are parted from loaded
+    values where steps are streamed.
     """
     found = kernel
     if not kernel.regroups:
-        found = with_factors_last(kernel, taken, apart=apart)
-    return kernel if found.body == kernel.body else with_rows_one_by_one(found)
+        taken = taken_names(kernel, sizes)
+        found = with_factors_last(kernel, taken, apart=stream is not None)
+        found = kernel if found.body == kernel.body else with_rows_one_by_one(found)
+    if stream is not None:
+        found = with_steps_streamed(found, stream, sizes, taken_names(found, sizes))
+    return with_factors_grouped(found)
 
 
 def _with_instruction(

@@ -54,12 +54,12 @@ from eatss.frozen import frozen
 from eatss.kernel.nodes import (
     Buffer,
     Copy,
-    Declare,
     Element,
+    Extents,
     For,
     If,
-    Layout,
     Node,
+    Nodes,
     Staging,
     Steps,
     Way,
@@ -87,17 +87,17 @@ class Copying:
         always = next((at for at, way in enumerate(found) if not way.conditions), len(found))
         return found[: always + 1]
 
-    def nodes(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    def nodes(self, nodes: Sequence[Node]) -> Nodes:
         """Return nodes whose stages and steps are carried out."""
 
-        def changed(node: Node) -> tuple[Node, ...]:
+        def changed(node: Node) -> Nodes:
             if isinstance(node, Steps):
                 return node.between(0, node.count, (*node.loads, *node.products))
             return self._copied(self.ways(node)) if isinstance(node, Staging) else (node,)
 
         return mapped(nodes, changed)
 
-    def _copied(self, ways: Sequence[Way]) -> tuple[Node, ...]:
+    def _copied(self, ways: Sequence[Way]) -> Nodes:
         first, *others = ways
         nodes = first.elements
         if self._vectors(first):
@@ -109,7 +109,7 @@ class Copying:
     def _vectors(self, way: Way) -> bool:
         return bool(way.vectors) and (self.lines or way.line is None)
 
-    def plain(self, stages: Sequence[Staging]) -> tuple[tuple[IntExpr, ...], tuple[Node, ...]]:
+    def plain(self, stages: Sequence[Staging]) -> tuple[tuple[IntExpr, ...], Nodes]:
         """Return when the first way of all stages is taken, in vectors, and what it does."""
         ways = [self.ways(stage)[0] for stage in stages]
         tests = [
@@ -142,8 +142,8 @@ class NarrowLines:
     """Copies in two parts: ``loads`` fill registers, or tiles without them; ``stores`` tiles."""
 
     declared: tuple[Buffer, ...]
-    loads: tuple[Node, ...]
-    stores: tuple[Node, ...]
+    loads: Nodes
+    stores: Nodes
 
     @property
     def words(self) -> int:
@@ -170,7 +170,7 @@ class NarrowLines:
                 name=free_name(f"{copy.target.buffer.name}_line", free),
                 space="register",
                 element_type=copy.target.buffer.element_type,
-                layout=Layout((Constant(trips_from_zero(walk) or 0),)),
+                layout=Extents((Constant(trips_from_zero(walk) or 0),)),
             )
             element = Element(buffer=line, subscripts=(Name(walk.counter),))
             declared.append(line)
@@ -197,17 +197,12 @@ def _walk(stage: Staging) -> For | None:
     return walk if isinstance(walk, For) and unrolled and is_narrow(stage) else None
 
 
-def _into(stage: Staging, line: Element) -> tuple[Node, ...]:
+def _into(stage: Staging, line: Element) -> Nodes:
     """Return a stage whose elements go to registers, which are cleared where none is read."""
 
-    def changed(one: Node) -> tuple[Node, ...]:
+    def changed(one: Node) -> Nodes:
         if isinstance(one, Copy):
             return (replace(one, target=line, clears=one.condition is not None),)
         return (one,)
 
     return mapped((stage,), changed)
-
-
-def declarations(buffers: Sequence[Buffer]) -> tuple[Declare, ...]:
-    """Return the declarations of registers."""
-    return tuple(Declare(buffer=one) for one in buffers)

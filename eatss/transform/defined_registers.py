@@ -9,7 +9,7 @@ is made of them: NVRTC 13.0 took 320 bytes of stack for symm in floats and 3000 
 doubles with four boxes, and none with ``for (…) C_r[ri][rj] = 0;`` first. With 3664 for a trmm of
 2550 doubles results on a card were wrong besides. Kernels in which such registers are few stay as
 they are: products of 32 x 32 floats, which have 16 sums a thread, took longer with it. Registers
-between memory and boxes that both branches of a test fill have values behind it.
+between memory and boxes are filled in any case, and declared so.
 """
 
 from __future__ import annotations
@@ -19,8 +19,18 @@ from dataclasses import replace
 
 from eatss.analysis.structure import WORD_BYTES
 from eatss.free_names import free_name
-from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, If, Kernel, Node, over_places
-from eatss.kernel.uses import accesses, buffers_of, every, inside, mapped
+from eatss.kernel.nodes import (
+    Buffer,
+    Declare,
+    Element,
+    Fill,
+    If,
+    Kernel,
+    Node,
+    Nodes,
+    over_places,
+)
+from eatss.kernel.uses import accesses, buffers_of, inside, mapped
 from eatss.program import IntExpr, Name
 
 _LEAST_BYTES = 48 * WORD_BYTES
@@ -41,7 +51,7 @@ def with_registers_defined(kernel: Kernel, taken: set[str]) -> Kernel:
     if sum(one.size_bytes for one in having) < _LEAST_BYTES:
         return kernel
 
-    def changed(node: Node) -> tuple[Node, ...]:
+    def changed(node: Node) -> Nodes:
         if isinstance(node, Declare) and node.buffer in having:
             return (node, _emptied(node.buffer, taken))
         return (node,)
@@ -54,7 +64,11 @@ def _with_gaps(nodes: Sequence[Node]) -> Iterator[Buffer]:
     for at, node in enumerate(nodes):
         for body in inside(node):
             yield from _with_gaps(body)
-        if isinstance(node, Declare) and _has_gaps(nodes[at + 1 :], node.buffer):
+        if (
+            isinstance(node, Declare)
+            and not node.filled
+            and _has_gaps(nodes[at + 1 :], node.buffer)
+        ):
             yield node.buffer
 
 
@@ -64,35 +78,9 @@ def _has_gaps(nodes: Sequence[Node], buffer: Buffer) -> bool:
     if not users or buffer.layout.elements is None:
         return False
     written = [guards for guards, writes in _uses(users[:1], buffer, frozenset()) if writes]
-    if _comes_from_memory(users, buffer):
-        written = _joined(written)
     needed = _Guards() if _is_whole(written) else _Guards().union(*written)
     read = (guards for guards, writes in _uses(users, buffer, frozenset()) if not writes)
     return bool(needed) and any(not needed <= guards for guards in read)
-
-
-def _comes_from_memory(nodes: Sequence[Node], buffer: Buffer) -> bool:
-    """Tell whether registers get all their values by copies of what is in global memory."""
-    writes = [
-        node for node in every(nodes) if any(one.buffer == buffer for one in accesses(node)[0])
-    ]
-    return all(isinstance(one, Copy) and one.source.buffer.space == "global" for one in writes)
-
-
-def _joined(written: Sequence[_Guards]) -> list[_Guards]:
-    """Return what guards writes, those of both branches of a test as one without it."""
-    found = set(written)
-    while True:
-        both = {
-            (one, (one - {own}) | own, one - {own})
-            for one in found
-            for own in one
-            if isinstance(own, frozenset) and one - {own} and (one - {own}) | own in found
-        }
-        if not both:
-            return list(found)
-        for one, other, joined in both:
-            found = (found - {one, other}) | {joined}
 
 
 def _is_whole(written: Sequence[_Guards]) -> bool:

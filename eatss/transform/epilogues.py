@@ -55,6 +55,7 @@ from eatss.kernel.nodes import (
     If,
     Kernel,
     Node,
+    Nodes,
     Staging,
     over_places,
 )
@@ -112,7 +113,7 @@ class _Epilogues:
     parted: _Parted
     continued: Mapping[str, str]
 
-    def nodes(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    def nodes(self, nodes: Nodes) -> Nodes:
         """Return nodes whose sums have their shared factors last."""
         for at, node in enumerate(nodes):
             sum_ = _Sum.of(nodes[:at], node, self.parted) if isinstance(node, For | If) else None
@@ -134,9 +135,9 @@ class _Sum:
     what fills boxes for that alone. Boxes that are ``needed`` there are filled before the loop.
     """
 
-    stays: tuple[Node, ...]
+    stays: Nodes
     loop: For | If
-    moves: tuple[Node, ...]
+    moves: Nodes
     buffer: Buffer
     shared: tuple[Expression, ...]
     needed: frozenset[Buffer]
@@ -185,7 +186,7 @@ class _Sum:
             needed=frozenset(boxes - written(fills)),
         )
 
-    def nodes(self, taken: set[str], other: str | None, stores: Sequence[Node]) -> tuple[Node, ...]:
+    def nodes(self, taken: set[str], other: str | None, stores: Sequence[Node]) -> Nodes:
         """Return what stands up to the end of the loop, and what then becomes of the sum.
 
         Args:
@@ -200,7 +201,7 @@ class _Sum:
         def everywhere(node: Node) -> Node:
             return over_places(self.buffer, counters, node)
 
-        def zero(buffer: Buffer) -> tuple[Node, ...]:
+        def zero(buffer: Buffer) -> Nodes:
             fill = Fill(target=Element(buffer=buffer, subscripts=places), value=0)
             return Declare(buffer=buffer), everywhere(fill)
 
@@ -244,7 +245,7 @@ class _Sum:
         def element(one: Element) -> Element:
             return replace(one, buffer=sums) if one.buffer == self.buffer else one
 
-        def changed(node: Node) -> tuple[Node, ...]:
+        def changed(node: Node) -> Nodes:
             if not isinstance(node, Compute):
                 return (node,)
             value = _value_without(node, self.shared)

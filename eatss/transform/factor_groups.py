@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from eatss.kernel.nodes import Compute, Element, For, Kernel, Let, Node
+from eatss.kernel.nodes import Compute, Element, For, Kernel, Let, Node, Nodes
 from eatss.kernel.uses import rewritten
 from eatss.program import names_in
 from eatss.scops import Binary, Expression, Read
@@ -56,7 +56,7 @@ class _Known(NamedTuple):
         return _Known({**self.names, **own}, self.repeats or not is_point), self
 
 
-def _changed(node: Node, known: _Known) -> tuple[Node, ...]:
+def _changed(node: Node, known: _Known) -> Nodes:
     plain = known.repeats and isinstance(node, Compute) and node.by is None
     return (_grouped(node, known.names) if plain else node,)
 

@@ -35,13 +35,15 @@ from eatss.kernel.nodes import (
     Declare,
     Element,
     Evaluate,
+    Extents,
     For,
     Kernel,
-    Layout,
     Node,
+    Nodes,
     Perform,
+    Steps,
 )
-from eatss.kernel.uses import accesses, every, mapped, trips_from_zero
+from eatss.kernel.uses import every_of, mapped, trips_from_zero
 from eatss.program import (
     Constant,
     IntExpr,
@@ -71,30 +73,37 @@ def with_matrices_loaded(kernel: Kernel, instruction: Instruction) -> Kernel:
         return kernel
     if any(one.size_bytes % VECTOR_BYTES for one in kernel.shared):
         return kernel  # a box behind would begin anywhere
-    nodes = list(every(kernel.body))
-    wanted = {
-        one.buffer
-        for node in nodes
-        if isinstance(node, Perform) and node.instruction == instruction
-        for one in node.named(instruction.read)
-        if one.buffer.element_type in narrow.values()
-    }
     loader = _Loader(kernel)
-    nests = (loader.loads(node) for node in nodes if isinstance(node, For))
-    loads = [one for one in nests if one is not None and one.buffer in wanted]
-    written = [one.buffer for node in nodes for one in accesses(node)[0] if one.buffer in wanted]
-    whole = {one.buffer for one in loads} == wanted
-    if not whole or len(written) != sum(one.elements for one in loads):
+
+    def is_own(node: Node) -> bool:
+        return isinstance(node, Perform) and node.instruction == instruction
+
+    steps = [
+        one for one in every_of(kernel.body, Steps) if any(map(is_own, every_of((one,), Perform)))
+    ]
+    loops = [one for own in steps for one in own.loads if isinstance(one, For)]
+    found = {id(one): loader.loads(one) for one in loops}
+    if None in found.values():
         return kernel
 
-    def changed(node: Node) -> tuple[Node, ...]:
-        if isinstance(node, Declare) and node.buffer in wanted:
-            return (Declare(buffer=_in_words(node.buffer)),)
-        if isinstance(node, Perform) and node.instruction == instruction:
-            operands = ((name, _words(own, wanted)) for name, own in node.operands)
+    def in_words(node: Node) -> Node:
+        if isinstance(node, Declare):
+            return Declare(buffer=_in_words(node.buffer))
+        load = found[id(node)]
+        assert load is not None
+        return load
+
+    def changed(node: Node) -> Nodes:
+        if is_own(node) and isinstance(node, Perform):
+            read = instruction.read
+            operands = (
+                (name, _words(own) if name in read and name not in instruction.written else own)
+                for name, own in node.operands
+            )
             return (replace(node, operands=tuple(operands)),)
-        own = loader.loads(node) if isinstance(node, For) else None
-        return (node,) if own is None or own.buffer not in wanted else (own.loop(),)
+        if isinstance(node, Steps) and any(id(one) in found for one in node.loads):
+            return (replace(node, loads=tuple(map(in_words, node.loads))),)
+        return (node,)
 
     return replace(kernel, body=mapped(kernel.body, changed))
 
@@ -108,84 +117,39 @@ def _in_words(fragment: Buffer) -> Buffer:
     """Return registers of words in the place of those of elements."""
     *outer, count = fragment.layout.extents
     assert isinstance(count, Constant)
-    layout = Layout((*outer, Constant(count.value // _of_a_word(fragment))))
+    layout = Extents((*outer, Constant(count.value // _of_a_word(fragment))))
     return replace(fragment, element_type=WORD, layout=layout)
 
 
-def _words(operands: Sequence[Element], fragments: set[Buffer]) -> tuple[Element, ...]:
-    """Return the words in which elements of fragments are; other elements stay."""
+def _words(operands: Sequence[Element]) -> tuple[Element, ...]:
+    """Return the words in which elements of fragments are."""
     found: dict[Element, None] = {}
     for one in operands:
-        own = one
-        if one.buffer in fragments:
-            *outer, slot = one.subscripts
-            assert isinstance(slot, Constant)
-            word = Constant(slot.value // _of_a_word(one.buffer))
-            own = Element(buffer=_in_words(one.buffer), subscripts=(*outer, word))
-        found[own] = None
+        *outer, slot = one.subscripts
+        assert isinstance(slot, Constant)
+        word = Constant(slot.value // _of_a_word(one.buffer))
+        found[Element(buffer=_in_words(one.buffer), subscripts=(*outer, word))] = None
     return tuple(found)
 
 
 @frozen
-class _Loads:
-    """A loop whose turns load fragments, some of them by one ``load``: ``words``, by turn and slot.
+class _Rows:
+    """Rows that lanes name: where the first one begins, and how far away those of one bit are."""
 
-    ``corner`` is where the first row begins that lanes name, ``bits`` how far away from it rows are
-    whose number has one bit.
-    """
-
-    nest: For
-    buffer: Buffer
-    box: Buffer
-    load: Instruction
-    words: tuple[tuple[int, int], ...]
     corner: _Place
     bits: tuple[tuple[int, ...], ...]
-    lanes: tuple[str, str]
 
-    @property
-    def elements(self) -> int:
-        """Elements of a fragment that a lane loads in a turn of the loop."""
-        return len({word for _, word in self.words}) * _of_a_word(self.buffer)
-
-    def loop(self) -> For:
-        """Return the loop with one load for all matrices of a turn, or of two."""
-        counter, words = Name(self.nest.counter), _in_words(self.buffer)
-        trips = trips_from_zero(self.nest)
-        assert trips is not None
-        turns = len({turn for turn, _ in self.words})
-        targets = [
-            Element(
-                buffer=words,
-                subscripts=(
-                    turns * counter + turn,
-                    Constant(word),
-                ),
-            )
-            for turn, word in self.words
-        ]
-        row = Element(
-            buffer=self.box, subscripts=tuple(map(self._own_row, range(len(self.corner))))
-        )
-        load = Perform(instruction=self.load, operands=(("d", tuple(targets)), ("rows", (row,))))
-        condition = counter < trips // turns
-        return replace(self.nest, condition=condition, body=(load,))
-
-    def _own_row(self, dimension: int) -> IntExpr:
+    def own(self, dimension: int, row: IntExpr, quad: IntExpr, load: Instruction) -> IntExpr:
         """Return a subscript of the row that a lane names: that with its own number."""
-        row, quad = map(Name, self.lanes)
         found = self.corner[dimension].expression()
         first, second, *others = (one[dimension] for one in self.bits)
         if second == 2 * first:
             found = found + first * quad
         else:
-            low = quad % 2
-            high = quad // 2
-            found = found + first * low
-            found = found + second * high
+            found = found + first * (quad % 2) + second * (quad // 2)
         for at, distance in enumerate(others):
             bit: IntExpr = row if at == 0 else row // (1 << at)
-            if at == 1 and self.load is TURNED_BYTES:
+            if at == 1 and load is TURNED_BYTES:
                 bit = bit + row
             if 2 << at < _ROWS:
                 bit = bit % 2
@@ -194,7 +158,7 @@ class _Loads:
 
 
 class _Loader:
-    """Reads loops over fragments of a kernel as loads of matrices."""
+    """Makes loads of matrices of loops over fragments of a kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         axes = kernel.warps
@@ -205,22 +169,19 @@ class _Loader:
         same = {*self._lanes, *self._inside, *(axis.warp for axis in axes)}
         self._apart = varying_names(kernel.body) - same
 
-    def loads(self, loop: For) -> _Loads | None:
-        """Return a loop as such loads, ``None`` where lanes do not hold whole matrices."""
-        trips, own = trips_from_zero(loop), [one for one in loop.body if isinstance(one, Evaluate)]
-        if not own or len(own) < len(loop.body) or not trips:
+    def loads(self, loop: For) -> For | None:
+        """Return a loop with loads of matrices, ``None`` where lanes do not hold whole ones."""
+        trips, own = trips_from_zero(loop) or 0, [*every_of(loop.body, Evaluate)]
+        elements = [one.reads[one.part.access] for one in own if isinstance(one.part, Read)]
+        buffer = own[0].target.buffer
+        if len(elements) < len(own) or not all(
+            one.buffer == elements[0].buffer
+            and _has_rows(one.buffer, buffer)
+            and not any(varies(each, self._apart) for each in one.subscripts)
+            for one in elements
+        ):
             return None
-        buffer, elements = own[0].target.buffer, list[Element]()
-        for number, one in enumerate(own):
-            target = Element(buffer=buffer, subscripts=(Name(loop.counter), Constant(number)))
-            if one.target != target or not isinstance(one.part, Read):
-                return None
-            elements.append(one.reads[one.part.access])
-        box = elements[0].buffer
-        if any(one.buffer != box for one in elements) or not _has_rows(box, buffer):
-            return None
-        if any(varies(each, self._apart) for one in elements for each in one.subscripts):
-            return None
+        words = _in_words(buffer)
         for load in LOADS.get(buffer.element_type.size_bytes, ()):
             loaded, _ = load.operands
             turns = prod(one.extent for one in loaded.slots(load.lanes)) // len(own)
@@ -229,14 +190,19 @@ class _Loader:
             order = tuple(product(range(turns), range(len(own) // _of_a_word(buffer))))
             if load is TURNED_BYTES and turns == 1:  # its columns are halves of a fragment
                 order = order[::2] + order[1::2]
-            found = self._rows(loop, elements, loaded, order)
-            if found is not None:
-                corner, bits = found
-                row, quad = self._lanes
-                return _Loads(
-                    nest=loop, buffer=buffer, box=box, load=load, words=order, corner=corner,
-                    bits=bits, lanes=(row, quad),
-                )  # fmt: skip
+            rows = self._rows(loop, elements, loaded, order, turns)
+            if rows is None:
+                continue
+            counter = Name(loop.counter)
+            targets = tuple(
+                Element(buffer=words, subscripts=(turns * counter + turn, Constant(word)))
+                for turn, word in order
+            )
+            row, quad = map(Name, self._lanes)
+            at = tuple(rows.own(one, row, quad, load) for one in range(len(rows.corner)))
+            named = Element(buffer=elements[0].buffer, subscripts=at)
+            perform = Perform(instruction=load, operands=(("d", targets), ("rows", (named,))))
+            return replace(loop, condition=counter < trips // turns, body=(perform,))
         return None
 
     def _rows(
@@ -245,19 +211,18 @@ class _Loader:
         elements: Sequence[Element],
         target: Operand,
         words: Sequence[tuple[int, int]],
-    ) -> tuple[_Place, tuple[tuple[int, ...], ...]] | None:
-        """Return the first row that lanes name, and how far away rows are whose number has one bit.
+        turns: int,
+    ) -> _Rows | None:
+        """Return the rows that lanes name, for the words of so many turns of a loop.
 
         ``None`` where lanes hold other elements of the rows than a load gives them, rows do not
         begin where vectors do, or are not as far apart as their bits say.
         """
-        turns = len({turn for turn, _ in words})
         counter = turns * Name(loop.counter)
-        slots = target.slots(LANES_OF_A_BOX)
         of_a_word = _of_a_word(elements[0].buffer)
         corner: _Place | None = None
         rows: dict[int, tuple[int, ...]] = {}
-        for number, values in enumerate(places(slots)):
+        for number, values in enumerate(places(target.slots(LANES_OF_A_BOX))):
             turn, word = words[number // of_a_word]
             element = elements[word * of_a_word + number % of_a_word]
             change = {loop.counter: counter + turn}
@@ -281,7 +246,7 @@ class _Loader:
         for named, begin in rows.items():
             own = [one for at, one in enumerate(bits) if named >> at & 1]
             whole = whole and begin == tuple(map(sum, zip(*own, [0] * len(begin), strict=True)))
-        return (corner, tuple(bits)) if whole else None
+        return _Rows(corner=corner, bits=tuple(bits)) if whole else None
 
     def _place(
         self, element: Element, change: Mapping[str, IntExpr], row: int, quad: int

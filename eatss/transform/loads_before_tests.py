@@ -23,12 +23,13 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     For,
     If,
     Kernel,
-    Layout,
     Let,
     Node,
+    Nodes,
     Source,
 )
 from eatss.kernel.uses import every_of, mapped, names_of, trips_from_zero
@@ -48,7 +49,7 @@ def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:
     }
     whole = frozenset(kernel.shared) - partly
 
-    def changed(node: Node) -> tuple[Node, ...]:
+    def changed(node: Node) -> Nodes:
         tested = _Tested.of(node)
         return (node,) if tested is None else tested.nodes(whole, taken)
 
@@ -84,7 +85,7 @@ class _Tested:
         own = tuple(one for one in lets if isinstance(one, Let))
         return None if count is None else cls(node, own, test, points, count)
 
-    def nodes(self, whole: frozenset[Buffer], taken: set[str]) -> tuple[Node, ...]:
+    def nodes(self, whole: frozenset[Buffer], taken: set[str]) -> Nodes:
         """Return the loop with what is loaded in front of it."""
         own = {self.rows.counter, *(one.name for one in self.lets)}
         inner = [one for one in self.points.body if isinstance(one, Let)]
@@ -125,7 +126,7 @@ class _Tested:
             name=free_name(f"{element.buffer.name}_row", taken),
             space="register",
             element_type=element.buffer.element_type,
-            layout=Layout((Constant(self.count),)),
+            layout=Extents((Constant(self.count),)),
         )
         return Element(buffer=buffer, subscripts=(Name(self.points.counter),))
 

@@ -40,13 +40,15 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     For,
-    Layout,
     Let,
     Node,
+    Nodes,
     Scope,
     Source,
     Steps,
+    counted,
 )
 from eatss.kernel.uses import (
     constant_trips,
@@ -127,7 +129,7 @@ def plain_steps(
     return tuple(found) if all(one.in_vectors for own in operands for one in own) else ()
 
 
-def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
+def _opened(nodes: Sequence[Node]) -> Nodes:
     """Return nodes without scopes around what is computed: their values are where they are used.
 
     A tile whose origin a test tells has values of its own for the places of its points.
@@ -151,16 +153,14 @@ def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(found)
 
 
-def _products(
-    nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]
-) -> tuple[Node, ...]:
+def _products(nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]) -> Nodes:
     """Return a nest that reads operands."""
 
     def held(one: Element, path: _Path) -> Element:
         own = (each for each in operands if each.element == one)
         return next((each.held for each in own if each.path == _needed(one, path)), one)
 
-    def changed(node: Node, path: _Path) -> tuple[Node, ...]:
+    def changed(node: Node, path: _Path) -> Nodes:
         if isinstance(node, For):
             return (with_bodies(node, _without_unused),)
         return with_elements((node,), partial(held, path=path))
@@ -238,7 +238,7 @@ class _Operand:
 
     def load(self) -> Node:
         """Return the loads of a step."""
-        nodes: tuple[Node, ...] = (Copy(target=self.held, source=self.element),)
+        nodes: Nodes = (Copy(target=self.held, source=self.element),)
         for one in reversed(self.path):
             nodes = (replace(one, body=nodes),) if isinstance(one, For) else (one, *nodes)
         return nodes[0] if len(nodes) == 1 else Scope(body=nodes)
@@ -259,7 +259,7 @@ def _operands(
                 name=free_name(f"{element.buffer.name}_step", taken),
                 space="register",
                 element_type=element.buffer.element_type,
-                layout=Layout(tuple(Constant(trips_from_zero(one) or 1) for one in loops)),
+                layout=Extents(tuple(Constant(trips_from_zero(one) or 1) for one in loops)),
             )
             held = Element(buffer=buffer, subscripts=tuple(Name(one.counter) for one in loops))
             found.append(_Operand(element=element, path=needed, held=held))
@@ -279,83 +279,51 @@ def _needed(element: Element, path: _Path) -> _Path:
     return tuple(reversed(found))
 
 
-def _without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
+def _without_unused(nodes: Sequence[Node]) -> Nodes:
     """Leave out values that nothing behind them mentions."""
-    found: tuple[Node, ...] = ()
+    found: Nodes = ()
     for node in reversed(nodes):
         if not isinstance(node, Let) or node.name in names_of(found):
             found = (node, *found)
     return found
 
 
-def in_serpentine_order(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
+def in_serpentine_order(nodes: Sequence[Node], taken: set[str]) -> Nodes:
     """Return loops over rows of points as loops over two rows each, the second backwards.
 
     Those stay as they are where a point meets what is written at another. Names are added to those
     that are ``taken``.
     """
-    found: list[Node] = []
-    for node in nodes:
-        row = _row(node)
-        if row is not None:
-            found.append(_two_rows(*row, taken))
-        else:
-            found.append(with_bodies(node, partial(in_serpentine_order, taken=taken)))
-    return tuple(found)
+    own = partial(in_serpentine_order, taken=taken)
+    return tuple(_two_rows(node, taken) or with_bodies(node, own) for node in nodes)
 
 
-def _row(node: Node) -> tuple[For, tuple[Let, ...], For] | None:
-    """Return a loop over rows, what each begins with, and the loop over its points."""
-    if not isinstance(node, For) or not node.body or (trips_from_zero(node) or 1) % 2:
+def _two_rows(rows: Node, taken: set[str]) -> For | None:
+    """Return a loop over two rows at a time, ``None`` for what is no such loop."""
+    count = trips_from_zero(rows) if isinstance(rows, For) else None
+    if not isinstance(rows, For) or not count or count % 2 or not rows.body:
         return None
-    *lets, row = node.body
+    *lets, row = rows.body
     values = tuple(one for one in lets if isinstance(one, Let))
-    if len(values) < len(lets) or not isinstance(row, For):
+    if len(values) < len(lets) or not isinstance(row, For) or any(every_of(row.body, For)):
         return None
-    nested = any(isinstance(one, For) for one in every(row.body))
-    places = {Name(node.counter), Name(row.counter)}
-    return None if nested or not _are_apart(row.body, places) else (node, values, row)
-
-
-def _are_apart(nodes: Sequence[Node], places: set[Name]) -> bool:
-    """Tell whether no point meets what is written at another, so that their order does not matter.
-
-    Places are those of a point.
-    """
-    computed = list(every_of(nodes, Compute))
+    computed, places = [*every_of(row.body, Compute)], {Name(rows.counter), Name(row.counter)}
     written = {one.target.buffer for one in computed}
-    return all(
-        places <= set(one.subscripts)
-        for node in computed
-        for one in (node.target, *node.reads)
-        if one.buffer in written
-    )
-
-
-def _two_rows(rows: For, values: Sequence[Let], row: For, taken: set[str]) -> For:
-    count, points = trips_from_zero(rows) or 0, trips_from_zero(row) or 0
+    met = (one for own in computed for one in (own.target, *own.reads) if one.buffer in written)
+    if not all(places <= set(one.subscripts) for one in met):
+        return None  # points do not come in any order
     pair, back = free_name(f"{rows.counter}_pair", taken), free_name(f"{row.counter}_back", taken)
-    last = Constant(points - 1)
-    backwards = Let(name=row.counter, value=last - Name(back), narrow=row.narrow)
-    there_and_back = (row, _counting(row, back, points, (backwards, *row.body)))
+    points = trips_from_zero(row) or 0
+    backwards = Let(name=row.counter, value=Constant(points - 1) - Name(back), narrow=True)
+    there_and_back = (row, counted(back, points, (backwards, *row.body)))
     scopes = tuple(
         Scope(
             body=(
-                Let(
-                    name=rows.counter,
-                    value=2 * Name(pair) + second,
-                    narrow=rows.narrow,
-                ),
+                Let(name=rows.counter, value=2 * Name(pair) + second, narrow=True),
                 *values,
                 one,
             )
         )
         for second, one in enumerate(there_and_back)
     )
-    return _counting(rows, pair, count // 2, scopes)
-
-
-def _counting(loop: For, counter: str, count: int, body: tuple[Node, ...]) -> For:
-    """Return a loop as one by another counter, from zero."""
-    condition = Name(counter) < count
-    return replace(loop, counter=counter, condition=condition, body=body)
+    return counted(pair, count // 2, scopes)

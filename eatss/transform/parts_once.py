@@ -24,9 +24,10 @@ from eatss.kernel.nodes import (
     Declare,
     Element,
     Evaluate,
+    Extents,
     Kernel,
-    Layout,
     Node,
+    Nodes,
     Scope,
 )
 from eatss.kernel.uses import mapped
@@ -55,7 +56,7 @@ def with_parts_once(kernel: Kernel, taken: set[str]) -> Kernel:
     Names that are ``taken`` stay what they are.
     """
 
-    def change(node: Node) -> tuple[Node, ...]:
+    def change(node: Node) -> Nodes:
         if not isinstance(node, Compute) or node.by is not None or not node.statement.recomputed:
             return (node,)
         return _Parts(node, taken).nodes()
@@ -75,7 +76,7 @@ class _Parts:
         self._values: dict[Expression, Read] = {}
         self._found: list[tuple[Buffer, Expression]] = []
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> Nodes:
         """Return the nodes that compute the parts, and then the value from them."""
         value = self._node.statement.value
         for part in _repeated(value):
@@ -99,7 +100,7 @@ class _Parts:
         """Give a part, in which smaller ones have their names, a register."""
         shortened = self._shortened(part)
         name = free_name(f"v{len(self._found)}", self._taken)
-        buffer = Buffer(name=name, space="register", element_type=kind, layout=Layout(()))
+        buffer = Buffer(name=name, space="register", element_type=kind, layout=Extents(()))
         self._found.append((buffer, shortened))
         self._values[part] = Read(access=len(self._accesses))
         write = self._node.statement.write

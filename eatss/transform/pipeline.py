@@ -28,12 +28,14 @@ from eatss.kernel.nodes import (
     Commit,
     Copy,
     Cycle,
+    Declare,
     Element,
     For,
     If,
     Kernel,
     Let,
     Node,
+    Nodes,
     Staging,
     Steps,
     Wait,
@@ -61,13 +63,11 @@ from eatss.transform.copy_ways import (
     Copying,
     NarrowLines,
     all_of,
-    declarations,
     is_line_store,
     is_narrow,
 )
-from eatss.transform.interleaved_copies import Shares, copies_among_products, words_of
 from eatss.transform.operands_ahead import plain_steps
-from eatss.transform.register_prefetch import StepsAhead
+from eatss.transform.register_prefetch import Shares, StepsAhead, copies_among_products, words_of
 
 _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the
@@ -79,9 +79,8 @@ def pipelined(
 ) -> Kernel:
     """Return a kernel whose copying loops run ahead by ``stages - 1`` turns, all carried out.
 
-    Where fewer stages fit into shared memory, there are
-    fewer; with less than two it stays as it is. Names that are ``taken`` stay what they are. A
-    thread may have so many ``registers``.
+    Where fewer stages fit into shared memory, there are fewer; with less than two a loop stays as
+    it is. Names that are ``taken`` stay what they are. A thread may have so many ``registers``.
     """
     found = kernel
     around = _Around(
@@ -109,7 +108,7 @@ def pipelined(
     return replace(found, body=Copying().nodes(_started_in_front(found.body)))
 
 
-def _started_in_front(nodes: Sequence[Node]) -> tuple[Node, ...]:
+def _started_in_front(nodes: Sequence[Node]) -> Nodes:
     """Return nodes in which copies in front of a loop that copies ahead start as its own do.
 
     They are of the group that the first turn waits for.
@@ -121,10 +120,10 @@ def _started_in_front(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return (*started, *found[len(started) :])
 
 
-def _ahead(nodes: Sequence[Node]) -> tuple[Node, ...]:
+def _ahead(nodes: Sequence[Node]) -> Nodes:
     """Return copies that do not pass through registers."""
 
-    def started(node: Node) -> tuple[Node, ...]:
+    def started(node: Node) -> Nodes:
         if not isinstance(node, Copy):
             return (node,)
         spaces = (node.source.buffer.space, node.target.buffer.space)
@@ -161,7 +160,7 @@ class _Ahead:
     loop: For
     around: _Around
     stages: tuple[Staging, ...]
-    rest: tuple[Node, ...]
+    rest: Nodes
     starts: bool
     count: int = 1
 
@@ -171,7 +170,7 @@ class _Ahead:
         stages = tuple(one for one in loop.body if isinstance(one, Staging) and one.ahead)
         if not stages:
             return None
-        rest = loop.body[len(stages) :]
+        rest = tuple(one for one in loop.body if one not in stages)
         starts = not all(map(is_narrow, stages))
         found = cls(loop=loop, around=around, stages=stages, rest=rest, starts=starts)
         return found if starts or found.lines(set()) is not None else None
@@ -194,25 +193,26 @@ class _Ahead:
         """Return copies whose halves come through registers while warps multiply, if any do."""
         return NarrowLines.of(self.stages, taken) if any(every_of(self.rest, Steps)) else None
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> Nodes:
         """Return what takes the place of the loop."""
         loop, around, count = self.loop, self.around, self.count
         steps = self._steps()
         copying = Copying(steps=steps is not None)
-        first: tuple[Node, ...] = ()
+        first: Nodes = ()
         for number in range(count - 1):
             place = loop.lower + _times(loop.step, number)
             own = self._at(self.stages, place, Constant(number))
             first += self._copied(copying.nodes(own), place)
         later, slot = Name(loop.counter) + _times(loop.step, count - 1), turn_before(self.cycle)
         lines = self.lines(around.taken)
-        turn: tuple[tuple[Node, ...], tuple[Node, ...]] | None = None
+        turn: tuple[Nodes, Nodes] | None = None
         if lines is not None:
             loads, stores = (
                 self._copied(copying.nodes(self._at(own, later, slot)), later)
                 for own in (lines.loads, lines.stores)
             )
-            copies = (*declarations(lines.declared), *loads)
+            declared = (Declare(buffer=one, filled=True) for one in lines.declared)
+            copies = (*declared, *loads)
             turn = (), (*self._there(count), *copies, *self._here(self.rest), *stores[:1])
             if steps is not None and steps.fits(around.registers - lines.words):
                 turn = self._prefetched(steps, copies, None, stores[:1])
@@ -249,16 +249,16 @@ class _Ahead:
             return None
         return steps.in_parts(around.threads, around.taken)
 
-    def _at(self, nodes: Sequence[Node], place: IntExpr, slot: IntExpr) -> tuple[Node, ...]:
+    def _at(self, nodes: Sequence[Node], place: IntExpr, slot: IntExpr) -> Nodes:
         """Return nodes of the turn at a place, with the boxes of a slot."""
         change = {self.loop.counter: place}
         return self._in(with_expressions(nodes, lambda one: substitute(one, change)), slot)
 
-    def _here(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    def _here(self, nodes: Sequence[Node]) -> Nodes:
         """Return nodes with the boxes of this turn."""
         return self._in(nodes, Name(self.around.stage))
 
-    def _in(self, nodes: Sequence[Node], slot: IntExpr) -> tuple[Node, ...]:
+    def _in(self, nodes: Sequence[Node], slot: IntExpr) -> Nodes:
         staged = self.staged
 
         def element(one: Element) -> Element:
@@ -272,7 +272,7 @@ class _Ahead:
     def _is_turn(self, place: IntExpr) -> IntExpr:
         return substitute(self.loop.condition, {self.loop.counter: place})
 
-    def _copied(self, copies: Sequence[Node], place: IntExpr) -> tuple[Node, ...]:
+    def _copied(self, copies: Sequence[Node], place: IntExpr) -> Nodes:
         """Return the copies of a turn, if there is such a turn."""
         there = If(conditions=(self._is_turn(place),), body=_ahead(copies))
         return (there, Commit()) if self.starts else (there,)
@@ -295,10 +295,10 @@ class _Ahead:
     def _prefetched(
         self,
         steps: StepsAhead,
-        copies: tuple[Node, ...],
+        copies: Nodes,
         plain: _Plain | None,
-        stored: tuple[Node, ...] = (),
-    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        stored: Nodes = (),
+    ) -> tuple[Nodes, Nodes]:
         """Return what stands in front, and turns that load each step in front of that before it.
 
         What is ``stored`` behind products has been loaded with the copies.
@@ -306,15 +306,13 @@ class _Ahead:
         loop, there = self.loop, self._there(self.count)
         later = Name(loop.counter) + loop.step
 
-        def loads(place: IntExpr, slot: IntExpr, *, tested: bool) -> tuple[Node, ...]:
+        def loads(place: IntExpr, slot: IntExpr, *, tested: bool) -> Nodes:
             own = self._at(steps.first(), place, slot)
             change = {loop.counter: place}
             tests = (self._is_turn(place), *(substitute(one, change) for one in steps.known_tests))
             return (If(conditions=tests, body=own),) if tested else own
 
-        def turn(
-            *, tested: bool, shares: Shares | None = None, stores: tuple[Node, ...] = ()
-        ) -> tuple[Node, ...]:
+        def turn(*, tested: bool, shares: Shares | None = None, stores: Nodes = ()) -> Nodes:
             behind = (*stores, *there, *loads(later, turn_after(self.cycle), tested=tested))
             return self._here(steps.turn(behind) if tested else steps.whole_turn(behind, shares))
 
@@ -333,13 +331,11 @@ class _Ahead:
         found = self._parted(all_of((*tests, *known)), among, copies, turn(tested=True))
         return (*front, *found[0]), found[1]
 
-    def _there(self, count: int) -> tuple[Node, ...]:
+    def _there(self, count: int) -> Nodes:
         """Return what all threads do for the box of a turn to be there."""
         return (Wait(pending=count - 2), Barrier()) if self.starts else (Barrier(),)
 
-    def _among(
-        self, copies: tuple[Node, ...], plain: _Plain
-    ) -> tuple[tuple[Node, ...], tuple[Node, ...]] | None:
+    def _among(self, copies: Nodes, plain: _Plain) -> tuple[Nodes, Nodes] | None:
         """Return turns whose copies stand among products, and what is in front of them."""
         tests, nodes = plain
         rest, last = self._here(self.rest), self.count > FEWEST_AHEAD
@@ -352,10 +348,10 @@ class _Ahead:
     def _parted(
         self,
         conditions: Sequence[IntExpr],
-        among: tuple[Node, ...],
-        copies: tuple[Node, ...],
-        rest: tuple[Node, ...],
-    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        among: Nodes,
+        copies: Nodes,
+        rest: Nodes,
+    ) -> tuple[Nodes, Nodes]:
         """Return the tests in front of the loop, and a turn with and without plain copies."""
         always = tuple(one for one in conditions if self.loop.counter not in names_in(one))
         own = tuple(one for one in conditions if one not in always)
@@ -368,14 +364,14 @@ class _Ahead:
         return (Let(name=name, value=value, narrow=True),), (turn,)
 
 
-_Plain = tuple[tuple[IntExpr, ...], tuple[Node, ...]]
+_Plain = tuple[tuple[IntExpr, ...], Nodes]
 """Copies without tests, and where they are right."""
 
 
-def _less_unrolled(copies: Sequence[Node]) -> tuple[Node, ...]:
+def _less_unrolled(copies: Sequence[Node]) -> Nodes:
     """Return copies that are seldom: their places are not to be kept in registers meanwhile."""
 
-    def changed(node: Node) -> tuple[Node, ...]:
+    def changed(node: Node) -> Nodes:
         return (replace(node, unroll=_SELDOM) if isinstance(node, For) and node.unroll else node,)
 
     return mapped(copies, changed)

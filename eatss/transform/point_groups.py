@@ -22,10 +22,10 @@ from dataclasses import replace
 
 from eatss.frozen import frozen
 from eatss.kernel.instruction import Instruction
-from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, WarpAxis
-from eatss.kernel.uses import elements, every, mapped, own_expressions, trips_from_zero
+from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, Nodes
+from eatss.kernel.uses import elements, every, every_of, mapped, own_expressions, trips_from_zero
 from eatss.plan.contract import matrices_in_turn
-from eatss.program import Constant, IntExpr, Name, names_in
+from eatss.program import Constant, Name, names_in
 from eatss.program.linear import linear
 
 
@@ -51,14 +51,12 @@ def with_vectors_apart(kernel: Kernel, of: Neighbours) -> Kernel:
     the loop depends on which points a thread has.
     """
 
-    def threads(value: IntExpr) -> int:
-        return of.threads * (_steps(value, of.thread, of.point) == (of.points, 1))
+    def threads(own: int, apart: int) -> int:
+        return of.threads * ((own, apart) == (of.points, 1))
 
-    found = _Loop(kernel, of.thread, of.point, threads)
-    same = all(count == of.points for count in found.trips)
-    if of.points <= of.vector or not same or not found.values or not found.is_free:
-        return kernel
-    return found.in_groups(of.vector)
+    several = of.points > of.vector and _trips(kernel, of.point) <= {of.points}
+    found = _in_groups(kernel, of.thread, of.point, threads, of.vector) if several else None
+    return found or kernel
 
 
 def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
@@ -72,110 +70,91 @@ def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
         instruction: what multiplies the matrices.
     """
     target, *factors = sorted(instruction.operands, key=lambda one: one.role != "inout")
-    slots = target.slots(instruction.lanes)
-    for number, factor in enumerate(factors if kernel.warps else ()):
+
+    def threads(own: int, apart: int) -> int:
+        return max(0, apart) if own == 1 else 0
+
+    for number, (axis, factor) in enumerate(zip(kernel.warps, factors, strict=False)):
         terms = target.held.points[number].terms
-        own = [one for one in slots if one.name in terms]
-        lanes = [one for one in instruction.lanes if one.name in terms]
-        if len(own) != 1 or len(lanes) != 1:
+        slots = [one for one in target.slots(instruction.lanes) if one.name in terms]
+        if len(slots) != 1 or sum(one.name in terms for one in instruction.lanes) != 1:
             continue
         loaded = (factor.element_type,) if factor.element_type else instruction.element_types
         width = max(one.size_bytes for one in loaded)
         # a lane loads several of one matrix: they are beside each other in registers
-        inside = bool({one.name for one in own} & set(factor.held.points[number].terms))
-        if not inside or width == 1:
-            kernel = _in_turn(kernel, number, own[0].extent, width, inside=inside)
+        inside = slots[0].name in factor.held.points[number].terms
+        if inside and width > 1:
+            continue
+        points, trips = slots[0].extent, _trips(kernel, axis.point)
+        values = _values(kernel, axis.thread, axis.point, threads)
+        in_rows = _in_rows(kernel.body, {one.name for one in values})
+        turns = 1
+        if in_rows and not inside:
+            turns = min((matrices_in_turn(one, points, width) for one in trips if one), default=1)
+        whole = all(count and count % points == 0 for count in trips)
+        if not whole or points * turns == 1 or (inside and not in_rows):
+            continue
+        found = _in_groups(kernel, axis.thread, axis.point, threads, points * turns)
+        if found is not None:
+            warps = list(kernel.warps)
+            warps[number] = replace(axis, turns=turns)
+            kernel = replace(found, warps=tuple(warps))
     return kernel
 
 
-def _in_turn(
-    kernel: Kernel, number: int, points: int, element_bytes: int, *, inside: bool
-) -> Kernel:
-    """Return a kernel with the matrices along an axis in turn, or as it was.
+def _trips(kernel: Kernel, point: str) -> set[int]:
+    """Return how often loops over points of a thread run, 0 for those that nobody counted."""
+    return {trips_from_zero(one) or 0 for one in every_of(kernel.body, For) if one.counter == point}
 
-    A lane has so many ``points`` of each. Where the two that follow each other in a row are
-    ``inside`` of a matrix, that takes no turns.
+
+_Threads = Callable[[int, int], int]
+"""How many threads have points of a loop whose value grows so much from thread to thread, and from
+point to point; 0 of any other value."""
+
+
+def _values(kernel: Kernel, thread: str, point: str, threads: _Threads) -> dict[Let, int]:
+    """Return the values of a loop, each with how many threads have points of it."""
+    found = {}
+    for one in every_of(kernel.body, Let):
+        form = linear(one.value)
+        terms = {} if form is None else form.terms
+        count = threads(terms.get(thread, 0), terms.get(point, 0))
+        if count:
+            found[one] = count
+    return found
+
+
+def _in_groups(
+    kernel: Kernel, thread: str, point: str, threads: _Threads, size: int
+) -> Kernel | None:
+    """Return a kernel with so many points of a thread in each group.
+
+    ``None`` where something else than values of the loop depends on which points a thread has.
     """
-    axis = kernel.warps[number]
+    values = _values(kernel, thread, point, threads)
 
-    def threads(value: IntExpr) -> int:
-        own, apart = _steps(value, axis.thread, axis.point)
-        return max(0, apart) if own == 1 else 0
-
-    found = _Loop(kernel, axis.thread, axis.point, threads)
-    in_rows = _in_rows(found.nodes, {one.name for one in found.values})
-    turns = 1
-    if in_rows and not inside:
-        counts = [matrices_in_turn(count, points, element_bytes) for count in found.trips if count]
-        turns = min(counts, default=1)
-    whole = all(count and count % points == 0 for count in found.trips)
-    if not whole or points * turns == 1 or (inside and not in_rows) or not found.is_free:
-        return kernel
-    axes: list[WarpAxis] = list(kernel.warps)
-    axes[number] = replace(axis, turns=turns)
-    return replace(found.in_groups(points * turns), warps=tuple(axes))
-
-
-class _Loop:
-    """A loop over points of threads: the ``values`` that are its own, and how often it runs.
-
-    ``threads`` tells of a value how many threads have points of the loop, 0 of any other value.
-    """
-
-    def __init__(
-        self, kernel: Kernel, thread: str, point: str, threads: Callable[[IntExpr], int]
-    ) -> None:
-        self._kernel, self._thread, self._point, self._threads = kernel, thread, point, threads
-        self.nodes = list(every(kernel.body))
-        self.values = [one for one in self.nodes if isinstance(one, Let) and threads(one.value)]
-        loops = [one for one in self.nodes if isinstance(one, For) and one.counter == point]
-        self.trips = {trips_from_zero(one) or 0 for one in loops}
-
-    @property
-    def is_free(self) -> bool:
-        """Whether nothing but its values depends on which points a thread has."""
-        return not any(
-            depends_on_points(node, self._thread, self._point)
-            for node in self.nodes
-            if not any(node is one for one in self.values)
-            and not (isinstance(node, Let) and node.name == self._thread)
-            and not (isinstance(node, For) and node.counter == self._point)
-        )
-
-    def in_groups(self, size: int) -> Kernel:
-        """Return the kernel with so many points in each group."""
-
-        def changed(node: Node) -> tuple[Node, ...]:
-            threads = self._threads(node.value) if isinstance(node, Let) else 0
-            if isinstance(node, Let) and threads:
-                return (replace(node, value=self._in_group(node.value, threads, size)),)
+    def changed(node: Node) -> Nodes:
+        count = values.get(node, 0) if isinstance(node, Let) else 0
+        form = linear(node.value) if isinstance(node, Let) and count else None
+        if not isinstance(node, Let) or form is None:
             return (node,)
+        rest = {name: c for name, c in form.terms.items() if name not in (thread, point)}
+        found = replace(form, terms=rest).expression() + Constant(size) * Name(thread)
+        found = found + size * count * (Name(point) // size)
+        return (replace(node, value=found + Name(point) % size),)
 
-        return replace(self._kernel, body=mapped(self._kernel.body, changed))
-
-    def _in_group(self, value: IntExpr, threads: int, size: int) -> IntExpr:
-        form = linear(value)
-        assert form is not None
-        rest = {n: c for n, c in form.terms.items() if n not in (self._thread, self._point)}
-        point, group = Name(self._point), Constant(size)
-        found = replace(form, terms=rest).expression() + group * Name(self._thread)
-        number = point // group
-        found = found + size * threads * number
-        return found + point % group
-
-
-def _steps(value: IntExpr, thread: str, point: str) -> tuple[int, int]:
-    """Return by how much a value grows from thread to thread and from point to point."""
-    form = linear(value)
-    return (0, 0) if form is None else (form.terms.get(thread, 0), form.terms.get(point, 0))
+    for node in every(kernel.body):
+        own = node in values or node.name == thread if isinstance(node, Let) else False
+        counts = isinstance(node, For) and node.counter == point
+        if not own and not counts and depends_on_points(node, thread, point):
+            return None
+    return replace(kernel, body=mapped(kernel.body, changed))
 
 
 def _in_rows(nodes: Sequence[Node], values: set[str]) -> bool:
     """Tell whether products read shared memory along these values in rows, and nowhere else."""
     last: list[bool] = []
-    for node in nodes:
-        if not isinstance(node, Compute):
-            continue
+    for node in every_of(nodes, Compute):
         for element in elements(node):
             if element.buffer.space == "shared":
                 *others, row = (values & set(names_in(one)) for one in element.subscripts)

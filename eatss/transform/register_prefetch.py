@@ -29,13 +29,47 @@ in front of the parts:
 
 :class:`Prefetch` has the steps of one product and registers for the operands of two steps, or of
 several products, its phases, that load for each other. :class:`StepsAhead` are what a turn does.
+
+Copies that start while warps multiply stand among the products, and no test parts them.
+
+    if (next turn is there) { if (whole tile) { if (wide) …copy… else …copy… } else …copy… }
+    for (k_step = 0; k_step < 2; ++k_step) { load fragments; multiply }
+
+becomes
+
+    if (whole && next turn is there)
+        { load fragments; …copy…; multiply; load fragments; multiply }
+    else
+        { as before }
+
+So a compiler has one run of instructions, and lets copies start in the shade of products. Nothing
+is loaded from boxes between the copies and the products that follow them, as loads wait for them.
+
+The copies of a turn are cut into shares, one for each of its first steps of products.
+
+    for (e < 8) { copy A }  for (e < 5) { copy B }  commit;
+
+becomes, over four steps,
+
+    for (step < 4) {
+        …
+        for (e = 2 * step; e < 2 * step + 2) { copy A }
+        for (e = 2 * step; e < 2 * step + 2) { if (e < 5) { copy B } }
+        …
+    }
+    commit;
+
+All copies at once would fill up the queue of loads and stores, in which what products wait for
+stands behind them. Steps are unrolled, so a compiler knows what a test says. A box is copied by one
+node still, so that it can be told that no two threads write the same place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from eatss.analysis.structure import WORD_BYTES
 from eatss.free_names import free_name
 from eatss.frozen import frozen
 from eatss.kernel.nodes import (
@@ -45,11 +79,13 @@ from eatss.kernel.nodes import (
     Compute,
     Declare,
     Element,
+    Extents,
     For,
     If,
-    Layout,
     Let,
     Node,
+    Nodes,
+    Perform,
     Scope,
     Steps,
 )
@@ -59,6 +95,7 @@ from eatss.kernel.uses import (
     trips_from_zero,
     with_elements,
     with_expressions,
+    written,
 )
 from eatss.plan.contract import (
     FRAGMENT_PLACES,
@@ -69,14 +106,145 @@ from eatss.plan.contract import (
     words_of_two,
 )
 from eatss.program import Constant, IntExpr, Name, substitute
-from eatss.transform.interleaved_copies import (
-    Shares,
-    by_warps,
-    operands_of,
-    part_words,
-    sum_words,
-    words_of,
-)
+
+
+def operands_of(steps: Steps) -> tuple[Buffer, ...]:
+    """Return the registers that a step loads."""
+    return tuple(one.buffer for one in steps.loads if isinstance(one, Declare))
+
+
+def words_of(buffers: Sequence[Buffer]) -> int:
+    """Return how many registers some buffers are."""
+    return sum(one.size_bytes for one in buffers) // WORD_BYTES
+
+
+def sum_words(steps: Sequence[Steps]) -> int:
+    """Return the registers of all sums that steps add to."""
+    return words_of([*written(node for one in steps for node in one.products)])
+
+
+def part_words(steps: Steps) -> int:
+    """Return the registers for further parts that factors are split into, of one matrix of each."""
+    performed = every_of(steps.products, Perform)
+    parts = max((one.instruction.multiplying.parts for one in performed), default=1)
+    return (parts - 1) * sum(map(_matrix_words, operands_of(steps)))
+
+
+def _matrix_words(fragment: Buffer) -> int:
+    """Return the registers of one of the matrices that a thread has fragments of in a buffer."""
+    extents = fragment.layout.extents
+    count = extents[0].value if extents and isinstance(extents[0], Constant) else 1
+    return fragment.size_bytes // count // WORD_BYTES
+
+
+def by_warps(steps: Steps) -> bool:
+    """Tell whether warps multiply, not threads."""
+    return any(every_of(steps.products, Perform))
+
+
+def copies_among_products(
+    copies: Sequence[Node], rest: Sequence[Node], *, last: bool, registers: int
+) -> Nodes | None:
+    """Return what a turn does with copies behind the loads of one of its steps of products.
+
+    Args:
+        copies: they touch nothing that ``rest`` does.
+        rest: steps of warps, and other nodes.
+        last: behind those of the last step, instead of the first. Then no loads follow.
+        registers: of a thread. All that a step loads is in them when its copies start; where sums
+            and that are too much, copies stand in front, so that one operand can be loaded bit by
+            bit. Where that is too much, too, compilers move sums from register to register.
+
+    Returns:
+        ``None`` where there are no such steps, or not the registers.
+    """
+    for at, node in enumerate(rest):
+        if isinstance(node, Steps):
+            loaded = operands_of(node)
+            kept = sum_words([node]) + part_words(node) + FRAGMENT_PLACES
+            if kept + words_of(loaded) > registers:
+                beside = [words_of([one]) - _matrix_words(one) for one in loaded]
+                least = min(beside, default=0) + sum(map(_matrix_words, loaded))
+                return (*copies, *rest) if kept + least <= registers else None
+            body, place = (*node.loads, *node.products), node.count - 1 if last else 0
+            return (
+                *rest[:at],
+                *node.between(0, place, body),
+                *node.between(place, place + 1, (*node.loads, *copies, *node.products)),
+                *node.between(place + 1, node.count, body),
+                *rest[at + 1 :],
+            )
+    return None
+
+
+_FEWEST = 2
+"""Steps over which there is something to spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A loop of which a step does ``share`` of the ``count`` turns, as long as there are some."""
+
+    loop: For
+    count: int
+    share: int
+
+    @property
+    def steps(self) -> int:
+        """How many steps do some."""
+        return -(-self.count // self.share)
+
+    def of_step(self, counter: str, steps: int) -> Node:
+        """Return the turns of one of so many steps, which ``counter`` numbers."""
+        loop, first = self.loop, self.share * Name(counter)
+        body = loop.body
+        if self.share * steps > self.count:
+            body = (If(conditions=(Name(loop.counter) < self.count,), body=body),)
+        if self.share == 1:
+            return Scope(body=(Let(name=loop.counter, value=first, narrow=loop.narrow), *body))
+        condition = Name(loop.counter) < first + self.share
+        return replace(loop, lower=first, condition=condition, body=body)
+
+
+@frozen
+class Shares:
+    """Copies over some steps; what ``first`` has goes with the first step as it is."""
+
+    first: Nodes
+    cuts: tuple[_Cut, ...]
+
+    @classmethod
+    def of(cls, copies: Sequence[Node], steps: int) -> Shares | None:
+        """Return loops over copies in shares over at most so many steps.
+
+        Returns:
+            ``None`` where steps are too few, no loop can be cut, or registers are declared.
+        """
+        counts = [(one, trips_from_zero(one) or 0) for one in copies if isinstance(one, For)]
+        cuts = [(one, count) for one, count in counts if count and one.unroll == "whole"]
+        if steps < _FEWEST or len(counts) < len(copies) or not cuts:
+            return None
+        first = tuple(one for one, count in counts if (one, count) not in cuts)
+        shares = tuple(_Cut(one, count, -(-count // steps)) for one, count in cuts)
+        return cls(first=first, cuts=shares)
+
+    @property
+    def steps(self) -> int:
+        """How many steps copy something."""
+        return max(one.steps for one in self.cuts)
+
+    @property
+    def copied(self) -> int:
+        """How many turns of loops a thread copies in."""
+        return sum(one.count for one in self.cuts)
+
+    def of_step(self, counter: str) -> Nodes:
+        """Return what each step copies; ``counter`` numbers them from 0."""
+        cuts = tuple(one.of_step(counter, self.steps) for one in self.cuts)
+        if not self.first:
+            return cuts
+        return (If(conditions=(Name(counter) < 1,), body=self.first), *cuts)
+
 
 _BURDEN = 16
 """Copies of a thread in a turn from which on products of threads wait for them: a gemm of 1111
@@ -128,14 +296,14 @@ class Prefetch:
         if len(self.phases) > 1:
             return own
         two = Constant(STEPS_LOADED)
-        return {one: replace(one, layout=Layout((two, *one.layout.extents))) for one in own}
+        return {one: replace(one, layout=Extents((two, *one.layout.extents))) for one in own}
 
-    def loaded(self, step: IntExpr, number: IntExpr | None = None) -> tuple[Node, ...]:
+    def loaded(self, step: IntExpr, number: IntExpr | None = None) -> Nodes:
         """Return the loads of a step for its first product; ``number`` is odd where the step is."""
         loads = [one for one in self.phases[0].loads if not isinstance(one, Declare)]
         return self._at(loads, step, step if number is None else number)
 
-    def _at(self, nodes: Sequence[Node], step: IntExpr, number: IntExpr) -> tuple[Node, ...]:
+    def _at(self, nodes: Sequence[Node], step: IntExpr, number: IntExpr) -> Nodes:
         """Return nodes of a step, in the set of registers that belongs to its number."""
         change = {self.counter: step}
         found = with_expressions(nodes, lambda one: substitute(one, change))
@@ -154,7 +322,7 @@ class Prefetch:
 
         return with_elements(found, element)
 
-    def turns(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
+    def turns(self, behind: Sequence[Node], shares: Shares | None = None) -> Nodes:
         """Return all steps; ``behind`` stands where nothing is left to load of them.
 
         Copies in ``shares`` are of fewer steps than there are.
@@ -167,7 +335,7 @@ class Prefetch:
         copying = self._between(0, shares.steps, shares.of_step(self.counter))
         return (*copying, Commit(), *self._from(shares.steps, self.part_behind), end)
 
-    def _from(self, first: int, part: Part | None) -> tuple[Node, ...]:
+    def _from(self, first: int, part: Part | None) -> Nodes:
         """Return the steps from one on but for the last, each with the loads of the next one."""
         if part is None:
             return self._between(first, self.count - 1)
@@ -187,14 +355,14 @@ class Prefetch:
         in_front = self._between(first, part.first)
         return (*in_front, parts, *self._between(part.end, self.count - 1))
 
-    def _between(self, first: int, end: int, copies: Sequence[Node] = ()) -> tuple[Node, ...]:
+    def _between(self, first: int, end: int, copies: Sequence[Node] = ()) -> Nodes:
         """Return some steps that load the next one, each with copies in front of its products."""
         here = Name(self.counter)
         return self.phases[0].between(
             first, end, self._step(here, (*self.loaded(here + 1), *copies))
         )
 
-    def _step(self, here: IntExpr, behind: Sequence[Node]) -> tuple[Node, ...]:
+    def _step(self, here: IntExpr, behind: Sequence[Node]) -> Nodes:
         """Return the products of a step, each behind the loads of the next one."""
         number = Name(self.counter)
         found: list[Node] = []
@@ -249,7 +417,7 @@ class StepsAhead:
     votes: tuple[AllFinite, ...]
     tests: tuple[IntExpr, ...]
     steps: tuple[Prefetch, ...]
-    orelse: tuple[Node, ...]
+    orelse: Nodes
 
     @classmethod
     def of(
@@ -271,7 +439,7 @@ class StepsAhead:
             their sums, the fragments of two steps and parts of them are more than the registers.
         """
         tests: tuple[IntExpr, ...] = ()
-        orelse: tuple[Node, ...] = ()
+        orelse: Nodes = ()
         votes = tuple(one for one in rest if isinstance(one, AllFinite))
         nodes = tuple(rest[len(votes) :])
         if len(nodes) == 1 and isinstance(nodes[0], If):
@@ -313,12 +481,12 @@ class StepsAhead:
             unless.get(one.name, one) if isinstance(one, Name) else one for one in self.tests
         )
 
-    def declarations(self) -> tuple[Node, ...]:
+    def declarations(self) -> Nodes:
         """Return the declarations of all fragments."""
         buffers = (buffer for one in self.steps for buffer in one.registers().values())
         return tuple(Declare(buffer=one) for one in dict.fromkeys(buffers))
 
-    def first(self) -> tuple[Node, ...]:
+    def first(self) -> Nodes:
         """Return the loads of the first step."""
         return self.steps[0].loaded(Constant(0))
 
@@ -346,7 +514,7 @@ class StepsAhead:
         found = Shares.of(copies, most) if self.fits(registers - FRAGMENT_PLACES) else None
         return found if found is not None and found.copied >= _BURDEN else None
 
-    def turn(self, behind: Sequence[Node]) -> tuple[Node, ...]:
+    def turn(self, behind: Sequence[Node]) -> Nodes:
         """Return what a turn does whose first step is loaded.
 
         Args:
@@ -358,7 +526,7 @@ class StepsAhead:
         orelse = (*self.orelse, *behind)
         return (*self.votes, If(conditions=self.tests, body=nodes, orelse=orelse))
 
-    def whole_turn(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
+    def whole_turn(self, behind: Sequence[Node], shares: Shares | None = None) -> Nodes:
         """Return what such a turn does where the tests hold.
 
         Args:

@@ -30,6 +30,7 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Nodes,
     Source,
 )
 from eatss.kernel.uses import accesses, every, every_of, names_of, with_bodies, with_expressions
@@ -49,7 +50,7 @@ def with_rows_one_by_one(kernel: Kernel) -> Kernel:
     return replace(kernel, body=_joined(kernel.body))
 
 
-def _joined(nodes: Sequence[Node]) -> tuple[Node, ...]:
+def _joined(nodes: Sequence[Node]) -> Nodes:
     found: list[Node] = []
     for node in nodes:
         own = with_bodies(node, _joined)
@@ -138,7 +139,7 @@ def _rows(element: Element, loop: For) -> set[tuple[int, IntExpr]]:
     return found
 
 
-def _together(first: Sequence[Node], second: Sequence[Node]) -> tuple[Node, ...] | None:
+def _together(first: Sequence[Node], second: Sequence[Node]) -> Nodes | None:
     """Return two bodies in one; what both define is defined once, equal tests are one."""
     defined = {one.name: one for one in first if isinstance(one, Let)}
     found = list(first)

@@ -28,11 +28,12 @@ from eatss.kernel.nodes import (
     Declare,
     Element,
     Evaluate,
+    Extents,
     For,
     Kernel,
-    Layout,
     Let,
     Node,
+    Nodes,
     Perform,
     Scope,
     Source,
@@ -62,7 +63,7 @@ def use_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
     that a thread runs by itself; atomic ones are for memory that threads share, and are placed.
     """
 
-    def changed(node: Node) -> tuple[Node, ...]:
+    def changed(node: Node) -> Nodes:
         return (_with(node, instruction) if isinstance(node, Compute) else node,)
 
     return replace(kernel, body=mapped(kernel.body, changed))
@@ -155,12 +156,6 @@ def _number(text: str) -> float | None:
         return None
 
 
-_AXES = 2
-"""Loops of a target: its rows and its columns."""
-
-_Values = dict[str, IntExpr]
-
-
 @frozen
 class _Nest:
     """A loop over ``k`` around the points of a thread, and a statement in them."""
@@ -176,6 +171,75 @@ class _Nest:
         for let in self.lets:
             index = substitute(index, {let.name: let.value})
         return in_order(substitute(index, changes))
+
+
+@frozen
+class _Side:
+    """Rows of the target with the first factor, or its columns with the second.
+
+    ``held`` are the coordinates of the target along it, a lane's and those of slots, and how far
+    apart their elements are.
+    """
+
+    number: int
+    axis: WarpAxis
+    factor: Operand
+    held: tuple[tuple[Coordinate, int], ...]
+    lanes: Mapping[str, str]
+
+    @property
+    def slots(self) -> tuple[Coordinate, ...]:
+        """The coordinates of a lane's own elements of a matrix."""
+        return tuple(one for one, _ in self.held if one.name not in self.lanes)
+
+    @property
+    def count(self) -> int:
+        """How many points of a thread are in a matrix."""
+        return prod(one.extent for one in self.slots)
+
+    def point(self, matrix: str, slot: IntExpr) -> IntExpr:
+        """Return which of a thread's points is in a slot of a matrix."""
+        turns, number = self.axis.turns, Name(matrix)
+        if turns <= 1:
+            return self.count * number + slot
+        before = self.count * turns * (number // turns) + turns * slot
+        return before + number % turns
+
+    def slot(self, values: Mapping[str, int]) -> int:
+        """Return which of a thread's points has slots of these values."""
+        number = 0
+        for one in self.slots:
+            number = number * one.extent + values[one.name]
+        return number
+
+    def place(self, form: Linear, slots: Mapping[str, int]) -> IntExpr:
+        """Return an index of the factor at slots, lanes by their names in the kernel."""
+        known = form.constant + sum(c * slots[n] for n, c in form.terms.items() if n in slots)
+        terms = {self.lanes[name]: c for name, c in form.terms.items() if name not in slots}
+        return Linear(terms, known).expression()
+
+    def owner(self, index: IntExpr, extents: Mapping[str, int]) -> tuple[IntExpr, IntExpr]:
+        """Return the lane that has a row (or column) of the target, and its slot.
+
+        Lanes have ``extents`` by their names in the kernel.
+        """
+        lane: IntExpr = Constant(0)
+        slot: IntExpr = Constant(0)
+        form = linear(index)
+        for one, stride in self.held:
+            own = self.lanes.get(one.name)
+            digit: IntExpr = (index if stride == 1 else index // stride) % one.extent
+            if form is not None and own is not None and form.terms.get(own) == stride:
+                digit = Name(own)
+            elif form is not None and form.constant % stride == 0:
+                most = sum(value * (extents[name] - 1) for name, value in form.terms.items())
+                if most < stride:
+                    digit = Constant(form.constant // stride % one.extent)
+            if own is None:
+                slot = one.extent * slot + digit
+            else:
+                lane = digit
+        return lane, slot
 
 
 def use_warp_instruction(
@@ -196,109 +260,96 @@ def use_warp_instruction(
 
 class _User:
     def __init__(self, kernel: Kernel, instruction: Instruction, taken: set[str]) -> None:
-        self._instruction = instruction
-        self._axes: tuple[WarpAxis, ...] = kernel.warps
-        self._target, *_ = (one for one in instruction.operands if one.role == "inout")
+        self._instruction, self._taken = instruction, taken
+        self._target, *factors = sorted(instruction.operands, key=lambda one: one.role != "inout")
+        lanes = dict(zip((own.name for own in instruction.lanes), kernel.warps, strict=True))
+        own = (*instruction.lanes, *self._target.slots(instruction.lanes))
+        self._sides = [
+            _Side(
+                number=number,
+                axis=axis,
+                factor=factor,
+                held=tuple((one, terms[one.name]) for one in own if one.name in terms),
+                lanes={name: one.lane for name, one in lanes.items()},
+            )
+            for number, (axis, factor) in enumerate(zip(kernel.warps, factors, strict=True))
+            for terms in (self._target.held.points[number].terms,)
+        ]
         self._lets = {node.name: node.value for node in every_of(kernel.body, Let)}
-        self._taken = taken
         self.fits = self.regroups = False
         """Whether some nest is computed so, and whether products of one statement are added one
         after the other."""
 
-    def changed(self, node: Node) -> tuple[Node, ...]:
+    def changed(self, node: Node) -> Nodes:
         """Return what takes the place of a node."""
         found = _nests(node) if isinstance(node, For) else ()
         nests = [own for one in found for own in _terms_apart(one)]
         if not nests or len({nest.compute.target for nest in nests}) > 1:
             return (node,)
-        made = [self._with(nest) for nest in nests]
-        if any(one is None for one in made):
+        parts = [self._parts(nest) for nest in nests]
+        known = [one for one in parts if one is not None]
+        if len(known) < len(parts):
             return (node,)
         self.fits = True
         self.regroups = self.regroups or len(nests) > len(found)
-        return tuple(node for one in made if one is not None for node in one)
+        return tuple(self._steps(nest, own) for nest, own in zip(nests, known, strict=True))
 
-    def _with(self, nest: _Nest) -> tuple[Node, ...] | None:
-        """Return a nest by the instruction, ``None`` where it does not fit."""
-        instruction, compute = self._instruction, nest.compute
-        extents = dict(instruction.instances)
-        trips = constant_trips(nest.around)
-        tiles = self._tiles(nest)
-        if compute.by is not None or trips is None or trips % extents["k"] or tiles is None:
-            return None
-        if compute.target.buffer.element_type not in instruction.element_types:
-            return None
-        if compute.target.subscripts != tuple(Name(one.counter) for one in nest.points):
-            return None
-        added = added_to_target(compute, compute.statement.value)
-        if added is None:
-            return None
-        parts = self._parts(nest, added)
-        return None if parts is None else self._made(nest, parts, tiles, trips // extents["k"])
+    def _parts(self, nest: _Nest) -> list[Expression] | None:
+        """Return what each factor is, ``None`` where a nest does not fit the instruction.
 
-    def _tiles(self, nest: _Nest) -> tuple[int, int] | None:
-        """Return how many matrices the points of a warp are, along both axes."""
-        if [one.counter for one in nest.points] != [axis.point for axis in self._axes]:
-            return None
-        found = []
-        for number, points in enumerate(nest.points):
-            count = constant_trips(points)
-            slots = prod(one.extent for one in self._slots_along(number))
-            if count is None or count % slots:
-                return None
-            found.append(count // slots)
-        return found[0], found[1]
-
-    def _slots_along(self, axis: int) -> tuple[Coordinate, ...]:
-        terms = self._target.held.points[axis].terms
-        slots = self._target.slots(self._instruction.lanes)
-        return tuple(one for one in slots if one.name in terms)
-
-    def _parts(self, nest: _Nest, product_: Expression) -> dict[str, Expression] | None:
-        """Return what each operand is: the factors that move along its own axis alone.
-
-        Factors that move along neither go to the first operand. Where an instruction takes factors
-        of another type, there is one of it for each operand.
+        They have the factors that move along their own axis alone; those that move along neither
+        go to the first. Where an instruction takes factors of another type, there is one of it for
+        each.
         """
-        k = nest.around.counter
-        moving = [{axis.point, axis.thread} for axis in self._axes]
-        groups: dict[str, list[Expression]] = {"a": [], "b": []}
-        uses: dict[str, set[str]] = {"a": set(), "b": set()}
-        for factor in factors(product_):
-            used = self._names(nest, factor)
-            along = [bool(used & own) for own in moving]
-            if all(along) or not self._loads(nest, factor):
-                return None
-            name = "b" if along[1] else "a"
-            groups[name].append(factor)
-            uses[name] |= used
-        if not all(
-            k in used and used & own for used, own in zip(uses.values(), moving, strict=True)
+        compute, extents = nest.compute, dict(self._instruction.instances)
+        target, trips = compute.target, constant_trips(nest.around)
+        counts = [constant_trips(one) for one in nest.points]
+        added = added_to_target(compute, compute.statement.value)
+        if (
+            [one.counter for one in nest.points] != [side.axis.point for side in self._sides]
+            or any(
+                count is None or count % side.count
+                for count, side in zip(counts, self._sides, strict=True)
+            )
+            or compute.by is not None
+            or trips is None
+            or trips % extents["k"]
+            or target.buffer.element_type not in self._instruction.element_types
+            or target.subscripts != tuple(Name(one.counter) for one in nest.points)
+            or added is None
         ):
+            return None
+        moving = [{side.axis.point, side.axis.thread} for side in self._sides]
+        groups: list[list[Expression]] = [[] for _ in self._sides]
+        uses: list[set[str]] = [set() for _ in self._sides]
+        for factor in factors(added):
+            inside = [*preorder(factor)]
+            reads = [compute.reads[one.access] for one in inside if isinstance(one, Read)]
+            used = self._names(nest, reads)
+            along = [bool(used & own) for own in moving]
+            # registers and counters are a thread's own, so that other lanes cannot load them
+            own = any(isinstance(one, AffineValue) for one in inside)
+            if all(along) or own or any(one.buffer.space == "register" for one in reads):
+                return None
+            groups[along[1]].append(factor)
+            uses[along[1]] |= used
+        k = nest.around.counter
+        if not all(k in used and used & own for used, own in zip(uses, moving, strict=True)):
             return None
         narrow = self._instruction.factor_types
         if not narrow:
-            return {name: product_of(factors) for name, factors in groups.items()}
-        types = {at: one.buffer.element_type for at, one in enumerate(nest.compute.reads)}
-        inner = {
-            name: narrow_factor(own[0], narrow[name], types) if len(own) == 1 else None
-            for name, own in groups.items()
-        }
-        found = {name: one for name, one in inner.items() if one is not None}
-        return found if len(found) == len(groups) else None
-
-    def _loads(self, nest: _Nest, factor: Expression) -> bool:
-        """Tell whether any lane can load a factor: registers and counters are a thread's own."""
-        if any(isinstance(one, AffineValue) for one in preorder(factor)):
-            return False
-        reads = [
-            nest.compute.reads[one.access] for one in preorder(factor) if isinstance(one, Read)
+            return [product_of(own) for own in groups]
+        types = {at: one.buffer.element_type for at, one in enumerate(compute.reads)}
+        found = [
+            narrow_factor(one, narrow[side.factor.name], types)
+            for side, own in zip(self._sides, groups, strict=True)
+            for one in own
         ]
-        return all(one.buffer.space != "register" for one in reads)
+        known = [one for one in found if one is not None]
+        return known if len(known) == len(found) == len(groups) else None
 
-    def _names(self, nest: _Nest, part: Expression) -> set[str]:
-        """Return what the elements of a part depend on."""
-        reads = [nest.compute.reads[one.access] for one in preorder(part) if isinstance(one, Read)]
+    def _names(self, nest: _Nest, reads: Sequence[Element]) -> set[str]:
+        """Return what elements depend on."""
         found = {n for read in reads for n in names_in(*read.subscripts)}
         lets = {**self._lets, **{one.name: one.value for one in nest.lets}}
         todo = list(found)
@@ -309,151 +360,84 @@ class _User:
                     todo.append(name)
         return found
 
-    # -- what takes the place of a nest ---------------------------------------------------------
-
-    def _made(
-        self, nest: _Nest, parts: Mapping[str, Expression], tiles: tuple[int, int], steps: int
-    ) -> tuple[Node, ...]:
+    def _steps(self, nest: _Nest, parts: Sequence[Expression]) -> Steps:
+        """Return what takes the place of a nest."""
+        compute, instruction = nest.compute, self._instruction
         step = free_name(f"{nest.around.counter}_step", self._taken)
-        wishes = [f"m{axis.loop}" for axis in self._axes]
-        at = tuple(free_name(one + "_" * is_reserved(one), self._taken) for one in wishes)
-        instruction = self._instruction
-        body: list[Node] = []
-        fragments: dict[str, Buffer] = {}
-        for operand in instruction.operands:
-            if operand is self._target:
-                continue
-            axis = 0 if operand.name == "a" else 1
-            slots = operand.slots(instruction.lanes)
-            count = prod(one.extent for one in slots)
-            buffer = Buffer(
-                name=free_name(f"fragment_{operand.name}", self._taken),
-                space="register",
-                element_type=operand.element_type or nest.compute.target.buffer.element_type,
-                layout=Layout((Constant(tiles[axis]), Constant(count))),
-            )
-            fragments[operand.name] = buffer
-            loads = [
-                Evaluate(
-                    statement=nest.compute.statement,
-                    part=parts[operand.name],
-                    target=Element(buffer=buffer, subscripts=(Name(at[axis]), Constant(number))),
-                    reads=self._reads(nest, operand, axis, at[axis], step, values),
-                    types=nest.compute.types,
-                )
-                for number, values in enumerate(places(slots))
-            ]
-            body += [Declare(buffer=buffer), counted(at[axis], tiles[axis], tuple(loads))]
-        perform = Perform(
-            instruction=instruction,
-            computes=nest.compute.statement.name,
-            operands=(
-                (self._target.name, self._own_targets(nest, at)),
-                *(
-                    (name, tuple(
-                        Element(buffer=one, subscripts=(Name(at["ab".index(name)]), Constant(slot)))
-                        for slot in range(_constant(one.layout.extents[1]))
-                    ))
-                    for name, one in fragments.items()
+        wishes = [f"m{side.axis.loop}" for side in self._sides]
+        at = [free_name(one + "_" * is_reserved(one), self._taken) for one in wishes]
+        tiles = [
+            (constant_trips(points) or 0) // side.count
+            for points, side in zip(nest.points, self._sides, strict=True)
+        ]
+        own = [
+            Element(
+                buffer=compute.target.buffer,
+                subscripts=tuple(
+                    side.point(matrix, Constant(side.slot(values)))
+                    for side, matrix in zip(self._sides, at, strict=True)
                 ),
-            ),
-        )  # fmt: skip
-        product_of = counted(at[0], tiles[0], (counted(at[1], tiles[1], (perform,)),))
-        source = () if nest.source is None else (nest.source,)
-        products = (*source, product_of)
-        return (Steps(counter=step, count=steps, loads=tuple(body), products=products),)
-
-    def _own_targets(self, nest: _Nest, at: tuple[str, ...]) -> tuple[Element, ...]:
-        """Return the elements of the target that a lane has of one matrix."""
-        found = []
-        for values in places(self._target.slots(self._instruction.lanes)):
-            own = tuple(
-                self._point(axis, at[axis], Constant(self._slot(axis, values)))
-                for axis in range(_AXES)
             )
-            found.append(Element(buffer=nest.compute.target.buffer, subscripts=own))
-        return tuple(found)
-
-    def _point(self, axis: int, matrix: str, slot: IntExpr) -> IntExpr:
-        """Return which of a thread's points along an axis is in a slot of a matrix."""
-        count, turns, number = self._count(axis), self._axes[axis].turns, Name(matrix)
-        if turns <= 1:
-            return count * number + slot
-        first = number // turns
-        inside = number % turns
-        before = count * turns * first + turns * slot
-        return before + inside
-
-    def _count(self, axis: int) -> int:
-        return prod(one.extent for one in self._slots_along(axis))
-
-    def _slot(self, axis: int, values: Mapping[str, int]) -> int:
-        """Return which of a thread's points along an axis has slots of these values."""
-        number = 0
-        for one in self._slots_along(axis):
-            number = number * one.extent + values[one.name]
-        return number
+            for values in places(self._target.slots(instruction.lanes))
+        ]
+        operands = [(self._target.name, tuple(own))]
+        loads: list[Node] = []
+        for side, part, matrix, count in zip(self._sides, parts, at, tiles, strict=True):
+            slots = [*places(side.factor.slots(instruction.lanes))]
+            fragment = Buffer(
+                name=free_name(f"fragment_{side.factor.name}", self._taken),
+                space="register",
+                element_type=side.factor.element_type or compute.target.buffer.element_type,
+                layout=Extents((Constant(count), Constant(len(slots)))),
+            )
+            elements = tuple(
+                Element(buffer=fragment, subscripts=(Name(matrix), Constant(number)))
+                for number in range(len(slots))
+            )
+            loaded = tuple(
+                Evaluate(
+                    statement=compute.statement,
+                    part=part,
+                    target=element,
+                    reads=self._reads(nest, side, matrix, step, values),
+                    types=compute.types,
+                )
+                for element, values in zip(elements, slots, strict=True)
+            )
+            operands.append((side.factor.name, elements))
+            loads += [Declare(buffer=fragment), counted(matrix, count, loaded)]
+        perform = Perform(
+            instruction=instruction, computes=compute.statement.name, operands=tuple(operands)
+        )
+        products = counted(at[0], tiles[0], (counted(at[1], tiles[1], (perform,)),))
+        source = () if nest.source is None else (nest.source,)
+        extent = dict(instruction.instances)["k"]
+        return Steps(
+            counter=step,
+            count=(constant_trips(nest.around) or 0) // extent,
+            loads=tuple(loads),
+            products=(*source, products),
+        )
 
     def _reads(
-        self,
-        nest: _Nest,
-        operand: Operand,
-        axis: int,
-        tile: str,
-        step: str,
-        values: Mapping[str, int],
+        self, nest: _Nest, side: _Side, matrix: str, step: str, values: Mapping[str, int]
     ) -> tuple[Element, ...]:
-        """Return what a lane reads for one slot of an operand."""
-        along, over = (0, 1) if operand.name == "a" else (1, 0)
-        lanes = self._lane_names()
-        own = _placed(operand.held.points[along], lanes, values)
-        k_inside = _placed(operand.held.points[over], lanes, values)
+        """Return what a lane reads for one slot of a factor."""
+        along, over = side.factor.held.points[:: 1 if side.number == 0 else -1]
+        inside = side.place(over, values)
         extent = dict(self._instruction.instances)["k"]
-        k = nest.around.lower + k_inside + extent * Name(step)
-        changes: _Values = {nest.around.counter: k}
-        lane, slot = self._owner(axis, own)
-        place = self._axes[axis]
-        if lane != Name(place.lane):
-            changes[place.thread] = lane + place.lanes * Name(place.warp)
-        changes[place.point] = self._point(axis, tile, slot)
+        extents = {one.axis.lane: one.axis.lanes for one in self._sides}
+        lane, slot = side.owner(side.place(along, values), extents)
+        changes: dict[str, IntExpr] = {
+            nest.around.counter: nest.around.lower + inside + extent * Name(step),
+            side.axis.point: side.point(matrix, slot),
+        }
+        if lane != Name(side.axis.lane):
+            changes[side.axis.thread] = lane + side.axis.lanes * Name(side.axis.warp)
         return tuple(
             replace(read, subscripts=tuple(nest.at(one, changes) for one in read.subscripts))
             for read in nest.compute.reads
         )
-
-    def _lane_names(self) -> dict[str, str]:
-        """Return what the coordinates of a lane are called in the kernel."""
-        pairs = zip(self._instruction.lanes, self._axes, strict=True)
-        return {lane.name: axis.lane for lane, axis in pairs}
-
-    def _owner(self, axis: int, index: IntExpr) -> tuple[IntExpr, IntExpr]:
-        """Return the lane along an axis that has a row (or column) of the target, and its slot."""
-        terms = self._target.held.points[axis].terms
-        names = self._lane_names()
-        lane: IntExpr = Constant(0)
-        slot: IntExpr = Constant(0)
-        for one in (*self._instruction.lanes, *self._target.slots(self._instruction.lanes)):
-            if one.name not in terms:
-                continue
-            digit = self._digit(index, terms[one.name], one, names.get(one.name))
-            if one.name in names:
-                lane = digit
-            else:
-                slot = one.extent * slot + digit
-        return lane, slot
-
-    def _digit(self, index: IntExpr, stride: int, one: Coordinate, own: str | None) -> IntExpr:
-        """Return the digit of an index that a coordinate is; ``own`` is its name, if it has one."""
-        form = linear(index)
-        if form is not None:
-            if own is not None and form.terms.get(own) == stride:
-                return Name(own)
-            extents = {axis.lane: axis.lanes for axis in self._axes}
-            most = sum(value * (extents[name] - 1) for name, value in form.terms.items())
-            if form.constant % stride == 0 and most < stride:
-                return Constant(form.constant // stride % one.extent)
-        found = index if stride == 1 else index // stride
-        return found % one.extent
 
 
 def _terms_apart(nest: _Nest) -> list[_Nest]:
@@ -493,15 +477,3 @@ def _nests(node: For) -> tuple[_Nest, ...]:
         return True
 
     return tuple(found) if walk(node.body, (), ()) else ()
-
-
-def _placed(form: Linear, lanes: Mapping[str, str], slots: Mapping[str, int]) -> IntExpr:
-    """Return an index of an operand at slots, lanes by their names in the kernel."""
-    known = form.constant + sum(c * slots[n] for n, c in form.terms.items() if n in slots)
-    terms = {lanes[name]: c for name, c in form.terms.items() if name not in slots}
-    return Linear(terms, known).expression()
-
-
-def _constant(value: IntExpr) -> int:
-    assert isinstance(value, Constant)
-    return value.value

@@ -21,15 +21,14 @@ was: with two ways to load rows some compilers keep so many of them that they sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from eatss.analysis.banks import COPIED_BYTES
 from eatss.free_names import free_name
 from eatss.frozen import frozen
-from eatss.kernel.nodes import Aligned, Copy, Element, For, If, Kernel, Let, Node
-from eatss.kernel.uses import every, every_of, mapped, trips_from_zero, with_bodies
+from eatss.kernel.nodes import Aligned, Copy, Element, For, If, Kernel, Let, Node, Nodes
+from eatss.kernel.uses import every, every_of, mapped, own_names, trips_from_zero, with_bodies
 from eatss.program import (
     Apply,
     Constant,
@@ -54,180 +53,136 @@ def with_wide_rows(kernel: Kernel, taken: set[str]) -> Kernel:
     Names that are ``taken`` stay what they are.
     """
     known = {(node.buffer, node.width): node for node in kernel.body if isinstance(node, Aligned)}
-    loaded = {
-        node.source.buffer
-        for node in every_of(kernel.body, Copy)
-        if node.target.buffer.space == "register"
-    }
+    copies = every_of(kernel.body, Copy)
+    loaded = {one.source.buffer for one in copies if one.target.buffer.space == "register"}
     new: list[Aligned] = []
 
-    def aligned(row: _Row) -> Name | None:
-        buffer, width = row.copy.target.buffer, row.width
-        if buffer in loaded:
-            return None
-        node = known.get((buffer, width))
-        if node is None:
+    def aligned(row: _Row) -> Name:
+        buffer, width = row.copy.target.buffer, row.copy.width
+        if (buffer, width) not in known:
             name = free_name(f"wide_{buffer.name}", taken)
-            node = known[buffer, width] = Aligned(name=name, buffer=buffer, width=width)
-            new.append(node)
-        return Name(node.name)
+            new.append(Aligned(name=name, buffer=buffer, width=width))
+            known[buffer, width] = new[-1]
+        return Name(known[buffer, width].name)
 
-    body = _changed(kernel.body, aligned)
+    def both(loop: For) -> If | None:
+        """Return a loop with and without vectors, none where its rows have none or other tests."""
+        rows = [row for row in map(_in_vectors, every_of((loop,), For)) if row is not None]
+        own = {name for node in every((loop,)) for name in own_names(node)}
+        tests = [test for row in rows for test in row.tests]
+        if not rows or own & set(names_in(*tests)):
+            return None
+        if any(row.copy.target.buffer in loaded for row in rows):
+            return None
+        conditions = dict.fromkeys((*map(aligned, rows), *tests))
+
+        def in_vectors(node: Node) -> Nodes:
+            return next(((row.vectors,) for row in rows if row.loop == node), (node,))
+
+        body = mapped((loop,), in_vectors)
+        return If(conditions=tuple(conditions), body=body, orelse=(loop,))
+
+    def changed(nodes: Sequence[Node]) -> Nodes:
+        """Return nodes whose unrolled loops are there a second time, with rows in vectors.
+
+        The test stands around the outermost loop that does not change it: so what one row waits for
+        does not hold up the next.
+        """
+        whole = (
+            both(one) if isinstance(one, For) and one.unroll == "whole" else None for one in nodes
+        )
+        return tuple(
+            found or with_bodies(node, changed) for node, found in zip(nodes, whole, strict=True)
+        )
+
+    body = changed(kernel.body)
     return replace(kernel, body=(*new, *body)) if new or body != kernel.body else kernel
-
-
-def _changed(nodes: Sequence[Node], aligned: Callable[[_Row], Name | None]) -> tuple[Node, ...]:
-    """Return nodes whose unrolled loops are there a second time, with rows in vectors.
-
-    The test stands around the outermost loop that does not change it: so what one row waits for
-    does not hold up the next.
-    """
-    found: list[Node] = []
-    for node in nodes:
-        whole = node if isinstance(node, For) and node.unroll == "whole" else None
-        both = None if whole is None else _both(whole, aligned)
-        found.append(both or with_bodies(node, partial(_changed, aligned=aligned)))
-    return tuple(found)
-
-
-def _both(loop: For, aligned: Callable[[_Row], Name | None]) -> If | None:
-    """Return a loop with and without vectors, ``None`` where its rows have none or other tests."""
-    inside = list(every((loop,)))
-    rows = [_Row.of(node) for node in inside if isinstance(node, For)]
-    wide = [(row, vectors) for row in rows if row is not None and (vectors := row.wide())]
-    if not wide:
-        return None
-    own = {node.name for node in inside if isinstance(node, Let)}
-    own |= {node.counter for node in inside if isinstance(node, For)}
-    tests = [test for _, vectors in wide for test in vectors.conditions]
-    if any(own & set(names_in(test)) for test in tests):
-        return None
-    places = [aligned(row) for row, _ in wide]
-    if None in places:
-        return None
-    conditions = dict.fromkeys((*(one for one in places if one is not None), *tests))
-
-    def vectors_of(node: Node) -> tuple[Node, ...]:
-        return next((vectors.body for row, vectors in wide if row.loop == node), (node,))
-
-    return If(conditions=tuple(conditions), body=mapped((loop,), vectors_of), orelse=(loop,))
 
 
 @frozen
 class _Row:
-    """A loop over points of a thread that copies registers to memory."""
+    """A loop over points of a thread, and the same in ``vectors`` where ``tests`` hold."""
 
     loop: For
-    points: int
-    value: Let
-    conditions: tuple[IntExpr, ...]
+    vectors: For
     copy: Copy
+    tests: tuple[IntExpr, ...]
 
-    @classmethod
-    def of(cls, loop: For) -> _Row | None:
-        """Return a loop as such a row, ``None`` if it is something else."""
-        points = trips_from_zero(loop)
-        if not points or loop.unroll != "whole" or loop.cycle is not None or len(loop.body) != 2:
-            return None
-        value, inside = loop.body
-        conditions: tuple[IntExpr, ...] = ()
-        if isinstance(inside, If) and not inside.orelse and len(inside.body) == 1:
-            conditions, (inside,) = inside.conditions, inside.body
-        if not isinstance(value, Let) or not isinstance(inside, Copy):
-            return None
-        found = cls(loop=loop, points=points, value=value, conditions=conditions, copy=inside)
-        return found if found._is_row() else None
 
-    @property
-    def width(self) -> int:
-        """How many elements are moved at a time."""
-        return COPIED_BYTES // self.copy.target.buffer.element_type.size_bytes
+def _in_vectors(loop: For) -> _Row | None:
+    """Return a loop that copies a row of registers to memory, ``None`` if it has no vectors."""
+    points = trips_from_zero(loop)
+    if not points or loop.unroll != "whole" or len(loop.body) != len(("value", "copy")):
+        return None
+    value, copy = loop.body
+    conditions: tuple[IntExpr, ...] = ()
+    if isinstance(copy, If) and not copy.orelse and len(copy.body) == 1:
+        conditions, (copy,) = copy.conditions, copy.body
+    if not isinstance(value, Let) or not isinstance(copy, Copy) or copy.condition is not None:
+        return None
+    memory, register = copy.target, copy.source
+    width = COPIED_BYTES // memory.buffer.element_type.size_bytes
+    spaces, counter = (memory.buffer.space, register.buffer.space), Name(loop.counter)
+    last = (memory.subscripts[-1:], register.subscripts[-1:])
+    if spaces != ("global", "register") or last != ((Name(value.name),), (counter,)):
+        return None
+    others = names_in(*memory.subscripts[:-1], *register.subscripts[:-1])
+    strides = [one for one in memory.buffer.layout.strides[:-1] if isinstance(one, Constant)]
+    if (
+        width == 1
+        or not memory.buffer.element_type.is_floating
+        or {value.name, loop.counter} & {*others}
+        or any(one.value % width for one in strides)
+    ):
+        return None
 
-    def _is_row(self) -> bool:
-        memory, register = self.copy.target, self.copy.source
-        if (memory.buffer.space, register.buffer.space) != ("global", "register"):
-            return False
-        if self.copy.condition is not None or not memory.buffer.element_type.is_floating:
-            return False
-        if self.width == 1 or not memory.subscripts or not register.subscripts:
-            return False
-        *outer, last = memory.subscripts
-        *rows, point = register.subscripts
-        own = {self.value.name, self.loop.counter}
-        if any(own & set(names_in(one)) for one in (*outer, *rows)):
-            return False
-        strides = [one for one in memory.buffer.layout.strides[:-1] if isinstance(one, Constant)]
-        whole = all(one.value % self.width == 0 for one in strides)
-        return whole and last == Name(self.value.name) and point == Name(self.loop.counter)
+    def at(point: int) -> IntExpr:
+        return substitute(value.value, {loop.counter: Constant(point)})
 
-    def wide(self) -> If | None:
-        """Return vectors and when they may be moved, ``None`` where points are no vectors."""
-        first = self._value_at(0)
-        places = [in_order(self._value_at(k) - first) for k in range(self.points)]
-        if not _are_vectors(places, self.width):
-            return None
-        begins = _not_whole(first, self.width)
-        if begins is None:
-            return None
-        tests: list[IntExpr] = []
-        if begins != Constant(0):
-            rest = begins % self.width
-            tests.append(equals(rest, 0))
-        for condition in self.conditions:
-            end = self._at_worst(condition)
-            if end is None:
-                return None
-            tests.append(end)
-        counter = self.loop.counter
-        later = self.width * Name(counter)
-        change = {counter: later}
-        last = Constant(self.points // self.width)
+    first = at(0)
+    begins = _not_whole(first, width)
+    worst = [_at_worst(one, loop, value.name, at(0), at(points - 1)) for one in conditions]
+    ends = [one for one in worst if one is not None]
+    places = [in_order(at(point) - first) for point in range(points)]
+    if not _are_vectors(places, width) or begins is None or len(ends) < len(worst):
+        return None
+    tests = [] if begins == Constant(0) else [equals(begins % width, 0)]
+    change: dict[str, IntExpr] = {loop.counter: width * counter}
 
-        def of_vector(one: Element) -> Element:
-            return replace(one, subscripts=tuple(substitute(s, change) for s in one.subscripts))
+    def of_vector(one: Element) -> Element:
+        return replace(one, subscripts=tuple(substitute(s, change) for s in one.subscripts))
 
-        copy = self.copy
-        moved = replace(
-            copy,
-            target=of_vector(copy.target),
-            source=of_vector(copy.source),
-            width=self.width,
-        )
-        value = replace(self.value, value=in_order(substitute(self.value.value, change)))
-        condition = Name(counter) < last
-        return If(
-            conditions=tuple(dict.fromkeys(tests)),
-            body=(replace(self.loop, condition=condition, body=(value, moved)),),
-        )
+    moved = replace(copy, target=of_vector(memory), source=of_vector(register), width=width)
+    place = replace(value, value=in_order(substitute(value.value, change)))
+    vectors = replace(loop, condition=counter < points // width, body=(place, moved))
+    return _Row(loop=loop, vectors=vectors, copy=moved, tests=(*tests, *ends))
 
-    def _value_at(self, point: int) -> IntExpr:
-        return substitute(self.value.value, {self.loop.counter: Constant(point)})
 
-    def _at_worst(self, condition: IntExpr) -> IntExpr | None:
-        """Return a condition at the point where it fails first, ``None`` where that is not known.
+def _at_worst(
+    condition: IntExpr, loop: For, value: str, first: IntExpr, last: IntExpr
+) -> IntExpr | None:
+    """Return a condition at the point where it fails first, ``None`` where that is not known.
 
-        Values grow from point to point.
-        """
-        if not {self.value.name, self.loop.counter} & set(names_in(condition)):
-            return condition
-        if not isinstance(condition, Apply) or condition.operator not in _BELOW:
-            return None
-        form = linear(difference(*condition.operands))
-        if form is None or self.loop.counter in form.terms or self.value.name not in form.terms:
-            return None
-        grows = form.terms[self.value.name] * _BELOW[condition.operator] > 0
-        worst = in_order(self._value_at(self.points - 1 if grows else 0))
-        return substitute(condition, {self.value.name: worst})
+    Values grow from the ``first`` point to the ``last``.
+    """
+    if not {value, loop.counter} & set(names_in(condition)):
+        return condition
+    if not isinstance(condition, Apply) or condition.operator not in _BELOW:
+        return None
+    form = linear(difference(*condition.operands))
+    if form is None or loop.counter in form.terms or value not in form.terms:
+        return None
+    grows = form.terms[value] * _BELOW[condition.operator] > 0
+    return substitute(condition, {value: in_order(last if grows else first)})
 
 
 def _are_vectors(places: Sequence[IntExpr], width: int) -> bool:
     """Tell whether points are whole vectors, one behind the other."""
     values = [one.value for one in places if isinstance(one, Constant)]
-    if len(values) != len(places) or len(values) % width or values != sorted(values):
-        return False
-    return all(
-        value == values[at - at % width] + at % width for at, value in enumerate(values)
-    ) and all(value % width == 0 for value in values[::width])
+    begins = values[::width]
+    whole = [one + at for one in begins for at in range(width)]
+    aligned = not any(one % width for one in begins) and begins == sorted({*begins})
+    return len(values) == len(places) and values == whole and aligned
 
 
 def _not_whole(value: IntExpr, by: int) -> IntExpr | None:

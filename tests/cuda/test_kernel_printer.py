@@ -17,11 +17,11 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     Fill,
     For,
     If,
     Kernel,
-    Layout,
     Let,
     Node,
     Perform,
@@ -33,17 +33,19 @@ from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.scops import ElementType
 
 N, AT = Name("n"), Name("i")
-A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((N, Name("m"))))
-CELL = Buffer(name="c", space="global", element_type=ElementType.FLOAT, layout=Layout(()))
-SCALAR = Buffer(name="alpha", space="argument", element_type=ElementType.FLOAT, layout=Layout(()))
+A = Buffer(
+    name="A", space="global", element_type=ElementType.DOUBLE, layout=Extents((N, Name("m")))
+)
+CELL = Buffer(name="c", space="global", element_type=ElementType.FLOAT, layout=Extents(()))
+SCALAR = Buffer(name="alpha", space="argument", element_type=ElementType.FLOAT, layout=Extents(()))
 TILE = Buffer(
     name="T",
     space="shared",
     element_type=ElementType.FLOAT,
-    layout=Layout((Constant(8), Constant(33))),
+    layout=Extents((Constant(8), Constant(33))),
 )
 R = Buffer(
-    name="r", space="register", element_type=ElementType.DOUBLE, layout=Layout((Constant(4),))
+    name="r", space="register", element_type=ElementType.DOUBLE, layout=Extents((Constant(4),))
 )
 
 

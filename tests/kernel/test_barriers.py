@@ -19,11 +19,11 @@ from eatss.kernel.nodes import (
     Buffer,
     Copy,
     Element,
+    Extents,
     Fill,
     For,
     If,
     Kernel,
-    Layout,
     Let,
     Node,
     PartialSum,
@@ -44,7 +44,7 @@ def buffer(name: str, space: str = "shared") -> Buffer:
         name=name,
         space="shared" if space == "shared" else "global",
         element_type=ElementType.DOUBLE,
-        layout=Layout((Constant(8),)),
+        layout=Extents((Constant(8),)),
     )
 
 
@@ -168,7 +168,7 @@ def test_a_vote_is_no_barrier_since_threads_meet_there_only_at_times() -> None:
 
 def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> PutTogether:
     registers = Buffer(
-        name="r", space="register", element_type=ElementType.DOUBLE, layout=Layout((Constant(4),))
+        name="r", space="register", element_type=ElementType.DOUBLE, layout=Extents((Constant(4),))
     )
     part = Element(buffer=buffer("parts", "global"), subscripts=(THREAD,))
     one = PartialSum(

@@ -16,10 +16,10 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     For,
     If,
     Kernel,
-    Layout,
     Let,
     Node,
     PartialSum,
@@ -38,7 +38,7 @@ def buffer(name: str, space: str, *extents: int) -> Buffer:
         name=name,
         space=space,  # type: ignore[arg-type]
         element_type=ElementType.FLOAT,
-        layout=Layout(tuple(map(Constant, extents))),
+        layout=Extents(tuple(map(Constant, extents))),
     )
 
 

@@ -6,12 +6,12 @@ from itertools import product
 
 import pytest
 
-from eatss.kernel.nodes import Layout
+from eatss.kernel.nodes import Extents
 from eatss.program import Constant, Name, c_text, evaluate
 
 
-def layout(*extents: int, padding: int = 0, swizzle: int = 0) -> Layout:
-    return Layout(tuple(map(Constant, extents)), padding, swizzle)
+def layout(*extents: int, padding: int = 0, swizzle: int = 0) -> Extents:
+    return Extents(tuple(map(Constant, extents)), padding, swizzle)
 
 
 LAYOUTS = (
@@ -21,7 +21,7 @@ LAYOUTS = (
 
 
 @pytest.mark.parametrize("one", LAYOUTS)
-def test_no_two_elements_lie_in_one_place(one: Layout) -> None:
+def test_no_two_elements_lie_in_one_place(one: Extents) -> None:
     indices = product(*(range(evaluate(extent, {})) for extent in one.extents))
     places = [evaluate(one.address([Constant(k) for k in index]), {}) for index in indices]
     assert len(set(places)) == len(places)
@@ -30,12 +30,12 @@ def test_no_two_elements_lie_in_one_place(one: Layout) -> None:
 
 
 def test_strides_are_those_of_the_allocated_box() -> None:
-    strides = Layout((Name("n"), Name("m"), Constant(8)), padding=1).strides
+    strides = Extents((Name("n"), Name("m"), Constant(8)), padding=1).strides
     assert [c_text(stride) for stride in strides] == ["9 * m", "9", "1"]
 
 
 @pytest.mark.parametrize("one", [layout(32, 32, padding=1), layout(32, 32, swizzle=32)])
-def test_a_column_lies_in_all_banks(one: Layout) -> None:
+def test_a_column_lies_in_all_banks(one: Extents) -> None:
     column = [one.address([Constant(row), Constant(5)]) for row in range(32)]
     assert len({evaluate(place, {}) % 32 for place in column}) == 32
 

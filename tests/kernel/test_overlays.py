@@ -17,10 +17,10 @@ from eatss.kernel.nodes import (
     Commit,
     Copy,
     Element,
+    Extents,
     For,
     If,
     Kernel,
-    Layout,
     Let,
     Node,
     Space,
@@ -36,7 +36,7 @@ GROUPS = (("S",), ("T",))
 
 
 def buffer(name: str, size: int = 8, space: Space = "shared") -> Buffer:
-    layout = Layout((Constant(size),))
+    layout = Extents((Constant(size),))
     return Buffer(name=name, space=space, element_type=ElementType.DOUBLE, layout=layout)
 
 

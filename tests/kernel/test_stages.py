@@ -26,9 +26,9 @@ from eatss.kernel.nodes import (
     Copy,
     Cycle,
     Element,
+    Extents,
     For,
     If,
-    Layout,
     Node,
     Wait,
 )
@@ -45,12 +45,14 @@ WRITTEN_EARLY = "S is written while other threads may still read it"
 
 def box(stages: int) -> Buffer:
     extents = (Constant(stages), Constant(8))
-    return Buffer(name="S", space="shared", element_type=ElementType.DOUBLE, layout=Layout(extents))
+    return Buffer(
+        name="S", space="shared", element_type=ElementType.DOUBLE, layout=Extents(extents)
+    )
 
 
 A = Element(
     buffer=Buffer(
-        name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((Constant(8),))
+        name="A", space="global", element_type=ElementType.DOUBLE, layout=Extents((Constant(8),))
     ),
     subscripts=(N,),
 )

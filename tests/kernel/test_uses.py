@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
-from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Layout, Let, Scope
+from eatss.kernel.nodes import Buffer, Copy, Element, Extents, For, If, Kernel, Let, Scope
 from eatss.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
 from eatss.program import Apply, Constant, Name, Operator, Program
 from eatss.scops import ElementType
 
 N, AT, T = Name("n"), Name("i"), Name("t")
-A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((N, N)))
+A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Extents((N, N)))
 R = Buffer(
-    name="r", space="register", element_type=ElementType.DOUBLE, layout=Layout((Constant(4),))
+    name="r", space="register", element_type=ElementType.DOUBLE, layout=Extents((Constant(4),))
 )
 
 

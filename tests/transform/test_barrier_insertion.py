@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.kernel.barriers import barrier_faults, barriers_in, without_barrier
-from eatss.kernel.nodes import Barrier, Buffer, Copy, Element, For, If, Layout, Node, Scope
+from eatss.kernel.nodes import Barrier, Buffer, Copy, Element, Extents, For, If, Node, Scope
 from eatss.program import Apply, Constant, Name, Operator
 from eatss.scops import ElementType
 from eatss.transform.barriers import with_barriers
@@ -23,7 +23,7 @@ def buffer(name: str) -> Buffer:
         name=name,
         space="global" if name == "A" else "shared",
         element_type=ElementType.FLOAT,
-        layout=Layout((Constant(8),)),
+        layout=Extents((Constant(8),)),
     )
 
 

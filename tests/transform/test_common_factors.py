@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.kernel.nodes import Copy, Declare, Element, For, Kernel, Layout, Node
+from eatss.kernel.nodes import Copy, Declare, Element, Extents, For, Kernel, Node
 from eatss.kernel.uses import accesses, every
 from eatss.program import Constant
 from eatss.transform.epilogues import with_factors_last
@@ -83,7 +83,7 @@ def test_boxes_that_others_need_before_the_loop_keep_what_needs_them_there(
     assert with_factors_last(kernel, set()).body != kernel.body
     (box,) = (one for one in kernel.shared if one.name == "B")
 
-    register = replace(box, name="one", space="register", layout=Layout(()))
+    register = replace(box, name="one", space="register", layout=Extents(()))
     element = Element(buffer=box, subscripts=(Constant(0), Constant(0)))
     use = (Declare(buffer=register), Copy(target=Element(buffer=register), source=element))
 

@@ -14,10 +14,10 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     Fill,
     For,
     If,
-    Layout,
     Let,
     Node,
     Perform,
@@ -30,11 +30,11 @@ from eatss.kernel.nodes import (
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.scops import ElementType
 from eatss.transform.copy_ways import Copying, all_of
-from eatss.transform.interleaved_copies import copies_among_products
+from eatss.transform.register_prefetch import copies_among_products
 
 N, K = Name("n"), Name("k")
 REGISTER = Element(
-    buffer=Buffer(name="R", space="register", element_type=ElementType.DOUBLE, layout=Layout(()))
+    buffer=Buffer(name="R", space="register", element_type=ElementType.DOUBLE, layout=Extents(()))
 )
 LOAD = Fill(target=REGISTER, value=0)
 MULTIPLY = Perform(
@@ -93,7 +93,7 @@ def test_copies_stand_behind_the_loads_of_a_step(
 
 def test_copies_stand_in_front_where_registers_are_few() -> None:
     operands = [
-        replace(REGISTER.buffer, name=name, layout=Layout((Constant(tiles), Constant(4))))
+        replace(REGISTER.buffer, name=name, layout=Extents((Constant(tiles), Constant(4))))
         for name, tiles in (("F", 2), ("G", 5))
     ]
     loop = steps(2, LOAD, declared=operands)

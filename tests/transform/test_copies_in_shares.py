@@ -13,9 +13,9 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     For,
     If,
-    Layout,
     Let,
     Node,
     Scope,
@@ -23,9 +23,9 @@ from eatss.kernel.nodes import (
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.scops import ElementType
-from eatss.transform.interleaved_copies import Shares
+from eatss.transform.register_prefetch import Shares
 
-ROW = Layout((Constant(64),))
+ROW = Extents((Constant(64),))
 
 
 def element(name: str, at: IntExpr) -> Element:

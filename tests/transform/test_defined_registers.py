@@ -21,11 +21,11 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     Fill,
     For,
     If,
     Kernel,
-    Layout,
     Node,
     Scope,
 )
@@ -40,7 +40,7 @@ TESTS = ("a", "b", "c")
 
 
 def buffer(name: str, space: Any, *extents: IntExpr | int) -> Buffer:
-    layout = Layout(tuple(Constant(one) if isinstance(one, int) else one for one in extents))
+    layout = Extents(tuple(Constant(one) if isinstance(one, int) else one for one in extents))
     return Buffer(name=name, space=space, element_type=ElementType.FLOAT, layout=layout)
 
 

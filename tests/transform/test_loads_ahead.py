@@ -22,10 +22,10 @@ from eatss.kernel.nodes import (
     Declare,
     Element,
     Evaluate,
+    Extents,
     Fill,
     For,
     If,
-    Layout,
     Let,
     Node,
     Perform,
@@ -37,8 +37,7 @@ from eatss.kernel.uses import constant_trips, every, with_expressions
 from eatss.plan.contract import FRAGMENT_PLACES, UNROLLED_A_THREAD, parts_behind, steps_of_a_part
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
 from eatss.scops import ElementType, Read
-from eatss.transform.interleaved_copies import Shares
-from eatss.transform.register_prefetch import Prefetch, StepsAhead
+from eatss.transform.register_prefetch import Prefetch, Shares, StepsAhead
 
 PLENTY = 255
 MANY = 16
@@ -49,13 +48,13 @@ SUMS = Buffer(
     name="sum",
     space="register",
     element_type=ElementType.DOUBLE,
-    layout=Layout((Constant(8),)),
+    layout=Extents((Constant(8),)),
 )
 TOLD = Source(line=1, text="C += A * B;")
 
 
 def buffer(name: str, space: Any, *extents: int) -> Buffer:
-    layout = Layout(tuple(map(Constant, extents)))
+    layout = Extents(tuple(map(Constant, extents)))
     return Buffer(name=name, space=space, element_type=ElementType.DOUBLE, layout=layout)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eatss.kernel.nodes import Buffer, Copy, Element, For, Layout, Let, Staging, Way
+from eatss.kernel.nodes import Buffer, Copy, Element, Extents, For, Let, Staging, Way
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 from eatss.scops import ElementType
@@ -12,10 +12,10 @@ from eatss.transform.copy_ways import NarrowLines
 
 HALF = ElementType.HALF
 ARRAY = Buffer(
-    name="A", space="global", element_type=HALF, layout=Layout((Name("n"), Constant(33)))
+    name="A", space="global", element_type=HALF, layout=Extents((Name("n"), Constant(33)))
 )
 BOX = Buffer(
-    name="A", space="shared", element_type=HALF, layout=Layout((Constant(32), Constant(40)))
+    name="A", space="shared", element_type=HALF, layout=Extents((Constant(32), Constant(40)))
 )
 HERE = Apply(Operator.LT, (Name("x"), Name("n")))
 WHOLE = Apply(Operator.LT, (Name("k0"), Name("n")))

@@ -22,11 +22,11 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Extents,
     Fill,
     For,
     If,
     Kernel,
-    Layout,
     Let,
     Node,
     Scope,
@@ -69,7 +69,7 @@ Place = tuple[str, tuple[int, ...]]
 
 
 def buffer(name: str, space: Any, *extents: int) -> Buffer:
-    layout = Layout(tuple(map(Constant, extents)))
+    layout = Extents(tuple(map(Constant, extents)))
     return Buffer(name=name, space=space, element_type=ElementType.FLOAT, layout=layout)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.kernel.nodes import Buffer, Copy, Element, Fill, For, If, Kernel, Layout, Let, Node
+from eatss.kernel.nodes import Buffer, Copy, Element, Extents, Fill, For, If, Kernel, Let, Node
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 from eatss.scops import ElementType
 from eatss.transform.rows_one_by_one import with_rows_one_by_one
@@ -21,7 +21,7 @@ def buffer(name: str, space: str) -> Buffer:
         name=name,
         space="register" if space == "register" else "shared" if space == "shared" else "global",
         element_type=ElementType.DOUBLE,
-        layout=Layout((Constant(4),)),
+        layout=Extents((Constant(4),)),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.kernel.nodes import Aligned, Buffer, Copy, Element, For, If, Kernel, Layout, Let, Node
+from eatss.kernel.nodes import Aligned, Buffer, Copy, Element, Extents, For, If, Kernel, Let, Node
 from eatss.program import (
     Apply,
     Constant,
@@ -29,7 +29,7 @@ N = Name("N")
 
 
 def buffer(name: str, space: Any, *extents: IntExpr, of: ElementType) -> Buffer:
-    return Buffer(name=name, space=space, element_type=of, layout=Layout(extents))
+    return Buffer(name=name, space=space, element_type=of, layout=Extents(extents))
 
 
 def below(one: IntExpr, other: IntExpr) -> Apply:
