@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from eatss.cli.measure import (
     MEASURED,
     GeneratingOptions,
-    Measuring,
     MeasuringOptions,
     Results,
     show,
@@ -24,7 +23,7 @@ from eatss.streams import echo
 if TYPE_CHECKING:
     from eatss.measurement.measured import Measured
     from eatss.measurement.options import Variant
-    from eatss.measurement.requirement import Requirement, Verdict
+    from eatss.measurement.requirement import Requirement
 
 EXAMPLES = {
     "compare": """
@@ -111,12 +110,21 @@ def compare(
     folders = [is_program(source) for source in sources]
     if all(folders):
         if tiles:
-            raise _tiles_of_folders()
+            raise input_error(
+                "EATSS-E045",
+                "--tiles is for C files: the programs in folders have their tile sizes",
+                hint="leave --tiles out, or give the C file instead of the folders",
+            )
         refuse_output(generating.directory)
         variants: Sequence[Variant] = folder_variants(sources)
         labels = [variant.label for variant in variants]
     else:
-        source = _one_file(sources)
+        if len(sources) > 1:
+            raise input_error(
+                "EATSS-E045",
+                "several C files, or C files and folders, cannot be compared with each other",
+                hint="compare one C file under several --tiles, or folders of eatss codegen",
+            )
         choices = parse_tile_choices(tiles or DEFAULT_TILES)
         labels = [choice.label for choice in choices]
     label = baseline_label(baseline, labels)
@@ -124,9 +132,9 @@ def compare(
     with keeping(generating.directory) as folder:
         if not all(folders):
             device = measuring.options.device
-            variants = generating.for_card(device).several(source, choices, folder, device)
+            variants = generating.for_card(device).several(sources[0], choices, folder, device)
         check_comparable(variants, measuring.options)
-        finish(_measured(variants, measuring), label, requirements, output, plot)
+        finish(measuring.measured(variants), label, requirements, output, plot)
 
 
 def finish(
@@ -157,43 +165,12 @@ def finish(
         plot_comparisons([comparison], plot)
     if found.interrupted:
         stop_interrupted(anything=True)
-    _stop_if_not_met(verdicts)
-    statuses = [measurement.status for measurement in measurements]
-    nothing = not any(status in MEASURED for status in statuses)
-    if nothing or any(status not in _HARMLESS for status in statuses):
-        raise SystemExit(ExitCode.NO_SOLUTION)
-
-
-def _stop_if_not_met(verdicts: Sequence[Verdict]) -> None:
     failed = [verdict for verdict in verdicts if not verdict.met]
     for verdict in failed:
         echo(f"requirement {verdict.requirement} not met: {verdict.message}", err=True)
     if failed:
         raise SystemExit(NOT_MET)
-
-
-def _measured(variants: Sequence[Variant], measuring: Measuring) -> Measured:
-    from eatss.measurement.measured import Measured  # noqa: PLC0415 - keeps --help fast
-
-    try:
-        return measuring.measured(variants)
-    except KeyboardInterrupt:
-        return Measured(measurements=(), interrupted=True)
-
-
-def _one_file(sources: Sequence[Path]) -> Path:
-    if len(sources) == 1:
-        return sources[0]
-    raise input_error(
-        "EATSS-E045",
-        "several C files, or C files and folders, cannot be compared with each other",
-        hint="compare one C file under several --tiles, or folders of eatss codegen",
-    )
-
-
-def _tiles_of_folders() -> Exception:
-    return input_error(
-        "EATSS-E045",
-        "--tiles is for C files: the programs in folders have their tile sizes",
-        hint="leave --tiles out, or give the C file instead of the folders",
-    )
+    statuses = [measurement.status for measurement in measurements]
+    nothing = not any(status in MEASURED for status in statuses)
+    if nothing or any(status not in _HARMLESS for status in statuses):
+        raise SystemExit(ExitCode.NO_SOLUTION)

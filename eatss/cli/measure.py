@@ -76,15 +76,18 @@ class Measuring:
 
         Raises:
             InputError: they cannot be measured.
-            KeyboardInterrupt: the user interrupted before anything was measured.
         """
         from eatss.measurement.measured import (  # noqa: PLC0415 - keeps --help fast
+            Measured,
             measured,
             stack_warnings_of,
         )
 
-        with showing() as progress:
-            found = measured(variants, self.options, progress=progress, card=self.card)
+        try:
+            with showing() as progress:
+                found = measured(variants, self.options, progress=progress, card=self.card)
+        except KeyboardInterrupt:  # before anything was measured
+            return Measured(measurements=(), interrupted=True)
         report_warnings(stack_warnings_of(found.measurements))
         return found
 
@@ -280,20 +283,18 @@ def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Res
     from eatss.measurement.measured import Measured  # noqa: PLC0415
 
     check_measurable(variants, measuring.options)
-    done: list[Measurement] = []
+    done = Measured(measurements=(), interrupted=False)
     for variant in variants:
         try:
             found = measuring.measured((variant,))
-        except KeyboardInterrupt:
-            return Measured(measurements=tuple(done), interrupted=True)
         except Exception:
-            if done:
-                show(done, output)
+            if done.measurements:
+                show(done.measurements, output)
             raise
-        done += found.measurements
+        done = replace(found, measurements=(*done.measurements, *found.measurements))
         if found.interrupted:
-            return Measured(measurements=tuple(done), interrupted=True)
-    return Measured(measurements=tuple(done), interrupted=False)
+            break
+    return done
 
 
 _DOING = {

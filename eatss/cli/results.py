@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.cli.options import STORE_HELP, Format, show, store_argument
-from eatss.cli.talk import say, warn_while_working, working
+from eatss.cli.talk import Step, say, warn_while_working, working
 from eatss.diagnostics import input_error
 from eatss.objectives import Order, meant
 from eatss.options import argument, option
 from eatss.shipped import store_of_ones_own
 from eatss.streams import echo
+
+if TYPE_CHECKING:
+    from eatss.store.nouns import Sweep
 
 EXAMPLES = {
     "results": """
@@ -51,17 +55,20 @@ HELP = {"results": "List, show, merge, export, import and prune what sweeps meas
 
 def results_ls(stores: StoreFiles, output: Format = "table") -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
-    from eatss.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
-    from eatss.store.summary import Summaries, summary_of  # noqa: PLC0415
+    from eatss.store.summary import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
 
-    found = []
     with working("reading stores") as step:
-        for number, path in enumerate(stores):
-            step.at(f"reading {path}", number, len(stores))
-            found.append(
-                summary_of(path, read_sweep(path, measurements=False, warned=warn_while_working))
-            )
+        found = [summary_of(path, sweep) for path, sweep in _read(stores, step, measurements=False)]
     show(Summaries(stores=tuple(found)), output)
+
+
+def _read(stores: Sequence[str], step: Step, *, measurements: bool) -> Iterator[tuple[str, Sweep]]:
+    """Yield stores and what was read of each."""
+    from eatss.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
+
+    for number, path in enumerate(stores):
+        step.at(f"reading {path}", number, len(stores))
+        yield path, read_sweep(path, measurements=measurements, warned=warn_while_working)
 
 
 def results_show(
@@ -115,20 +122,18 @@ def results_merge(stores: StoreFiles, output: NewStore) -> None:
     The rows of each card stay apart. The same row in two stores is taken once.
     """
     from eatss.store.identity import merged  # noqa: PLC0415 - keeps --help fast
-    from eatss.store.store import Store, read_sweep  # noqa: PLC0415
+    from eatss.store.store import Store  # noqa: PLC0415
 
-    sweeps = []
     with working("reading stores") as step:
-        for number, path in enumerate(stores):
-            step.at(f"reading {path}", number, len(stores))
-            sweeps.append((path, read_sweep(path, warned=warn_while_working)))
+        sweeps = [*_read(stores, step, measurements=True)]
     with working(f"merging into {output}"):
         found = merged(sweeps)
         Store.write_new(output, found)
     given = sum(len(sweep.rows) for _, sweep in sweeps)
     twice = given - len(found.rows)
     again = f", {twice} were there twice" if twice else ""
-    echo(f"wrote {_rows(len(found.rows))} of {_cards(len(found.cards))} to {output}{again}")
+    cards = f"{len(found.cards)} {'card' if len(found.cards) == 1 else 'cards'}"
+    echo(f"wrote {_rows(len(found.rows))} of {cards} to {output}{again}")
 
 
 def results_export(
@@ -244,7 +249,3 @@ def results_prune(
 
 def _rows(count: int) -> str:
     return f"{count} {'row' if count == 1 else 'rows'}"
-
-
-def _cards(count: int) -> str:
-    return f"{count} {'card' if count == 1 else 'cards'}"

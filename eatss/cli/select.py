@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,7 @@ from eatss.cli.options import (
     write_text,
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
-from eatss.diagnostics import Diagnostic, input_error
+from eatss.diagnostics import input_error
 from eatss.frontend.options import PpcgReadingKeywords, Reading
 from eatss.model.options import SelectKeywords, SelectOptions, check_target
 from eatss.options import Asked
@@ -25,9 +24,7 @@ from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from eatss.gpu import GpuProfile
-    from eatss.model.selection import Selection
     from eatss.session.found import FoundSelection
-    from eatss.session.kept import Kept
     from eatss.session.session import Session
 
 EXAMPLES = {
@@ -81,7 +78,7 @@ def select(
     caching: Asked[Caching],
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
-    from eatss.report.formats import FORMATS  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415 - keeps --help fast
     from eatss.session.kept import Printed, kept_selection  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 
@@ -109,77 +106,45 @@ def select(
     kept = kept_selection(caching.made().chosen(), source, how, profile, options)
     shown_as = (output, explain, FORMATS.version(output))
     printed = kept.printed(*shown_as)
-    if printed is None:
-        found = _found(kept, session, profile, options)
-        printed = Printed(
-            text=_rendered(output, explain, found.selection, session, profile),
-            warnings=found.warnings + _more_warnings(output, found.selection),
-        )
-        report_warnings(printed.warnings[len(found.warnings) :])
-        kept.put_printed(printed, *shown_as)
-    else:
+    if printed is not None:
         report_warnings(printed.warnings)
-    if save_ppcg_schedule is not None:
-        _save_schedule(save_ppcg_schedule, session())
-    echo(printed.text, nl=False)
-
-
-def _rendered(
-    output: str,
-    explain: bool,
-    selection: Selection,
-    session: Callable[[], Session],
-    profile: GpuProfile,
-) -> str:
-    """Return a selection in the format that is asked for."""
-    from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415 - keeps --help fast
-
-    text = FORMATS.get(output)(
-        Selected(
-            selection=selection,
+    else:
+        found = kept.get()
+        if found is not None:
+            report_warnings(found.warnings)
+        else:
+            found = _solved(session(), profile, options)
+            kept.put(found)
+        selected = Selected(
+            selection=found.selection,
             analysed=lambda: session().analysed,
             profile=profile,
             explain=explain,
         )
-    )
-    if not isinstance(text, str):
-        raise input_error("EATSS-X006", f"the format '{output}' returned no text")
-    return text
+        text = FORMATS.get(output)(selected)
+        if not isinstance(text, str):
+            raise input_error("EATSS-X006", f"the format '{output}' returned no text")
+        from eatss.model import sizes_alone  # noqa: PLC0415 - what is kept needs none
+
+        alone = sizes_alone(found.selection) if output == "ppcg" else ()
+        report_warnings(alone)
+        printed = Printed(text=text, warnings=found.warnings + alone)
+        kept.put_printed(printed, *shown_as)
+    if save_ppcg_schedule is not None:
+        from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415 - it needs isl
+
+        schedule = ppcg_schedule_of(session().without_values.analysed)
+        write_text("--save-ppcg-schedule", save_ppcg_schedule, schedule)
+    echo(printed.text, nl=False)
 
 
-def _more_warnings(output: str, selection: Selection) -> tuple[Diagnostic, ...]:
-    """Return what is to be said of sizes that stand without what else was selected."""
-    if output != "ppcg":
-        return ()
-    from eatss.model import sizes_alone  # noqa: PLC0415
-
-    return tuple(sizes_alone(selection))
-
-
-def _found(
-    kept: Kept[FoundSelection],
-    session: Callable[[], Session],
-    profile: GpuProfile,
-    options: SelectOptions,
-) -> FoundSelection:
-    """Take what was found before, else solve; print the warnings of either."""
+def _solved(session: Session, profile: GpuProfile, options: SelectOptions) -> FoundSelection:
+    """Select sizes; print what is to be said of the source, and of them."""
     from eatss.session.found import FoundSelection  # noqa: PLC0415 - keeps --help fast
 
-    found = kept.get()
-    if found is not None:
-        report_warnings(found.warnings)
-        return found
-    read(session())
+    read(session)
     with working(f"solving for {profile.title}") as step:
-        selection = session().select(profile, options, told=step.at)
-    said = session().warnings
-    found = FoundSelection.of(selection, said)
-    report_warnings(found.warnings[len(said) :])
-    kept.put(found)
+        selection = session.select(profile, options, told=step.at)
+    found = FoundSelection.of(selection, session.warnings)
+    report_warnings(found.warnings[len(session.warnings) :])
     return found
-
-
-def _save_schedule(path: Path, session: Session) -> None:
-    from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415 - it needs isl
-
-    write_text("--save-ppcg-schedule", path, ppcg_schedule_of(session.without_values.analysed))

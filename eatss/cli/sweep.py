@@ -208,8 +208,17 @@ def sweep(
         if source is not None:
             raise _useless("--replay", "a source")
         _refuse("--replay", (*made.given, *measured, *prepares), typed)
+        from eatss.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
+
+        budget = searched.fields.get("budget")
         with working(f"replaying {replay}"):
-            text = _replayed(replay, options, searched.fields.get("budget"), seeds, format_)
+            if options.objective == "pareto":
+                message = "--replay needs one number a variant, and --objective pareto has two"
+                raise input_error("EATSS-W007", message, hint=f"take {either()}")
+            recorded = read_sweep(replay, measurements=False, warned=warn_while_working)
+            text = replay_command(
+                recorded, options.strategy, seeds, budget, options.objective, format_
+            )
         echo(text, nl=False)
         return
     if source is None:
@@ -228,18 +237,6 @@ def sweep(
     _sweep(source, output, options, generation, scheduler, card, format_)
 
 
-def _replayed(
-    store: str, options: SweepOptions, budget: Budget | None, seeds: int, format_: TableOrJson
-) -> str:
-    from eatss.store.store import read_sweep  # noqa: PLC0415
-
-    if options.objective == "pareto":
-        message = "--replay needs one number a variant, and --objective pareto has two"
-        raise input_error("EATSS-W007", message, hint=f"take {either()}")
-    recorded = read_sweep(store, measurements=False, warned=warn_while_working)
-    return replay_command(recorded, options.strategy, seeds, budget, options.objective, format_)
-
-
 def _sweep(
     source: Path,
     output: Path,
@@ -250,6 +247,7 @@ def _sweep(
     format_: TableOrJson,
 ) -> None:
     from eatss.explore.sweeping import sweep as run  # noqa: PLC0415 - keeps --help fast
+    from eatss.reporting import evaluated, rendered  # noqa: PLC0415
 
     interrupted = False
     with sweep_progress() as progress:
@@ -271,17 +269,11 @@ def _sweep(
         raise SystemExit(INTERRUPTED)
     if interrupted:
         say(f"interrupted: go on with the same command; {output} has all so far")
-    _show(output, format_)
-    if interrupted:
-        raise SystemExit(INTERRUPTED)
-
-
-def _show(output: Path, format_: TableOrJson) -> None:
-    from eatss.reporting import evaluated, rendered  # noqa: PLC0415 - keeps --help fast
-
     with working(f"evaluating {output}"):
         text = rendered(evaluated([output]), "text" if format_ == "table" else "json")
     echo(text, nl=False)
+    if interrupted:
+        raise SystemExit(INTERRUPTED)
 
 
 def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
@@ -361,17 +353,12 @@ def sweep_progress() -> Iterator[Callable[[Progress], None]]:
     with working("setting up") as step:
 
         def tell(progress: Progress) -> None:
-            total, done = _share(progress)
+            done, total = progress.spent_s, progress.budget_s
+            if progress.wanted is not None:
+                done, total = progress.measured + progress.failed, float(progress.wanted)
             step.at(progress.stage, done, total, note=sweep_words(progress))
 
         yield tell
-
-
-def _share(progress: Progress) -> tuple[float | None, float]:
-    """Return how much of what the budget allows is done."""
-    if progress.wanted is not None:
-        return float(progress.wanted), float(progress.measured + progress.failed)
-    return progress.budget_s, progress.spent_s
 
 
 def sweep_words(progress: Progress) -> str:
