@@ -9,7 +9,7 @@ imported when a plot is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from eatss.characterize.access_patterns import PATTERNS
 from eatss.characterize.arithmetic import TENSOR_OPERATIONS
-from eatss.characterize.benchmark import LINE_BYTES, WARP
+from eatss.characterize.benchmark import LINE_BYTES, WARP, Group
 from eatss.characterize.energy_roofline import EnergyRoofline
 from eatss.characterize.power_limited_roofline import PowerLimitedRoofline
 from eatss.characterize.result import Record, Result
@@ -389,50 +389,36 @@ def energy_figure(calibration: Calibration, capability: int, title: str) -> Figu
     return figure
 
 
-def coalescing_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
-    """Draw reads of 4 bytes of which so many lie side by side [MIPP, Fig. 6]."""
-    about = "coalescing of reads of 4 bytes", "neighbouring words that a warp reads side by side"
-    return _curve(axes or own_axes(), results, "side", *about)
+MEMORY_CURVES: Mapping[Group, tuple[str, str, str]] = {
+    "coalescing": (
+        "side",
+        "coalescing of reads of 4 bytes",
+        "neighbouring words that a warp reads side by side",
+    ),
+    "access size": ("bytes", "size of an access, copying", "access of a thread in bytes"),
+    "bank conflicts": (
+        "conflicts",
+        "bank conflicts, stores to shared memory",
+        "bank conflicts of an access of a warp",
+    ),
+    "stride": ("stride_bytes", "stride of reads of 1 byte", "bytes between neighbouring threads"),
+}
+"""Curves of memory by the group of their results [MIPP, section III, Figs. 6 to 8]: the parameter
+that they are over, a title, and the label of the horizontal axis."""
 
 
-def access_size_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
-    """Draw copies by accesses of 1 to 16 bytes a thread [MIPP, Fig. 7]."""
-    about = "size of an access, copying", "access of a thread in bytes"
-    return _curve(axes or own_axes(), results, "bytes", *about)
+def memory_curve(results: Sequence[Result], group: Group, *, axes: Axes | None = None) -> Axes:
+    """Draw throughput, power and energy of a useful byte over the point of highest throughput.
 
-
-def bank_conflict_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
-    """Draw stores to shared memory over conflicts of banks [MIPP, Fig. 8]."""
-    about = "bank conflicts, stores to shared memory", "bank conflicts of an access of a warp"
-    return _curve(axes or own_axes(), results, "conflicts", *about, logarithmic=False)
-
-
-def stride_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
-    """Draw reads of a byte over the bytes between neighbouring threads [MIPP, section III]."""
-    about = "stride of reads of 1 byte", "bytes between neighbouring threads"
-    axes = _curve(axes or own_axes(), results, "stride_bytes", *about)
-    from matplotlib.ticker import FixedLocator, FuncFormatter  # noqa: PLC0415 - optional
-
-    axes.xaxis.set_major_locator(FixedLocator([4.0**k for k in range(10)]))
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}" if value < 1024 else f"{value / 1024:g} Ki")
-    )
-    return axes
-
-
-def _curve(
-    axes: Axes,
-    results: Sequence[Result],
-    parameter: str,
-    title: str,
-    x_label: str,
-    *,
-    logarithmic: bool = True,
-) -> Axes:
-    """Draw throughput, power and energy of a useful byte over the point of highest throughput."""
+    Args:
+        results: of the group.
+        group: one of :data:`MEMORY_CURVES`.
+        axes: to draw into.
+    """
+    axes = axes or own_axes()
+    parameter, title, x_label = MEMORY_CURVES[group]
     found = _along(results, parameter)
-    best = max((one for _, one in found), key=_gb_s)
-    lines: tuple[tuple[str, str, str, str, _Value], ...] = (
+    lines: tuple[_Line, ...] = (
         ("throughput", "GB/s", BLUE, "o", _gb_s),
         ("power", "W", GREEN, "s", lambda one: one.power_w),
         (
@@ -440,12 +426,8 @@ def _curve(
             lambda one: one.energy_j and one.energy_j / one.useful_bytes * 1e12,
         ),
     )  # fmt: skip
-    for name, unit, colour, mark, value in lines:
-        at_best = value(best)
-        points = [(x, y) for x, one in found if (y := value(one)) is not None]
-        if points and at_best:
-            _ratios(axes, points, at_best, f"{name}, 1 = {shown(at_best)} {unit}", colour, mark)
-    if logarithmic:
+    _ratios(axes, found, lines, best=max((one for _, one in found), key=_gb_s))
+    if group != "bank conflicts":
         axes.set_xscale("log", base=2)
         axes.set_xticks([x for x, _ in found])
         axes.minorticks_off()
@@ -455,20 +437,37 @@ def _curve(
     axes.set_ylim(0.8 * min(drawn), 1.25 * max(drawn))
     plain_numbers(axes, "y", _SUBS)
     axes.axhline(1.0, color=BLACK, linewidth=0.6)
-    return finished(axes, title, x_label, "ratio to the fastest", legend=2)
+    finished(axes, title, x_label, "ratio to the fastest", legend=2)
+    if group == "stride":
+        from matplotlib.ticker import FixedLocator, FuncFormatter  # noqa: PLC0415 - optional
+
+        axes.xaxis.set_major_locator(FixedLocator([4.0**k for k in range(10)]))
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:g}" if value < 1024 else f"{value / 1024:g} Ki")
+        )
+    return axes
+
+
+_Line: TypeAlias = tuple[str, str, str, str, _Value]
+"""A quantity: its name, unit, colour and mark, and its value of a result."""
 
 
 def _ratios(
     axes: Axes,
-    points: Sequence[tuple[float, float]],
-    whole: float,
-    label: str,
-    colour: str,
-    mark: str,
+    found: Sequence[tuple[float, Result]],
+    lines: Sequence[_Line],
+    *,
+    best: Result | None = None,
     size: float = 4,
 ) -> None:
-    xs, ys = zip(*((x, y / whole) for x, y in points), strict=True)
-    axes.plot(xs, ys, color=colour, marker=mark, markersize=size, label=label)
+    """Draw quantities along a curve over those of the best result, or over the most of each."""
+    for name, unit, colour, mark, value in lines:
+        points = [(x, y) for x, one in found if (y := value(one)) is not None]
+        whole = max((y for _, y in points), default=None) if best is None else value(best)
+        if points and whole:
+            xs, ys = zip(*((x, y / whole) for x, y in points), strict=True)
+            label = f"{name}, 1 = {shown(whole)} {unit}"
+            axes.plot(xs, ys, color=colour, marker=mark, markersize=size, label=label)
 
 
 def _along(results: Sequence[Result], parameter: str) -> list[tuple[float, Result]]:
@@ -488,11 +487,8 @@ def memory_figure(record: Record, title: str) -> Figure:
         InputError: ``EATSS-E052`` matplotlib is not installed.
     """
     figure = new_figure(13.0, 9.6)
-    ((first, second), (third, fourth)) = figure.subplots(2, 2)
-    coalescing_curve(record.of("coalescing"), axes=first)
-    access_size_curve(record.of("access size"), axes=second)
-    bank_conflict_curve(record.of("bank conflicts"), axes=third)
-    stride_curve(record.of("stride"), axes=fourth)
+    for axes, group in zip(figure.subplots(2, 2).flat, MEMORY_CURVES, strict=True):
+        memory_curve(record.of(group), group, axes=axes)
     figure.suptitle(title)
     return figure
 
@@ -517,16 +513,11 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
     if achieved:
         label = "achieved occupancy"
         axes.plot(*zip(*achieved, strict=True), ":", color=BLACK, linewidth=1.2, label=label)
-    lines: tuple[tuple[str, str, str, str, _Value], ...] = (
+    lines: tuple[_Line, ...] = (
         ("bandwidth", "GB/s", BLUE, "o", _gb_s),
         ("power", "W", VERMILION, "^", lambda one: one.power_w),
     )
-    for name, unit, colour, mark, value in lines:
-        points = [(x, y) for x, one in found if (y := value(one)) is not None]
-        if points:
-            most = max(y for _, y in points)
-            label = f"{name}, 1 = {shown(most)} {unit}"
-            _ratios(axes, points, most, label, colour, mark, size=3.5)
+    _ratios(axes, found, lines, size=3.5)
     axes.set_xticks(range(0, 1025, 128))
     axes.set_xlim(0, 1056)
     axes.set_ylim(0, 1.05)

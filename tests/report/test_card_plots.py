@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,25 +10,23 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from eatss.characterize.access_patterns import PATTERNS
+from eatss.characterize.benchmark import Group
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.result import Result, read_record
+from eatss.characterize.result import read_record
 from eatss.characterize.roofline_points import RooflinePoint, power_limited_roofline_of, roofline_of
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.report.card_plots import (
     Roofs,
-    access_size_curve,
     arch_line,
-    bank_conflict_curve,
     block_size,
     byte_energies,
-    coalescing_curve,
     flop_energies,
     instruction_energies,
+    memory_curve,
     power_line,
     predicted_against_measured,
     roofline_figure,
-    stride_curve,
     time_roofline,
 )
 from eatss.report.plot_file import new_figure, save_figure
@@ -188,19 +185,14 @@ def test_a_byte_from_memory_costs_what_the_roofline_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "group", "count"),
-    [
-        (coalescing_curve, "coalescing", 6),
-        (access_size_curve, "access size", 5),
-        (bank_conflict_curve, "bank conflicts", 32),
-        (stride_curve, "stride", 19),
-    ],
+    ("group", "count"),
+    [("coalescing", 6), ("access size", 5), ("bank conflicts", 32), ("stride", 19)],
 )
 def test_curves_are_ratios_to_the_fastest_which_the_legend_gives_with_units(
-    draw: Callable[[Sequence[Result]], Axes], group: str, count: int
+    group: Group, count: int
 ) -> None:
     results = [one for one in RECORD.results if one.group == group]
-    axes = draw(results)
+    axes = memory_curve(results, group)
     throughput, power, energy = (
         data(axes, name)[1] for name in ("throughput", "power", "energy of a useful byte")
     )
