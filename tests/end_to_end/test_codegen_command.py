@@ -505,7 +505,7 @@ for kernel in sys.argv[3:]:
 @pytest.mark.parametrize(
     "kernels",
     [
-        ("gemm", "durbin"),
+        ("gemm",),
         pytest.param(("gemm", "jacobi-2d", "durbin", "gemver"), marks=pytest.mark.long),
         pytest.param(("gemm", "adi", "durbin", "correlation"), marks=pytest.mark.long),
     ],
@@ -528,6 +528,7 @@ def test_equal_input_gives_equal_bytes_in_every_process(
     assert len(runs[0]) == 4 * len(kernels)
     assert runs[0] == runs[1]
     eatss.codegen(KERNELS / "gemm.c", gpu="h200", output=tmp_path / "again" / "gemm")
-    generate(tmp_path / "again" / "durbin", KERNELS / "durbin.c")
+    if "durbin" in kernels:
+        generate(tmp_path / "again" / "durbin", KERNELS / "durbin.c")
     again = files_of(tmp_path / "again")
     assert again == {name: runs[0][name] for name in again}

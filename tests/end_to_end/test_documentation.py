@@ -161,10 +161,12 @@ def _sweeps(command: str) -> bool:
 
 
 def _takes_seconds(command: str, page: str) -> bool:
-    """Tell what is left for the long tests: sweeps, and all but one verification and one page."""
+    """Tell what is left for the long tests: sweeps; comparisons, verifications, pages but one."""
     verifies = re.fullmatch(r"eatss verify \S+", command) is not None
+    compares = command.startswith("eatss compare")
     draws = re.search(r"eatss report .*\.html", command) is not None
-    return _sweeps(command) or (verifies and page != FIRST[0]) or (draws and page != "report.md")
+    again = (verifies or compares) and page != FIRST[0]
+    return _sweeps(command) or again or (draws and page != "report.md")
 
 
 def _with_few_variants(command: str) -> str:

@@ -170,6 +170,7 @@ def test_a_forward_substitution_equals_the_original_at_odd_sizes(
     assert (found.status, found.message) == ("ok", "")
 
 
+@pytest.mark.long
 def test_rows_in_another_order_are_reported(tmp_path: Path) -> None:
     upwards, downwards = "int i = 1; i < NI; ++i", "int i = NI - 1; i >= 1; --i"
     program = codegen(FORWARD, gpu="h200")

@@ -254,6 +254,7 @@ def test_a_third_loop_goes_from_warp_to_warp(dtype: str, tmp_path: Path) -> None
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
+@pytest.mark.long
 def test_verification_sees_lanes_that_leave_points_out(tmp_path: Path) -> None:
     program = made(tmp_path)
     broken = program.text.replace("const int ti = lane / 2 % 4", "const int ti = lane / 4 % 4", 1)

@@ -13,7 +13,6 @@ from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
 from eatss.shipped import data_directory
 from eatss.verify import Verification
-from tests.examples import with_long
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -272,11 +271,8 @@ BROKEN = {
 }
 
 
-_SLOW = ("the other set", "the turn before", "the second step of a turn", "a step too far")
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("case", with_long(BROKEN, _SLOW))
+@pytest.mark.long
+@pytest.mark.parametrize("case", BROKEN)
 def test_what_is_loaded_wrongly_is_seen(case: str, generate: Generate, broken: Check) -> None:
     kernel, old, new = BROKEN[case]
     program = generate(kernel, dtype="float", options=options())

@@ -76,7 +76,7 @@ def test_symm_is_right_with_its_boxes_in_the_same_memory(made: Made) -> None:
     assert checked(folder, program.text, {"NI": 45, "NJ": 37}).status == "ok"
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("broken", ["no barrier between the loops", "a box of the other loop"])
 def test_what_another_box_holds_is_not_read(broken: str, tmp_path: Path, made: Made) -> None:
     source = tmp_path / "sums.c"

@@ -103,7 +103,7 @@ def test_kernels_of_several_products_are_right(
     assert (found.status, found.message) == ("ok", "")
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new", "kinds"),
     [

@@ -153,7 +153,7 @@ def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_reduction_is_reported(what: str, reduced: Path, tmp_path: Path) -> None:
     old, new = BROKEN[what]

@@ -208,6 +208,7 @@ def test_even_and_odd_rows_are_right(generate: Generate, verify_kernel: Check) -
     assert verify_kernel(program, EVEN + ODD).ok
 
 
+@pytest.mark.long
 def test_a_copy_that_begins_elsewhere_is_seen(generate: Generate, broken: Check) -> None:
     program = generate("gemm", options=OPTIONS)
     found = broken(program, "eatss_is_aligned(A) && NK % 2 == 0", "true", ODD)

@@ -420,12 +420,12 @@ def test_a_copy_of_a_size_the_code_does_not_know_is_not_selected(tmp_path: Path)
     assert kernel.block[0] >= 4  # what is not staged is read by whole sectors of neighbours
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         ("(block / ", "(block % "),
-        pytest.param("(block % ", "(block / ", marks=pytest.mark.long),
+        ("(block % ", "(block / "),
         ("= threadIdx.z", "= threadIdx.y"),
     ],
 )
