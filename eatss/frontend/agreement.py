@@ -100,7 +100,7 @@ class _Check:
         if number is None:
             return False
         here = domain.intersect_params(self.at)
-        return constant_value(one.value.gist(here)) == number or bool(here.is_empty())
+        return constant_value(one.value.gist(here)) == number or here.is_empty()
 
 
 def _number(node: Expression, depth: int = 0) -> int | None:

@@ -7,6 +7,7 @@ is followed to where it comes from.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 from eatss.frontend import clang
@@ -17,8 +18,6 @@ from eatss.frontend.symbols import SymbolTable, is_variable
 from eatss.frontend.tree import ELEMENTS, Node, read_tree
 from eatss.frontend.types import type_of
 
-_Origins = list[Any]
-
 
 def check_aliases(
     symbols: SymbolTable,
@@ -27,30 +26,25 @@ def check_aliases(
 ) -> None:
     """Record a finding for every two arrays of the region that may be the same memory."""
     arrays = [v for v in symbols.variables if v.role != "counter" and v.first_use is not None]
-    if len(arrays) < 2 or not any(a.shape.through_pointer for a in arrays):
+    if not any(a.shape.through_pointer for a in arrays):
         return
-    written = any(a.first_write is not None for a in arrays)
-    if not written:
-        return
-    sources = _Sources(surroundings)
-    origins = {array: sources.of(array.declaration) for array in arrays}
-    unknown = {array: sources.is_unknown(array.declaration, origins[array]) for array in arrays}
-    for position, first in enumerate(arrays):
-        for second in arrays[position + 1 :]:
-            if first.first_write is None and second.first_write is None:
-                continue
-            if _overlap(origins[first], origins[second]) or (
-                (unknown[first] and not second.is_scalar)
-                or (unknown[second] and not first.is_scalar)
-            ):
-                place = second.first_use or first.first_use
-                assert place is not None
-                reporter.error(
-                    "EATSS-F027",
-                    place,
-                    f"'{first.name}' and '{second.name}' may be the same memory",
-                    "use one name for one array within the region",
-                )
+    known = [(one, _origins(one.declaration, surroundings)) for one in arrays]
+    found = [(one, own, _is_unknown(one.declaration, own, surroundings)) for one, own in known]
+    for (first, own, is_lost), (second, others, is_other_lost) in combinations(found, 2):
+        if first.first_write is None and second.first_write is None:
+            continue
+        if (
+            any(a == b for a in own for b in others)
+            or (is_lost and not second.is_scalar)
+            or (is_other_lost and not first.is_scalar)
+        ):
+            assert second.first_use is not None
+            reporter.error(
+                "EATSS-F027",
+                second.first_use,
+                f"'{first.name}' and '{second.name}' may be the same memory",
+                "use one name for one array within the region",
+            )
 
 
 def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
@@ -67,67 +61,56 @@ def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: R
             )
 
 
-def _overlap(left: _Origins, right: _Origins) -> bool:
-    return any(a == b for a in left for b in right)
+def _is_pointer(declaration: Any) -> bool:
+    return type_of(declaration.type).kind == "pointer"
 
 
-class _Sources:
-    """From which other variables the pointers of a function and of the file are set."""
+def _values_of(pointer: Any, surroundings: Surroundings) -> list[Node]:
+    """Return what the function and the declaration of a pointer set it to."""
+    assigned = surroundings.assigned
+    values = [v for target, v, _ in assigned if v is not None and target == pointer]
+    tree = read_tree(pointer)
+    return [*values, *(tree.children[:1] if tree.kind == "variable" else [])]
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._assigned = surroundings.assigned
-        self._addressed = surroundings.addressed
 
-    def of(self, declaration: Any) -> _Origins:
-        """Return the declaration and all that its value may come from."""
-        found: _Origins = []
-        todo = [declaration]
-        while todo:
-            current = todo.pop()
-            if any(current == known for known in found):
-                continue
-            found.append(current)
-            if type_of(current.type).kind != "pointer":
-                continue
-            for target, value, _ in self._assigned:
-                if value is not None and target == current:
-                    todo.extend(_pointers_in(value))
-            todo.extend(self._from_initialiser(current))
-        return found
+def _origins(declaration: Any, surroundings: Surroundings) -> list[Any]:
+    """Return the declaration and all that its value may come from."""
+    found: list[Any] = []
+    todo = [declaration]
+    while todo:
+        current = todo.pop()
+        if any(current == known for known in found):
+            continue
+        found.append(current)
+        if _is_pointer(current):
+            for value in _values_of(current, surroundings):
+                todo.extend(_pointers_in(value))
+    return found
 
-    def is_unknown(self, declaration: Any, origins: _Origins) -> bool:
-        """Return whether a pointer may hold an address that cannot be followed.
 
-        Such as one loaded from memory, returned by a function that does not allocate, or
-        set through a pointer to the pointer. ``restrict`` says that it is alone.
-        """
-        if declaration.type.is_restrict_qualified():
-            return False
-        pointers = [o for o in origins if type_of(o.type).kind == "pointer"]
-        if pointers and isinstance(declaration, clang.Member):
-            return declaration.kind is CursorKind.VAR_DECL  # may come with a whole structure
-        for pointer in pointers:
-            if any(taken == pointer and not is_argument for taken, is_argument in self._addressed):
-                return True
-            values = [v for target, v, _ in self._assigned if v is not None and target == pointer]
-            tree = read_tree(pointer)
-            if tree.kind == "variable":
-                values.extend(tree.children[:1])
-            if any(_is_opaque(value) for value in values):
-                return True
+def _is_unknown(declaration: Any, origins: list[Any], surroundings: Surroundings) -> bool:
+    """Return whether a pointer may hold an address that cannot be followed.
+
+    Such as one loaded from memory, returned by a function that does not allocate, or
+    set through a pointer to the pointer. ``restrict`` says that it is alone.
+    """
+    if declaration.type.is_restrict_qualified():
         return False
+    pointers = [one for one in origins if _is_pointer(one)]
+    if pointers and isinstance(declaration, clang.Member):
+        # may come with a whole structure
+        return declaration.kind is CursorKind.VAR_DECL
+    addressed = surroundings.addressed
+    return any(
+        any(taken == pointer and not is_argument for taken, is_argument in addressed)
+        or any(map(_is_opaque, _values_of(pointer, surroundings)))
+        for pointer in pointers
+    )
 
-    def _from_initialiser(self, declaration: Any) -> _Origins:
-        """Return what a pointer of file scope is initialised from."""
-        tree = read_tree(declaration)
-        if tree.kind != "variable" or not tree.children:
-            return []
-        return _pointers_in(tree.children[0])
 
-
-def _pointers_in(value: Node) -> _Origins:
+def _pointers_in(value: Node) -> list[Any]:
     """Return the arrays and pointers an expression takes addresses from."""
-    found: _Origins = []
+    found: list[Any] = []
     under_address: set[int] = set()
     for node in value.preorder():
         if node.kind == "address":

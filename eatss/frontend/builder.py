@@ -17,7 +17,7 @@ from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.loops import Exits, Header, LoopReader
 from eatss.frontend.ppcg_count import PpcgCount
-from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
+from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement, RegionReader
 from eatss.frontend.refusals import (
     COMMA,
     IDLE_STATEMENT,
@@ -67,13 +67,11 @@ class Frame:
         return replace(self, domain=coalesced(domain) if domain.n_basic_set() > 1 else domain)
 
 
-class StatementReader:
+class StatementReader(RegionReader):
     """Reads the statements of one region in source order."""
 
     def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
-        self._symbols = symbols
-        self._affine = affine
-        self._reporter = reporter
+        super().__init__(symbols, affine, reporter)
         self._loops = LoopReader(symbols, affine, reporter)
         self.scalars = ScalarValues(symbols, affine, self._loops, reporter)
         self.ppcg = PpcgCount()
@@ -111,12 +109,12 @@ class StatementReader:
         frame = replace(frame, depth=frame.depth + 1)
         if frame.depth > _MAX_DEPTH:
             if not self._too_deep:
-                self._reporter.error(
+                self._error(
                     "EATSS-F009", node, "statements are nested too deeply", "use fewer levels"
                 )
             self._too_deep = True
         elif node.kind == "compound":
-            self.ppcg.wholes += [self._reporter.quoted(node)] * node.is_inlined
+            self.ppcg.wholes += [self._quoted(node)] * node.is_inlined
             with self.ppcg.block():
                 self.read_all(node.children, frame)
         elif node.kind != "empty":
@@ -141,7 +139,7 @@ class StatementReader:
         frame = frame.next()
         counter = counter_of(node)
         is_set = counter is not None and counter.kind == "name"
-        sets = self._symbols.of(counter) if counter is not None and is_set else None
+        sets = self._of(counter) if counter is not None and is_set else None
         with self.ppcg.loop(sets):
             try:
                 if self._is_endless(node, node.children[1:2], "for"):
@@ -155,7 +153,7 @@ class StatementReader:
     def _while(self, node: Node, frame: Frame) -> None:
         frame = frame.next()
         header = self.scalars.header(node, frame.domain)
-        self.ppcg.wholes += [self._reporter.quoted(node.children[0])] * (not node.implicit)
+        self.ppcg.wholes += [self._quoted(node.children[0])] * (not node.implicit)
         with self.ppcg.loop(None):
             if isinstance(header, Header):
                 self._loop(node, header, frame)
@@ -167,10 +165,10 @@ class StatementReader:
         test, name = node.children[0], node.op or node.kind
         if self._is_endless(node, [test], name):
             return
-        self._reporter.error(
+        self._error(
             "EATSS-F029" if node.op else "EATSS-F018",
             node,
-            f"condition {self._reporter.quoted(test)} of a {name} loop {why}",
+            f"condition {self._quoted(test)} of a {name} loop {why}",
             "set a scalar in the region before, change it by a constant in each round, and compare "
             "it with an affine bound",
         )
@@ -179,7 +177,7 @@ class StatementReader:
         """Refuse a loop whose condition is a number that always holds."""
         if not any(test.kind == "int" and test.value for test in tests):
             return False
-        self._reporter.error(
+        self._error(
             "EATSS-F051", node, f"{name} loop has no condition that ends it",
             "give it one; 'if (…) break;' counts as one at the start of its body only",
         )  # fmt: skip
@@ -195,14 +193,14 @@ class StatementReader:
     def _loop(self, node: Node, header: Header, frame: Frame) -> None:
         variable = header.variable
         if variable in self._affine.active:
-            self._reporter.error(
+            self._error(
                 "EATSS-F031",
                 node.children[0],
                 f"counter '{variable.name}' of the enclosing loop is the counter of this loop too",
                 "use another variable",
             )
             return
-        name = self._symbols.names.free(variable.name, self._affine.active.values())
+        name = self._free(variable.name)
         level = LoopLevel(name=name, variable=variable, sign=header.sign)
         inner = replace(frame, loops=(*frame.loops, level))
         rounds = self.scalars.enter(header, frame.domain)
@@ -229,7 +227,7 @@ class StatementReader:
                     inner = inner.within(domain.subtract(exits.broken))
                 self.read_all([header.after], inner)
             self.statements[first:] = [
-                replace(raw, domain=exits.before(raw.domain, self._affine.algebra))
+                replace(raw, domain=exits.before(raw.domain, self._algebra))
                 for raw in self.statements[first:]
             ]
         self.scalars.leave(rounds)
@@ -253,10 +251,10 @@ class StatementReader:
             return  # of a loop that was refused
         if len(frame.guards) > exits.guards:
             test = frame.guards[-1].test
-            self._reporter.error(
+            self._error(
                 "EATSS-F017",
                 test,
-                f"condition {self._reporter.quoted(test)} of a {node.kind} depends on data",
+                f"condition {self._quoted(test)} of a {node.kind} depends on data",
                 "leave rounds of a loop under conditions of counters and parameters only",
             )
             return
@@ -285,12 +283,12 @@ class StatementReader:
         if node.kind == "for":
             statements = node.children[-1:]
         name = counter_of(node) if node.kind == "for" else None
-        variable = self._symbols.of(name)
+        variable = self._of(name)
         with self._doubt(), self._left(None):
             if variable is None or variable in self._affine.active:
                 self.read_all(statements, frame)
                 return
-            unique = self._symbols.names.free(variable.name, self._affine.active.values())
+            unique = self._free(variable.name)
             level = LoopLevel(name=unique, variable=variable, sign=1)
             with self._counter(variable, unique):
                 self.read_all(statements, replace(frame, loops=(*frame.loops, level)))
@@ -298,7 +296,7 @@ class StatementReader:
     def _if(self, node: Node, frame: Frame) -> None:
         test, *arms = node.children
         try:
-            with self._affine.ranges.stating():
+            with self._ranges.stating():
                 holds = self._affine.condition(test, frame.domain)
         except NotAffineError as error:
             self._mark(test)
@@ -354,16 +352,16 @@ class StatementReader:
 
         If one of them sets what the condition reads, that is kept in a variable.
         """
-        self.ppcg.wholes.append(self._reporter.quoted(test))
+        self.ppcg.wholes.append(self._quoted(test))
         arms = node.children[1:]
         parts = (part for arm in arms for part in arm.parts(*WRITES))
-        changed = {self._symbols.of(written_name(part)) for part in parts} - {None}
-        if any(self._symbols.of(part) in changed for part in test.preorder() if part.name):
+        changed = {self._of(written_name(part)) for part in parts} - {None}
+        if any(self._of(part) in changed for part in test.preorder() if part.name):
             kept = self._symbols.add_local(test, "condition")
             self._ppcg_name = self.ppcg.statement()
             self._assign(test, kept, condition_of(test), frame.next())
             test = kept
-        named = map(self._symbols.of, node.parts("variable"))
+        named = map(self._of, node.parts("variable"))
         declared = frozenset(one for one in named if one is not None)
         before = self.scalars.now()
         for arm, holds, place in zip(arms, (True, False), places, strict=False):
@@ -389,13 +387,13 @@ class StatementReader:
     def _declarations(self, node: Node, frame: Frame) -> None:
         for variable in node.children:
             self._declaration(variable, frame)
-        self.ppcg.declared([self._symbols.of(variable) for variable in node.children])
+        self.ppcg.declared([self._of(variable) for variable in node.children])
 
     def _declaration(self, node: Node, frame: Frame) -> None:
-        variable = self._symbols.of(node)
+        variable = self._of(node)
         _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind != "variable" or variable is None:
-            self._reporter.error(
+            self._error(
                 "EATSS-F039", node, "declaration outside the subset",
                 "declare variables only",
             )  # fmt: skip
@@ -404,7 +402,7 @@ class StatementReader:
         if self._refuses_storage(node, variable) or not node.children:
             self.scalars.note(node, None)
         elif variable.role == "counter":
-            self._reporter.error(
+            self._error(
                 "EATSS-F033",
                 node,
                 f"counter '{variable.name}' gets a value outside its loop",
@@ -414,7 +412,7 @@ class StatementReader:
             not (variable.is_scalar or variable.shape.is_pointer)
             or node.children[0].kind == "other"
         ):
-            self._reporter.error(
+            self._error(
                 "EATSS-F039", node, f"array '{variable.name}' with an initialiser",
                 "assign its elements in a loop",
             )  # fmt: skip
@@ -426,7 +424,7 @@ class StatementReader:
             self.scalars.note(node, known)
 
     def _known_after(self, node: Node, frame: Frame) -> Value | None:
-        with self._affine.ranges.stating():
+        with self._ranges.stating():
             return self.scalars.after(node, frame.domain)
 
     def _mark(self, node: Node) -> None:
@@ -436,7 +434,7 @@ class StatementReader:
         """Refuse a variable whose memory outlives the block it is declared in."""
         if clang.is_automatic(node.cursor):
             return False
-        self._reporter.error(
+        self._error(
             "EATSS-F039",
             node,
             f"'{variable.name}' is declared static or extern inside the region",
@@ -465,11 +463,11 @@ class StatementReader:
         self._inside_refused(node, frame)
 
     def _writes_counter(self, node: Node, target: Node) -> bool:
-        variable = self._symbols.of(base_name(target))
+        variable = self._of(base_name(target))
         if variable is None or variable.role != "counter":
             return False
         inside = variable in self._affine.active
-        self._reporter.error(
+        self._error(
             "EATSS-F031" if inside else "EATSS-F033",
             node,
             f"counter '{variable.name}' is written "
@@ -551,25 +549,25 @@ class StatementReader:
         self._reporter.warn(
             "EATSS-F096",
             write.node,
-            f"{self._reporter.quoted(write.node)} is taken to lie in its array also where "
-            f"{self._reporter.quoted(tests[0])} decides that it is not set",
+            f"{self._quoted(write.node)} is taken to lie in its array also where "
+            f"{self._quoted(tests[0])} decides that it is not set",
             f"declare '{write.variable.name}' with its sizes",
         )
 
     def _target(self, reader: ExpressionReader, place: Node, operator: str) -> RawAccess:
-        variable = self._symbols.of(place)
+        variable = self._of(place)
         is_pointer = variable is not None and variable.shape.is_pointer
         if (place.kind == "variable" and is_pointer) or place.type.kind == "pointer":
-            self._reporter.refuse(
+            self._refuse(
                 "EATSS-F024" if operator else "EATSS-F027",
                 place,
                 "pointer arithmetic" if operator else "a pointer is set inside the region",
                 "set pointers before #pragma scop and use subscripts",
             )
-        owner = self._symbols.of(base_name(place))
+        owner = self._of(base_name(place))
         if owner is not None and owner.is_member and _is_copied(owner):
-            self._reporter.refuse(
-                "EATSS-F026", place, f"member {self._reporter.quoted(place)} is written",
+            self._refuse(
+                "EATSS-F026", place, f"member {self._quoted(place)} is written",
                 "write to a variable, and copy it to the member after the region",
             )  # fmt: skip
         return reader.add_access(place, AccessKind.WRITE)
@@ -588,7 +586,7 @@ class StatementReader:
             code, message = "EATSS-F008", f"the declaration of '{node.name}' is not understood"
         if node.kind == "call":
             message, hint = why_not_inlined(node.children[0])
-        self._reporter.error(code, node, message, hint)
+        self._error(code, node, message, hint)
 
 
 def _is_copied(member: Variable) -> bool:

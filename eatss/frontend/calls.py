@@ -14,7 +14,6 @@ from eatss.frontend.types import NO_TYPE, type_of
 
 _MAX_NODES = 20_000
 _EFFECTS: frozenset[Kind] = WRITES | {"address", "broken", "other"}
-_LEAVING = frozenset({"return", "goto", "label"})
 _MEMORY = ELEMENTS | {"member", "call"}
 _TEXTUAL = frozenset({"int", "float", "variable"})
 _FIRST_STATEMENT = {"compound": 0, "if": 1, "for": 3, "label": 0}
@@ -110,11 +109,13 @@ class _Inliner:
         if definition is None:
             return None
         body = read_tree(clang.children(definition)[-1])
-        if body.children and _is_plain_return(body.children[-1]):
+        last = body.children[-1:]
+        if last and last[0].kind == "return" and not last[0].children:
             body.children.pop()
         parts = list(body.preorder())
         given = [node for argument in call.children[1:] for node in _evaluated(argument)]
-        if any(part.kind in _LEAVING or _is_array(part) for part in parts):
+        has_array = any(part.kind == "variable" and not part.type.is_arithmetic for part in parts)
+        if has_array or body.has("return", "goto", "label"):
             return None
         if any(node.kind in _MEMORY for node in given):
             return None
@@ -180,7 +181,11 @@ class _Inliner:
         own = {parameter.hash for parameter in parameters}
         own |= {n.declaration.hash for n in body.parts("variable")}
         if self._hidden is None:
-            self._hidden = frozenset(_declared_in(self._function))
+            self._hidden = frozenset(
+                cursor.spelling
+                for cursor in clang.below(self._function)
+                if cursor.kind in (CursorKind.VAR_DECL, CursorKind.PARM_DECL)
+            )
         return not any(
             name in self._hidden and (variable is None or variable.hash not in own)
             for name, variable in map(_variable_named, body.preorder())
@@ -211,7 +216,9 @@ class _Inliner:
             place: The call at which the copy stands; literals and declarations stay where they are,
                 as their text says what they are.
         """
-        self._count()
+        self._added += 1
+        if self._added > _MAX_NODES:
+            raise RecursionError
         if node.kind == "name" and node.declaration.hash in given:
             return self._with(given[node.declaration.hash], {})
         children = [self._with(child, given, place) for child in node.children]
@@ -221,15 +228,6 @@ class _Inliner:
         if place is not None and node.kind not in _TEXTUAL:
             found.cursor, found.is_inlined = place, True
         return _element_of_address(found)
-
-    def _count(self) -> None:
-        self._added += 1
-        if self._added > _MAX_NODES:
-            raise RecursionError
-
-
-def _is_plain_return(node: Node) -> bool:
-    return node.kind == "return" and not node.children
 
 
 def _is_value(variable: Node) -> bool:
@@ -283,16 +281,6 @@ def _evaluated(argument: Node) -> Iterator[Node]:
 
 def _called(node: Node) -> set[str]:
     return {part.name for part in node.parts("call")}
-
-
-def _is_array(node: Node) -> bool:
-    return node.kind == "variable" and not node.type.is_arithmetic
-
-
-def _declared_in(function: Any) -> Iterator[str]:
-    for cursor in clang.below(function):
-        if cursor.kind in (CursorKind.VAR_DECL, CursorKind.PARM_DECL):
-            yield cursor.spelling
 
 
 def _definition(callee: Node) -> Any:

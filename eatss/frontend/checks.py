@@ -15,8 +15,9 @@ from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import SymbolTable, Variable
-from eatss.frontend.tree import Node, read_tree
-from eatss.isl_names import without_parameter
+from eatss.frontend.tree import Node, named_in, read_tree
+from eatss.frontend.values import ValueAlgebra
+from eatss.isl_names import without_parameters
 from eatss.scops import AccessKind
 
 _MAX_LOOPS = 8
@@ -99,20 +100,22 @@ def warn_of_bounds(
     """Warn of references that leave their array whenever their statement runs at all."""
     by_variable = {array.variable: array for array in arrays}
     for raw in statements:
-        if len(raw.loops) > _MAX_LOOPS:
-            continue
-        for access in raw.accesses:
-            _warn_of_access(raw, access, by_variable[access.variable], affine, reporter)
+        for access in raw.accesses if len(raw.loops) <= _MAX_LOOPS else ():
+            if _is_outside(raw, access, by_variable[access.variable], affine.algebra):
+                reporter.warn(
+                    "EATSS-F090",
+                    access.node,
+                    f"{reporter.quoted(access.node)} goes outside the bounds of "
+                    f"'{access.variable.name}'",
+                    "check the subscript and the size of the array",
+                )
 
 
-def _warn_of_access(
-    raw: RawStatement,
-    access: RawAccess,
-    array: Delinearised,
-    affine: AffineReader,
-    reporter: Reporter,
-) -> None:
-    algebra = affine.algebra
+def _is_outside(
+    raw: RawStatement, access: RawAccess, array: Delinearised, algebra: ValueAlgebra
+) -> bool:
+    """Tell whether a reference leaves its array somewhere, for all sizes at which it is made."""
+    counters = [level.name for level in raw.loops]
     for subscript, size, from_zero in zip(
         array.subscripts(access), array.sizes, array.from_zero, strict=True
     ):
@@ -122,23 +125,11 @@ def _warn_of_access(
         if size is not None:
             outside = outside.union(algebra.at_least(subscript, size))
         outside = raw.domain.intersect(access.domain).intersect(outside)
-        if not outside.is_empty() and _parameters_only(raw, raw.domain).is_subset(
-            _parameters_only(raw, outside)
-        ):
-            reporter.warn(
-                "EATSS-F090",
-                access.node,
-                f"{reporter.quoted(access.node)} goes outside the bounds of "
-                f"'{access.variable.name}'",
-                "check the subscript and the size of the array",
-            )
-            return
-
-
-def _parameters_only(raw: RawStatement, domain: isl.Set) -> isl.Set:
-    for level in raw.loops:
-        domain = without_parameter(domain, level.name)
-    return domain
+        if not outside.is_empty():
+            sizes, meant = (without_parameters(one, counters) for one in (raw.domain, outside))
+            if sizes.is_subset(meant):
+                return True
+    return False
 
 
 def check_live_counters(
@@ -178,7 +169,7 @@ def check_live_counters(
 
 def keep_live(symbols: SymbolTable, following: tuple[Any, ...]) -> None:
     """Take a variable of the region for live after it where its block goes on to use it."""
-    named = [node.declaration for cursor in following for node in read_tree(cursor).parts("name")]
+    named = named_in(following)
     for variable in symbols.variables:
         around = (variable.declaration, clang.variable_of(variable.declaration))
         if variable.is_local and any(one == other for one in around for other in named):

@@ -61,22 +61,13 @@ _UNDECLARED = {
 """Functions of libclang that its Python module does not declare: what they take and return."""
 
 
-def _declare_functions() -> None:
-    for name, (argument, result) in _UNDECLARED.items():
-        function = getattr(conf.lib, f"clang_{name}")
-        function.argtypes, function.restype = [argument], result
-
-
-def binary_operator(cursor: Any) -> str | None:
-    """Return the operator of a binary or compound-assignment cursor."""
-    kind = conf.lib.clang_getCursorBinaryOperatorKind(cursor)
-    return _BINARY_OPERATORS[kind] if 0 <= kind < len(_BINARY_OPERATORS) else None
-
-
-def unary_operator(cursor: Any) -> str | None:
-    """Return the operator of a unary cursor; ``post++`` and ``pre++`` name the place."""
-    kind = conf.lib.clang_getCursorUnaryOperatorKind(cursor)
-    return _UNARY_OPERATORS[kind] if 0 <= kind < len(_UNARY_OPERATORS) else None
+def operator(cursor: Any) -> str | None:
+    """Return the operator of a cursor that is one; ``post++`` and ``pre++`` name the place."""
+    is_unary = cursor.kind is CursorKind.UNARY_OPERATOR
+    operators = _UNARY_OPERATORS if is_unary else _BINARY_OPERATORS
+    kind_of = f"clang_getCursor{'Unary' if is_unary else 'Binary'}OperatorKind"
+    kind = getattr(conf.lib, kind_of)(cursor)
+    return operators[kind] if 0 <= kind < len(operators) else None
 
 
 def children(cursor: Any) -> list[Any]:
@@ -167,7 +158,7 @@ def member_of(reference: Any) -> Member | None:
             if in_union or field.is_bitfield() or is_structure is (cursor is reference):
                 return None
             path = f".{field.spelling}{path}"
-        elif cursor.kind not in _TRANSPARENT and unary_operator(cursor) != "*":
+        elif cursor.kind not in _TRANSPARENT and operator(cursor) != "*":
             return None
         inner = children(cursor)
         if len(inner) != 1:
@@ -411,7 +402,9 @@ def parse_unit(
     Raises:
         cindex.TranslationUnitLoadError: If clang gives up.
     """
-    _declare_functions()
+    for name, (argument, result) in _UNDECLARED.items():
+        function = getattr(conf.lib, f"clang_{name}")
+        function.argtypes, function.restype = [argument], result
     arguments = [
         "-xc",
         "-std=gnu99",

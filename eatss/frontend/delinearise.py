@@ -10,21 +10,21 @@ that all references stay inside the dimensions found here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
-from eatss.frontend.reading import RawAccess, RawStatement
+from eatss.frontend.reading import RawAccess, RawStatement, RegionReader
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.frozen import frozen
-from eatss.isl_names import parameter_is_bounded, parameter_names, without_parameter
+from eatss.isl_names import parameter_is_bounded, parameter_names, without_parameters
 from eatss.polynomial import Monomial
 
 _MAX_INNER = 3
@@ -74,17 +74,12 @@ def delinearise(
         for access in raw.accesses:
             use = _Use(access=access, domain=raw.domain, counters=counters)
             uses.setdefault(access.variable, []).append(use)
-    worker = _Delineariser(affine, symbols, reporter)
+    worker = _Delineariser(symbols, affine, reporter)
     return tuple(worker.array(variable, found) for variable, found in uses.items())
 
 
-class _Delineariser:
-    def __init__(self, affine: AffineReader, symbols: SymbolTable, reporter: Reporter) -> None:
-        self._affine = affine
-        self._algebra = affine.algebra
-        self._symbols = symbols
-        self._reporter = reporter
-        self._assumes = False
+class _Delineariser(RegionReader):
+    _assumes = False
 
     def array(self, variable: Variable, uses: list[_Use]) -> Delinearised:
         """Return the array with its dimensions."""
@@ -136,20 +131,18 @@ class _Delineariser:
         What scalars are set to is not in the text of a reference, but in its value.
         """
         found: list[Poly] = []
-        for factor in (
-            *self._written_factors(uses),
-            *(f for use in uses for f in _coefficients(use)),
-        ):
+        written = (
+            side
+            for use in uses
+            for node in use.access.node.preorder()
+            if node.is_binary("*", "<<")
+            for side in self._free_side(node, use)
+        )
+        for factor in (*written, *(f for use in uses for f in _coefficients(use))):
             is_size = factor.constant_value is None or factor.constant_value > 1
             if is_size and factor.is_linear and all(factor.terms != known.terms for known in found):
                 found.append(factor)
         return found[:_MAX_FACTORS]
-
-    def _written_factors(self, uses: list[_Use]) -> Iterator[Poly]:
-        for use in uses:
-            for node in use.access.node.preorder():
-                if node.is_binary("*", "<<"):
-                    yield from self._free_side(node, use)
 
     def _free_side(self, node: Node, use: _Use) -> list[Poly]:
         sides = []
@@ -172,7 +165,7 @@ class _Delineariser:
         return sides
 
     def _is_counter(self, node: Node) -> bool:
-        variable = self._symbols.of(node) if node.kind == "name" else None
+        variable = self._of(node) if node.kind == "name" else None
         return variable is not None and variable.role == "counter"
 
     def _split_all(
@@ -231,14 +224,14 @@ class _Delineariser:
 
     def _may_assume(self, outside: isl.Set, use: _Use) -> bool:
         """Return whether sizes for which no point lies outside are any number, and large."""
-        domain = _without(use.domain, use.counters)
-        allowed = domain.subtract(_without(outside, use.counters))
+        domain = without_parameters(use.domain, use.counters)
+        allowed = domain.subtract(without_parameters(outside, use.counters))
         domain = domain.align_params(allowed.get_space())
         names = set(parameter_names(allowed))
         return not allowed.is_empty() and all(
-            parameter_is_bounded(_without(domain, names - {name}), name, above=True)
+            parameter_is_bounded(without_parameters(domain, names - {name}), name, above=True)
             or not parameter_is_bounded(
-                _without(allowed, {*parameter_names(allowed)} - {name}), name, above=True
+                without_parameters(allowed, {*parameter_names(allowed)} - {name}), name, above=True
             )
             for name in names
         )
@@ -255,26 +248,26 @@ class _Delineariser:
                 try:
                     self._algebra.function(value)
                 except TooManyPiecesError:
-                    self._reporter.error(
+                    self._error(
                         "EATSS-F043",
                         use.access.node,
-                        f"subscript of {self._reporter.quoted(use.access.node)} has too many cases",
+                        f"subscript of {self._quoted(use.access.node)} has too many cases",
                         "use fewer min, max and ?: in one subscript",
                     )
                 except NonLinearError:
                     self._refuse_product(variable, use)
 
     def _refuse_product(self, variable: Variable, use: _Use) -> None:
-        quoted = self._reporter.quoted(use.access.node)
+        quoted = self._quoted(use.access.node)
         if len(variable.shape.sizes) != 1:
-            self._reporter.error(
+            self._error(
                 "EATSS-F012",
                 use.access.node,
                 f"subscript of {quoted} is not affine: product of variables",
                 "use sums of counters and parameters with constant factors",
             )
             return
-        self._reporter.error(
+        self._error(
             "EATSS-F044",
             use.access.node,
             f"cannot prove that {quoted} is a linearised array: an inner subscript may leave its "
@@ -297,13 +290,7 @@ class _Delineariser:
             holds = self._algebra.at_least(value, 0)
         except (NonLinearError, TooManyPiecesError):
             return True
-        return bool(domain.subtract(holds).is_empty())
-
-
-def _without(domain: isl.Set, names: Collection[str]) -> isl.Set:
-    for name in names:
-        domain = without_parameter(domain, name)
-    return domain
+        return domain.subtract(holds).is_empty()
 
 
 def _coefficients(use: _Use) -> Iterator[Poly]:
@@ -311,7 +298,11 @@ def _coefficients(use: _Use) -> Iterator[Poly]:
     value = use.access.subscripts[0]
     assert isinstance(value, Poly)
     known: list[Poly] = []
-    for counter in sorted(use.counters, key=lambda name: _degree(value.beside(name))):
+
+    def degree(counter: str) -> int:
+        return max((len(monomial) for monomial in value.beside(counter).terms), default=0)
+
+    for counter in sorted(use.counters, key=degree):
         factor = value.beside(counter)
         for size in known:
             quotient, remainder = _divide(factor, size)
@@ -323,10 +314,6 @@ def _coefficients(use: _Use) -> Iterator[Poly]:
         ):
             known.append(factor)
             yield factor
-
-
-def _degree(value: Poly) -> int:
-    return max((len(monomial) for monomial in value.terms), default=0)
 
 
 def _quotient_of(total: Value | None, inner: tuple[Poly, ...]) -> Value | None:

@@ -23,7 +23,7 @@ from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.reading import RawAccess
+from eatss.frontend.reading import RawAccess, RegionReader
 from eatss.frontend.refusals import (
     MEMBER_HINT,
     REFUSED_EXPRESSIONS,
@@ -35,6 +35,7 @@ from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import ELEMENTS, Node, chain
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
 from eatss.isl_names import coalesced, constant_value
+from eatss.program.source_names import MATH_FUNCTIONS
 from eatss.scops import (
     AccessKind,
     AffineValue,
@@ -48,6 +49,7 @@ from eatss.scops import (
     Select,
     Unary,
 )
+from eatss.scops.expression import as_single, single_text
 
 
 def as_float(value: Expression, node: Node) -> Expression:
@@ -96,7 +98,8 @@ def literal_text(node: Node, element: ElementType, written: str) -> str:
         assert isinstance(node.value, float)
         if _spells(written, node.value, element):
             return written
-        return _floating_text(node.value, element)
+        is_double = element is ElementType.DOUBLE
+        return repr(node.value) if is_double else single_text(node.value) + "f"
     value = int(node.value or 0)
     return f"{value}{_SUFFIXES.get(element, '')}"
 
@@ -111,36 +114,17 @@ def _spells(written: str, value: float, element: ElementType) -> bool:
     except ValueError:
         return False
     if is_float:
-        known = struct.unpack("f", struct.pack("f", known))[0]
+        known = as_single(known)
     return known == value and not digits.strip().startswith(("n", "i", "-", "+"))
 
 
-def _floating_text(value: float, element: ElementType) -> str:
-    if element is ElementType.DOUBLE:
-        return repr(value)
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
-        if struct.unpack("f", struct.pack("f", float(text)))[0] == value:
-            break
-    if not any(c in text for c in ".en"):
-        text += ".0"
-    return text + "f"
-
-
 _MAX_DEPTH = 120
-_PURE = frozenset(
+_PURE_FUNCTIONS = frozenset(
     {
-        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign",
-        "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "fdim", "floor", "fma",
-        "fmax", "fmin", "fmod", "hypot", "ldexp", "lgamma", "log", "log10", "log1p", "log2",
-        "nearbyint", "nextafter", "pow", "remainder", "rint", "round", "sin", "sinh", "sqrt",
-        "tan", "tanh", "tgamma", "trunc",
+        *MATH_FUNCTIONS,
+        *(f"{name}f" for name in MATH_FUNCTIONS),
+        *("abs", "labs", "llabs", "min", "max", "floord", "ceild"),
     }
-)  # fmt: skip
-_PURE_FUNCTIONS = (
-    _PURE
-    | {name + "f" for name in _PURE}
-    | {"abs", "labs", "llabs", "min", "max", "floord", "ceild"}
 )
 _INDEX_INNER = frozenset({"binary", "unary", "conditional", "cast", "call"})
 
@@ -170,16 +154,13 @@ def mark_index_expressions(
             node.pure_index = all(child.pure_index for child in operands)
 
 
-class ExpressionReader:
+class ExpressionReader(RegionReader):
     """Reads the expressions of one statement and gathers its references."""
 
     def __init__(
         self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter, domain: isl.Set
     ) -> None:
-        self._symbols = symbols
-        self._affine = affine
-        self._reporter = reporter
-        self._refuse = reporter.refuse
+        super().__init__(symbols, affine, reporter)
         self._domain = domain
         self.accesses: list[RawAccess] = []
         self.failed = False
@@ -315,7 +296,7 @@ class ExpressionReader:
             if error.code in ("EATSS-F033", "EATSS-F041", "EATSS-F042"):
                 self._reporter.not_affine(error, node, "subscript")
                 raise RefusedError from None
-            variable = self._symbols.of(node) if node.kind == "name" else None
+            variable = self._of(node) if node.kind == "name" else None
             if variable is not None and variable.role != "data":
                 self._reporter.not_affine(error, node, "subscript")
                 raise RefusedError from None
@@ -327,7 +308,7 @@ class ExpressionReader:
     def known(self, value: Value | None, element: ElementType) -> Expression | None:
         """Return a value as an expression, if it is one and no number."""
         try:
-            function = None if value is None else self._affine.algebra.function(value)
+            function = None if value is None else self._algebra.function(value)
         except (NonLinearError, TooManyPiecesError):
             return None
         if function is None or constant_value(function) is not None:
@@ -352,7 +333,7 @@ class ExpressionReader:
             self._refuse(
                 "EATSS-F024",
                 node,
-                f"pointer arithmetic {self._reporter.quoted(node)}",
+                f"pointer arithmetic {self._quoted(node)}",
                 "use subscripts: A[i] instead of *(A + i)",
             )
         self._element(node)
@@ -411,10 +392,10 @@ class ExpressionReader:
             self._refuse_declaration(node)
         if node.kind == "member":
             owner = clang.owner_of_member(node.cursor)
-            message = f"{owner}: {self._reporter.quoted(node)}"
+            message = f"{owner}: {self._quoted(node)}"
             self._refuse("EATSS-F026", node, message, MEMBER_HINT)
         code, message, hint = REFUSED_EXPRESSIONS.get(node.kind, UNSUPPORTED_EXPRESSION)
-        self._refuse(code, node, f"{message}: {self._reporter.quoted(node)}", hint)
+        self._refuse(code, node, f"{message}: {self._quoted(node)}", hint)
 
     # -- references -------------------------------------------------------------------
 
@@ -450,7 +431,7 @@ class ExpressionReader:
             self._refuse(
                 "EATSS-F024",
                 whole,
-                f"{self._reporter.quoted(whole)} is an array, not an element: "
+                f"{self._quoted(whole)} is an array, not an element: "
                 f"'{variable.name}' has {len(variable.shape.sizes)} dimensions",
                 "give all subscripts",
             )
@@ -463,7 +444,7 @@ class ExpressionReader:
         if index is None:
             return Poly.constant(0)
         try:
-            with self._affine.ranges.stating():
+            with self._ranges.stating():
                 value = self._affine.value(index, self._domain)
             self._refuse_product_of_counters(index, value)
             return value
@@ -481,7 +462,7 @@ class ExpressionReader:
 
     def _base_variable(self, node: Node) -> Variable:
         is_name = node.kind in ("name", "variable")
-        variable = self._symbols.of(node) if is_name else None
+        variable = self._of(node) if is_name else None
         if variable is not None:
             return variable
         if node.kind == "name":
@@ -499,7 +480,7 @@ class ExpressionReader:
             self._refuse(
                 "EATSS-F024",
                 node,
-                f"pointer arithmetic {self._reporter.quoted(node)}",
+                f"pointer arithmetic {self._quoted(node)}",
                 "use subscripts: A[i] instead of *p++",
             )
         return self._refuse_kind(node)

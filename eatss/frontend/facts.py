@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
@@ -38,21 +40,11 @@ def known_facts(
             continue  # its size is not evaluated before the region, if ever
         sizes = variable.shape.sizes
         for size in sizes[1:] if variable.shape.through_pointer else sizes:
-            if isinstance(size, Node) and not _names_only(size, macros):
-                facts = facts.intersect(_positive(size, affine, facts))
+            names = {n.name for n in size.parts("name")} if isinstance(size, Node) else set[str]()
+            if isinstance(size, Node) and not (names and names <= macros):
+                with suppress(NotAffineError, NonLinearError):
+                    facts = facts.intersect(algebra.at_least(affine.value(size, facts), 1))
     return facts
-
-
-def _names_only(size: Node, macros: frozenset[str]) -> bool:
-    names = [node.name for node in size.parts("name")]
-    return bool(names) and macros.issuperset(names)
-
-
-def _positive(size: Node, affine: AffineReader, facts: isl.Set) -> isl.Set:
-    try:
-        return affine.algebra.at_least(affine.value(size, facts), 1)
-    except (NotAffineError, NonLinearError):
-        return affine.algebra.everywhere
 
 
 def fixed_values(values: tuple[tuple[str, int], ...], affine: AffineReader) -> isl.Set:

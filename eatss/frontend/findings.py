@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from math import inf
 
 from eatss.diagnostics import Diagnostic, InputError, Severity, SourceSpan
 from eatss.frozen import frozen
@@ -108,16 +109,13 @@ class Findings:
         return self._sorted(Severity.WARNING)
 
     def _sorted(self, severity: Severity) -> tuple[Diagnostic, ...]:
-        found = [d for d in self._found.values() if d.severity is severity]
-        found.sort(key=lambda d: (d.span is None, d.span.line if d.span else 0, _column(d)))
-        return tuple(found)
+        found = (d for d in self._found.values() if d.severity is severity)
+        return tuple(
+            sorted(found, key=lambda d: (d.span.line, d.span.column) if d.span else (inf, 0))
+        )
 
     def raise_errors(self) -> None:
         """Raise :class:`InputError` with all errors, if there are any."""
         errors = self.errors
         if errors:
             raise InputError(*errors[:_MAX_ERRORS])
-
-
-def _column(diagnostic: Diagnostic) -> int:
-    return diagnostic.span.column if diagnostic.span is not None else 0

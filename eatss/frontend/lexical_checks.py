@@ -66,7 +66,7 @@ class Guard:
         self._source = source
         self._findings = findings
         self._macros = _macros(source.data)
-        self._brackets: list[_Bracket] = []
+        self._brackets = [_Bracket(b"{", 1, False)]  # around all
         self._previous = b""
         self._repeats = 1
         self._operators = 0
@@ -106,7 +106,7 @@ class Guard:
 
     def _count(self, token: bytes) -> bool:
         """Count a token; return whether all is still within bounds."""
-        factor = self._brackets[-1].factor if self._brackets else 1
+        factor = self._brackets[-1].factor
         if token in _OPENING:
             self._open(token, factor)
         elif token in _CLOSING:
@@ -126,15 +126,14 @@ class Guard:
             self._expanded += factor
         self._previous = token
         return (
-            len(self._brackets) <= MAX_BRACKETS
+            len(self._brackets) <= MAX_BRACKETS + 1
             and self._operators <= MAX_OPERATORS
             and self._expanded <= MAX_EXPANDED
         )
 
     def _open(self, token: bytes, factor: int) -> None:
         if token == b"{":
-            inside_list = bool(self._brackets) and self._brackets[-1].is_list
-            is_list = self._previous == b"=" or inside_list
+            is_list = self._previous == b"=" or self._brackets[-1].is_list
             self._brackets.append(_Bracket(token, 1, is_list))
             self._operators = 0
         else:
@@ -142,17 +141,15 @@ class Guard:
             self._add(factor)
 
     def _close(self, token: bytes) -> None:
-        if self._brackets:
+        if len(self._brackets) > 1:
             self._brackets.pop()
         if token == b"}":
             self._operators = 0
 
     def _separates(self, token: bytes) -> bool:
         """Return whether what follows a token does not nest in what was before it."""
-        inside = self._brackets[-1] if self._brackets else None
-        if token == b";":
-            return inside is None or inside.token == b"{"
-        return token == b"," and inside is not None and inside.is_list
+        inside = self._brackets[-1]
+        return inside.token == b"{" if token == b";" else token == b"," and inside.is_list
 
     def _add(self, operators: int) -> None:
         self._operators += operators
@@ -172,42 +169,25 @@ class Guard:
 
 
 def _macros(data: bytes) -> dict[bytes, _Macro]:
-    """Return what the macros of a text expand to, in numbers."""
-    bodies: dict[bytes, tuple[bytes, bytes]] = {}
-    for match in _DEFINE.finditer(data):
-        bodies[match[1]] = (match[2] or b"", match[3])
+    """Return what the macros of a text expand to, in numbers; the innermost first, no recursion."""
+    bodies = {match[1]: (match[2] or b"", match[3]) for match in _DEFINE.finditer(data)}
     known: dict[bytes, _Macro] = {}
-    for name in bodies:
-        _measure(name, bodies, known)
-    return known
-
-
-def _measure(
-    first: bytes, bodies: dict[bytes, tuple[bytes, bytes]], known: dict[bytes, _Macro]
-) -> None:
-    """Measure a macro and those it uses, innermost first; no recursion."""
-    stack = [first]
-    open_names: set[bytes] = set()
-    while stack:
-        name = stack[-1]
-        if name in known:
-            stack.pop()
-            continue
+    seen: set[bytes] = set()
+    todo = [(name, False) for name in reversed(bodies)]
+    while todo:
+        name, uses_are_known = todo.pop()
         parameters, body = bodies[name]
         words = _WORD.findall(body)
-        waiting = [
-            w for w in words if w in bodies and w not in known and w not in open_names and w != name
-        ]
-        if waiting and name not in open_names:
-            open_names.add(name)
-            stack.extend(waiting)
-            continue
-        own = len(_OPERATOR.findall(body))
-        inner = sum(known[w].operators for w in words if w in known)
-        names = _WORD.findall(parameters)
-        repeats = max((words.count(parameter) for parameter in names), default=1)
-        tokens = len(_ANY_TOKEN.findall(body)) + sum(known[w].tokens for w in words if w in known)
-        known[name] = _Macro(
-            min(own + inner, 10 * MAX_OPERATORS), min(tokens, 10 * MAX_EXPANDED), max(repeats, 1)
-        )
-        stack.pop()
+        if uses_are_known:
+            used = [known[word] for word in words if word in known]
+            operators = len(_OPERATOR.findall(body)) + sum(one.operators for one in used)
+            tokens = len(_ANY_TOKEN.findall(body)) + sum(one.tokens for one in used)
+            repeats = max(map(words.count, _WORD.findall(parameters)), default=1)
+            known[name] = _Macro(
+                min(operators, 10 * MAX_OPERATORS), min(tokens, 10 * MAX_EXPANDED), max(repeats, 1)
+            )
+        elif name not in seen:
+            seen.add(name)
+            todo.append((name, True))
+            todo += [(word, False) for word in words if word in bodies and word not in seen]
+    return known

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.frontend.affine import AffineReader
 from eatss.frontend.findings import RefusedError
+from eatss.frontend.reading import RegionReader
 from eatss.frontend.refusals import NotAffineError, has_product
-from eatss.frontend.report import Reporter
-from eatss.frontend.symbols import SymbolTable, Variable, started_by
+from eatss.frontend.symbols import Variable, started_by
 from eatss.frontend.tree import WRITES, Node, unconverted
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
 from eatss.frozen import frozen
@@ -55,15 +54,8 @@ class Header:
         return [self.body] if self.after is None else [self.body, self.after]
 
 
-class LoopReader:
+class LoopReader(RegionReader):
     """Reads loop headers."""
-
-    def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
-        self._symbols = symbols
-        self._affine = affine
-        self._reporter = reporter
-        self._refuse = reporter.refuse
-        self._algebra = affine.algebra
 
     # -- form ---------------------------------------------------------------------
 
@@ -91,7 +83,7 @@ class LoopReader:
                 "EATSS-F029", start, "start of the loop is not the assignment of one counter",
                 form,
             )  # fmt: skip
-        variable = self._symbols.of(name)
+        variable = self._of(name)
         if name.kind == "variable" and not name.children:
             self._refuse("EATSS-F029", start, "counter has no start value", form)
         if variable is None or not variable.is_scalar:
@@ -133,7 +125,7 @@ class LoopReader:
 
     def _amount(self, increment: Node, variable: Variable) -> int | None:
         is_write = increment.kind in WRITES
-        if not is_write or self._symbols.of(increment.children[0]) is not variable:
+        if not is_write or self._of(increment.children[0]) is not variable:
             return None
         if increment.kind == "step":
             return 1 if increment.op.endswith("++") else -1
@@ -169,9 +161,9 @@ class LoopReader:
         if not total.is_binary("+", "-"):
             return None
         left, right = total.children
-        if total.op == "+" and self._symbols.of(unconverted(right)) is variable:
+        if total.op == "+" and self._of(unconverted(right)) is variable:
             left, right = right, left
-        if self._symbols.of(unconverted(left)) is not variable:
+        if self._of(unconverted(left)) is not variable:
             return None
         try:
             value = self._affine.value(right, self._algebra.everywhere)
@@ -190,7 +182,7 @@ class LoopReader:
         Raises:
             RefusedError: If a bound is not affine or the loop's end is not provable.
         """
-        with self._affine.ranges.stating():
+        with self._ranges.stating():
             return self._iterations(header, name, outer)
 
     def _iterations(self, header: Header, name: str, outer: isl.Set) -> isl.Set:
@@ -243,7 +235,7 @@ class LoopReader:
         if condition.op not in operators:
             return None
         left = unconverted(condition.children[0])
-        is_counter = self._symbols.of(left) is counter
+        is_counter = self._of(left) is counter
         offset = 0 if is_counter else self._amount_beside_counter(left, counter)
         if offset is None:
             return None
@@ -261,9 +253,7 @@ class LoopReader:
         if stride > 1:
             rounded_up = self._algebra.add(count, stride - 1)
             count = self._algebra.floor_divide(rounded_up, stride)
-        if header.runs_first and not self._affine.ranges.proven(
-            outer, self._algebra.at_least(count, 1)
-        ):
+        if header.runs_first and not self._ranges.proven(outer, self._algebra.at_least(count, 1)):
             return None
         return count
 
@@ -303,7 +293,7 @@ class LoopReader:
         condition = header.condition
         if not any(_may_wrap(node) for node in condition.preorder()):
             return reached
-        with self._affine.ranges.trust():
+        with self._ranges.trust():
             holds = self._affine.condition(condition, reached)
         counter, before = Poly.unknown(name), self._fresh(name)
         step = self._algebra.add(counter, header.step, -1)
@@ -344,7 +334,7 @@ class LoopReader:
             self._refuse(
                 "EATSS-F029",
                 header.condition,
-                f"condition {self._reporter.quoted(header.condition)} may turn true again after "
+                f"condition {self._quoted(header.condition)} may turn true again after "
                 "it was false",
                 "bound the counter with <, <=, > or >=, and put other conditions in an if",
             )
@@ -358,13 +348,13 @@ class LoopReader:
             self._refuse(
                 "EATSS-F051",
                 header.condition,
-                f"condition {self._reporter.quoted(header.condition)} does not end a loop that "
+                f"condition {self._quoted(header.condition)} does not end a loop that "
                 f"counts {'up' if header.step > 0 else 'down'}",
                 "use < or <= when counting up, > or >= when counting down",
             )
 
     def _fresh(self, name: str) -> str:
-        return self._symbols.names.free(f"{name}_later", self._affine.active.values())
+        return self._free(f"{name}_later")
 
     def _not_equal(
         self, header: Header, name: str, start: Value, outer: isl.Set, reached: isl.Set
@@ -390,7 +380,7 @@ class LoopReader:
         distance = self._algebra.add(end, self._algebra.function(start), -1)
         meets = self._algebra.modulo(distance, abs(header.step)).zero_set()
         ends = self._algebra.at_least(gap, least).intersect(meets)
-        if not self._affine.ranges.proven_or_stated(outer, ends, _ENDLESS):
+        if not self._ranges.proven_or_stated(outer, ends, _ENDLESS):
             sign = "<" if up else ">"
             self._refuse(
                 "EATSS-F035",
@@ -405,19 +395,17 @@ class LoopReader:
     def _bound_text(self, header: Header) -> str:
         left, right = header.condition.children
         bound = right
-        if any(self._symbols.of(n) is header.variable for n in right.preorder()):
+        if any(self._of(n) is header.variable for n in right.preorder()):
             bound = left
         return self._reporter.text(bound)
 
     def _check_type(self, header: Header, name: str, domain: isl.Set) -> None:
         """See that the counter does not leave its type before the loop ends."""
-        ctype = header.variable.shape.element
-        after = self._algebra.add(Poly.unknown(name), header.step)
-        counter = Poly.unknown(name)
-        stays = self._algebra.at_least(ctype.maximum, after).intersect(
-            self._algebra.at_least(ctype.maximum, counter)
-        )
-        if header.step > 0 and self._affine.ranges.always_leaves(domain, stays):
+        ctype, counter = header.variable.shape.element, Poly.unknown(name)
+        after = self._algebra.add(counter, header.step)
+        at_least, proven = self._algebra.at_least, self._ranges.proven
+        stays = at_least(ctype.maximum, after).intersect(at_least(ctype.maximum, counter))
+        if header.step > 0 and self._ranges.always_leaves(domain, stays):
             self._refuse(
                 "EATSS-F037" if ctype.signed else "EATSS-F036",
                 header.condition,
@@ -425,34 +413,30 @@ class LoopReader:
                 "before the loop ends",
                 "use a wider type",
             )
-        if not ctype.signed and header.step < 0:
-            stays = self._algebra.at_least(after, 0)
-            if not self._affine.ranges.proven(domain, stays):
-                self._refuse(
-                    "EATSS-F036",
-                    header.condition,
-                    f"unsigned counter '{header.variable.name}' may wrap around below zero, "
-                    "where the loop does not end",
-                    "use a signed counter",
-                )
-        least = self._algebra.at_least(counter, 0)
-        if not ctype.signed and not self._affine.ranges.proven(domain, least):
+        if not ctype.signed and header.step < 0 and not proven(domain, at_least(after, 0)):
+            self._refuse(
+                "EATSS-F036",
+                header.condition,
+                f"unsigned counter '{header.variable.name}' may wrap around below zero, "
+                "where the loop does not end",
+                "use a signed counter",
+            )
+        if not ctype.signed and not proven(domain, at_least(counter, 0)):
             self._refuse(
                 "EATSS-F036",
                 header.start,
                 f"unsigned counter '{header.variable.name}' may start below zero",
                 "use a signed counter",
             )
-        if ctype.bits < 32:
-            fits = self._algebra.within(ctype.minimum, after, ctype.maximum)
-            if not self._affine.ranges.proven_or_stated(domain, fits):
-                self._refuse(
-                    "EATSS-F037",
-                    header.condition,
-                    f"counter '{header.variable.name}' may leave the range of type "
-                    f"'{ctype.spelling}'",
-                    "use int or long",
-                )
+        if ctype.bits < 32 and not self._ranges.proven_or_stated(
+            domain, self._algebra.within(ctype.minimum, after, ctype.maximum)
+        ):
+            self._refuse(
+                "EATSS-F037",
+                header.condition,
+                f"counter '{header.variable.name}' may leave the range of type '{ctype.spelling}'",
+                "use int or long",
+            )
 
 
 def _may_wrap(node: Node) -> bool:

@@ -321,7 +321,7 @@ def _read_region(
         space=space,
         arrays={array.variable: array for array in arrays},
     )
-    killed = reader.ppcg.killed | killed_after(placed, symbols)
+    killed = reader.ppcg.killed | killed_after(symbols, surroundings.before, placed.following)
     accessed = frozenset(one.variable for one in arrays if not one.variable.is_local)
     depth = max((len(raw.loops) for raw in statements), default=0)
     return Scop(

@@ -49,24 +49,17 @@ class _Rewriter:
         elif node.kind in LOOPS:
             return self._loop(node)
         elif node.kind in _SIMPLE:
-            return [one for part in self._declared(node) for one in self._without_steps(part)]
+            parts = [node]
+            if len(node.children) > 1 and node.kind == "declarations":
+                # one by one: the next one sees what the last one has set
+                parts = [replace(node, cursor=c.cursor, children=[c]) for c in node.children]
+            return [one for part in parts for one in self._without_steps(part)]
         elif node.is_binary(","):
             return [one for part in node.children for one in self.statements(part)]
         return [node]
 
     def _one(self, node: Node) -> Node:
-        return self._block(node, self.statements(node))
-
-    def _block(self, place: Node, statements: Sequence[Node]) -> Node:
-        if len(statements) == 1:
-            return statements[0]
-        return Node("compound", place.cursor, NO_TYPE, list(statements))
-
-    def _declared(self, node: Node) -> list[Node]:
-        """Return declarations one by one: the next one sees what the last one has set."""
-        if node.kind != "declarations" or len(node.children) < 2:
-            return [node]
-        return [replace(node, cursor=child.cursor, children=[child]) for child in node.children]
+        return _block(node, self.statements(node))
 
     def _without_steps(self, node: Node) -> list[Node]:
         """Take ``++`` and ``--`` of scalars out of a statement.
@@ -90,7 +83,7 @@ class _Rewriter:
             if node.kind == "compound":
                 node.children = self.loosened(node.children, loose)
             elif node.kind in (*LOOPS, "if"):
-                node.children = [self._block(c, self.loosened([c], loose)) for c in node.children]
+                node.children = [_block(c, self.loosened([c], loose)) for c in node.children]
             if node.kind == "for" and _counts(node) in loose:
                 start, condition, increment, body = node.children
                 parts = [condition, body, increment]
@@ -135,7 +128,8 @@ class _Rewriter:
     ) -> tuple[Node, list[Node]]:
         """Give what an arm jumps over to the other arm; return the rest of the block."""
         test, *given = node.children
-        arms = [_inside(arm) for arm in given] + [[]] * (2 - len(given))
+        arms = [arm.children[:] if arm.kind == "compound" else [arm] for arm in given]
+        arms += [[]] * (2 - len(given))
         changed = True
         while changed:
             changed = False
@@ -146,11 +140,9 @@ class _Rewriter:
                     arms[1 - one] = [*arms[1 - one], *todo[:at]]
                     todo, changed = todo[at:], True
         there = _labels(todo[0]) if todo else behind
-        blocks = [self._block_of(node, self.without_jumps(arm, there)) for arm in arms]
+        inner = [self.without_jumps(arm, there) for arm in arms]
+        blocks = [replace(node, kind="compound", type=NO_TYPE, children=arm) for arm in inner]
         return replace(node, children=[test, *blocks]), todo
-
-    def _block_of(self, place: Node, statements: Sequence[Node]) -> Node:
-        return replace(place, kind="compound", type=NO_TYPE, children=list(statements))
 
     # -- loops --------------------------------------------------------------------------
 
@@ -163,10 +155,10 @@ class _Rewriter:
             self._leading_breaks(node, 1, 3)
             first, node = self._header(node)
         elif node.kind == "while":
-            node.children.append(self._empty(node))
+            node.children.append(_empty(node))
             self._leading_breaks(node, 0, 1)
         elif node.kind == "do":
-            node.children = [*reversed(node.children), self._empty(node)]
+            node.children = [*reversed(node.children), _empty(node)]
         if node.kind != "for":
             last = self._steps_of_condition(node, is_seen=not _declares(first, node.children[0]))
         self._compare(node)
@@ -179,12 +171,9 @@ class _Rewriter:
         at = int(loop.kind == "for")
         test = loop.children[at]
         if len(loop.children) > 2 and test.kind == "name" and test.type.is_integer:
-            sides = [test, self._number(test, 0)]
+            sides = [test, _number(test, 0)]
             loop.children[at] = replace(test, kind="binary", op="!=", children=sides)
             loop.children[at].name, loop.children[at].declaration = "", None
-
-    def _empty(self, place: Node) -> Node:
-        return Node("empty", place.cursor, NO_TYPE)
 
     def _complete(self, node: Node) -> bool:
         """Give a ``for`` all its four parts; return whether that was possible."""
@@ -193,14 +182,11 @@ class _Rewriter:
         there = clang.parts_of_for(node.cursor, [child.cursor for child in node.children[:-1]])
         if there is None:
             return False
-        parts = [self._empty(node), self._number(node, 1), self._empty(node)]
+        parts = [_empty(node), _number(node, 1), _empty(node)]
         for at, part in zip(there, node.children[:-1], strict=True):
             parts[at] = part
         node.children = [*parts, node.children[-1]]
         return True
-
-    def _number(self, place: Node, value: int) -> Node:
-        return Node("int", place.cursor, INT, value=value, pure_index=True)
 
     def _header(self, node: Node) -> tuple[list[Node], Node]:
         """Return what comes before a ``for``, and a loop: a ``for`` of one counter if possible."""
@@ -211,9 +197,9 @@ class _Rewriter:
         starts, increments = list(self._parts(start)), list(self._parts(increment))
         for kept, own in _counters(starts, condition, increments, body):
             others = [one for one in increments if one is not own]
-            node.children = [kept, condition, own, self._block(body, [body, *others])]
+            node.children = [kept, condition, own, _block(body, [body, *others])]
             return [one for one in starts if one is not kept], node
-        parts = [condition, body, self._block(increment, increments)]
+        parts = [condition, body, _block(increment, increments)]
         return starts, Node("while", node.cursor, NO_TYPE, parts, op="for")
 
     def _parts(self, node: Node) -> Iterator[Node]:
@@ -251,15 +237,30 @@ class _Rewriter:
             scalar = replace(step)
             step.kind, step.op, step.name, step.declaration = "binary", op, "", None
             step.type = step.type if step.type.bits >= 32 else INT
-            step.children = [scalar, self._number(step, 1)]
+            step.children = [scalar, _number(step, 1)]
         if condition is step:
-            sides = [step, self._number(step, 0)]
+            sides = [step, _number(step, 0)]
             condition = Node("binary", step.cursor, INT, sides, op="!=")
         if loop.kind == "do":
-            loop.children = [condition, body, self._block(after, [after, taken])]
+            loop.children = [condition, body, _block(after, [after, taken])]
             return []
-        loop.children = [condition, self._block(body, [taken, body]), after]
+        loop.children = [condition, _block(body, [taken, body]), after]
         return [replace(taken, children=list(taken.children))] if is_seen else []
+
+
+def _block(place: Node, statements: Sequence[Node]) -> Node:
+    """Return one statement for several."""
+    if len(statements) == 1:
+        return statements[0]
+    return Node("compound", place.cursor, NO_TYPE, list(statements))
+
+
+def _empty(place: Node) -> Node:
+    return Node("empty", place.cursor, NO_TYPE)
+
+
+def _number(place: Node, value: int) -> Node:
+    return Node("int", place.cursor, INT, value=value, pure_index=True)
 
 
 def _counters(
@@ -274,7 +275,12 @@ def _counters(
             name = _set_by(start)
             if name is None or not condition.names(name.declaration):
                 continue
-            own = [one for one in increments if _is_set(one, name)]
+            own = [
+                one
+                for one in increments
+                if (target := written_name(one)) is not None
+                and target.declaration == name.declaration
+            ]
             others = (written_name(one) for one in increments if one not in own)
             if any(one is not None and condition.names(one.declaration) for one in others):
                 return
@@ -296,11 +302,6 @@ def _set_by(start: Node) -> Node | None:
         return start.children[0] if start.children[0].children else None
     target = written_name(start)
     return target if target is not None and start.op == "" else None
-
-
-def _is_set(node: Node, name: Node) -> bool:
-    target = written_name(node)
-    return target is not None and bool(target.declaration == name.declaration)
 
 
 def _counts(loop: Node) -> int | None:
@@ -350,10 +351,6 @@ def _place_of(jump: Node, todo: Sequence[Node], behind: frozenset[str]) -> int |
     label = jump.children[0].cursor.spelling
     places = [at for at, node in enumerate(todo) if label in _labels(node)]
     return places[0] if places else len(todo) if label in behind else None
-
-
-def _inside(arm: Node) -> list[Node]:
-    return list(arm.children) if arm.kind == "compound" else [arm]
 
 
 def _declares(first: Sequence[Node], condition: Node) -> bool:

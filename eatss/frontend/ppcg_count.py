@@ -7,14 +7,12 @@ of a counter that its ``for`` does not declare.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from eatss.frontend import clang
-from eatss.frontend.clang import CursorKind
-from eatss.frontend.regions import PlacedRegion
 from eatss.frontend.symbols import SymbolTable, Variable
-from eatss.frontend.tree import read_tree
+from eatss.frontend.tree import Node, named_in
 
 
 class PpcgCount:
@@ -73,30 +71,21 @@ class PpcgCount:
         self._open_loops -= 1
 
 
-def killed_after(placed: PlacedRegion, symbols: SymbolTable) -> frozenset[Variable]:
+def killed_after(
+    symbols: SymbolTable, before: Sequence[Node], following: Sequence[Any]
+) -> frozenset[Variable]:
     """Return the variables that the block around the region declares and does not use after it.
 
     None of them has its address taken before.
     """
-    before = [
-        child
-        for child in clang.children(placed.block)
-        if child.extent.end.offset <= placed.region.opening.start
-    ]
-    named = [
-        node.declaration for cursor in placed.following for node in read_tree(cursor).parts("name")
-    ]
-    named += [
-        node.children[0].declaration
-        for cursor in before
-        for node in read_tree(cursor).parts("address")
-        if node.children
-    ]
+    addressed = (one for node in before for part in node.parts("address") for one in part.children)
+    named = [*named_in(following), *(one.declaration for one in addressed if one.kind == "name")]
     declared = [
-        declaration
-        for child in before
-        if child.kind is CursorKind.DECL_STMT
-        for declaration in clang.children(child)
+        one.declaration
+        for node in before
+        if node.kind == "declarations"
+        for one in node.children
+        if one.kind == "variable"
     ]
     return frozenset(
         variable

@@ -123,7 +123,7 @@ class RangeProver:
     def proven(self, domain: isl.Set, holds: isl.Set) -> bool:
         """Return whether ``holds`` covers ``domain``, given the types of the parameters."""
         known = domain.intersect(self.of_parameters(domain))
-        return bool(known.subtract(holds).is_empty())
+        return known.subtract(holds).is_empty()
 
     def proven_or_stated(self, domain: isl.Set, holds: isl.Set, otherwise: str = _FITS) -> bool:
         """Return whether ``holds`` covers ``domain``, if need be for sizes that are stated.
@@ -162,7 +162,7 @@ class RangeProver:
         outside = known.subtract(holds)
         if outside.is_empty():
             return False
-        return bool(self._over_sizes(known).is_subset(self._over_sizes(outside)))
+        return self._over_sizes(known).is_subset(self._over_sizes(outside))
 
 
 def _may_leave(node: Node) -> bool:

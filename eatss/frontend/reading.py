@@ -1,14 +1,30 @@
-"""What reading a region yields before it becomes a ``Scop``: statements over C variables."""
+"""What reading a region yields before it becomes a ``Scop``, statements over C; who reads it."""
 
 from __future__ import annotations
 
 import islpy as isl
 
-from eatss.frontend.symbols import Variable
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.report import Reporter
+from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node
 from eatss.frontend.values import Value
 from eatss.frozen import frozen
 from eatss.scops import AccessKind, Expression
+
+
+class RegionReader:
+    """Reads a part of one region: its variables, what is affine, and what is wrong."""
+
+    def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
+        self._symbols, self._affine, self._reporter = symbols, affine, reporter
+        self._algebra, self._ranges = affine.algebra, affine.ranges
+        self._of = symbols.of
+        self._error, self._refuse, self._quoted = reporter.error, reporter.refuse, reporter.quoted
+
+    def _free(self, name: str) -> str:
+        """Return a name for a counter inside the loops around."""
+        return self._symbols.names.free(name, self._affine.active.values())
 
 
 @frozen

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, NoReturn
 
 from eatss.frontend.clang import CursorKind, Unit
-from eatss.frontend.findings import Findings, SourceText
+from eatss.frontend.findings import Findings, RefusedError, SourceText
 from eatss.frozen import frozen
 
 UNKNOWN_PRAGMAS = "-Wunknown-pragmas"
@@ -170,66 +172,65 @@ def place_region(
     region: Region, unit: Unit, source: SourceText, findings: Findings
 ) -> PlacedRegion | None:
     """Find the statements of a region; a region that cuts a statement is a finding."""
+    with suppress(RefusedError):
+        return _placed(region, unit, source, findings)
+    return None
+
+
+def _placed(region: Region, unit: Unit, source: SourceText, findings: Findings) -> PlacedRegion:
     start, end = region.opening.start, region.closing.start
     span = source.span(start, region.opening.end)
+
+    def refuse(message: str, hint: str, code: str = "EATSS-F045") -> NoReturn:
+        findings.add(code, message, span=span, hint=hint)
+        raise RefusedError
+
     function = next((f for f in unit.functions if _covers(f, start)), None)
     if function is None or not _covers(function, end):
-        findings.add(
-            "EATSS-F045",
+        refuse(
             "region does not lie within one function body",
-            span=span,
-            hint="put both pragmas around statements of one block",
+            "put both pragmas around statements of one block",
         )
-        return None
-    if _is_cut_by_include(region, unit, source, findings):
-        return None
-    block = _innermost(function, start, end)
+    _refuse_includes([at for at in unit.includes if start < at < end], source, findings)
+    path = _path(function, start, end)
     inside: list[Any] = []
     following: list[Any] = []
-    for child in block.get_children():
+    for child in path[-1].get_children():
+        first, last = child.extent.start.offset, child.extent.end.offset
         if not unit.holds(child):
             following += [child] if inside or following else []
-            continue
-        first, last = child.extent.start.offset, child.extent.end.offset
-        if first in (start, end):
-            findings.add(
-                "EATSS-F045",
+        elif first in (start, end):
+            refuse(
                 "a macro holds the pragma together with statements",
-                span=span,
-                hint="give the pragma a line or a macro of its own",
+                "give the pragma a line or a macro of its own",
             )
-            return None
-        if first >= end:
+        elif first >= end:
             following.append(child)
-        elif start <= first and last <= end:
+        elif first > start and last <= end:
             inside.append(child)
-        elif first < end and last > start:
-            findings.add(
-                "EATSS-F045",
+        elif last > start:
+            refuse(
                 "region begins or ends in the middle of a statement",
-                span=span,
-                hint="put both pragmas around whole statements of one block",
+                "put both pragmas around whole statements of one block",
             )
-            return None
     if not inside:
-        findings.add(
-            "EATSS-F046", "region has no statements", span=span,
-            hint="put the loops between the pragmas, on lines of their own",
-        )  # fmt: skip
-        return None
+        refuse(
+            "region has no statements",
+            "put the loops between the pragmas, on lines of their own",
+            "EATSS-F046",
+        )
     return PlacedRegion(
         region=region,
         function=function,
-        block=block,
+        block=path[-1],
         statements=tuple(inside),
         following=tuple(following),
-        later=tuple(_after(block, function)),
+        later=tuple(_after(path)),
     )
 
 
-def _is_cut_by_include(region: Region, unit: Unit, source: SourceText, findings: Findings) -> bool:
+def _refuse_includes(inside: list[int], source: SourceText, findings: Findings) -> None:
     """Refuse a region that has an ``#include`` between its pragmas."""
-    inside = [o for o in unit.includes if region.opening.start < o < region.closing.start]
     for offset in inside:
         findings.add(
             "EATSS-F045",
@@ -237,7 +238,8 @@ def _is_cut_by_include(region: Region, unit: Unit, source: SourceText, findings:
             span=source.span(offset, offset + 1),
             hint="write the statements out between the pragmas",
         )
-    return bool(inside)
+    if inside:
+        raise RefusedError
 
 
 def _covers(cursor: Any, offset: int) -> bool:
@@ -245,17 +247,11 @@ def _covers(cursor: Any, offset: int) -> bool:
     return bool(extent.start.offset <= offset < extent.end.offset)
 
 
-def _after(block: Any, function: Any) -> list[Any]:
-    """Return what may run after a block ends, in this order."""
-    at = block.extent.start.offset
-    path = [function]
-    while path[-1] != block:
-        inner = [c for c in path[-1].get_children() if c == block or _holds(c, block)]
-        if not inner:
-            break
-        path.append(inner[-1])
+def _after(path: list[Any]) -> list[Any]:
+    """Return what may run after the last of nested statements ends, in this order."""
+    at = path[-1].extent.start.offset
     following: list[Any] = []
-    for inner, outer in zip(reversed(path), reversed(path[:-1]), strict=False):
+    for outer, inner in reversed([*pairwise(path)]):
         parts = list(outer.get_children())
         if outer.kind is CursorKind.COMPOUND_STMT:
             following += [c for c in parts if c.extent.start.offset > at and c != inner]
@@ -264,10 +260,6 @@ def _after(block: Any, function: Any) -> list[Any]:
         elif outer.kind in (CursorKind.WHILE_STMT, CursorKind.DO_STMT):
             following += [*(c for c in parts if c != inner), inner]
     return following
-
-
-def _holds(cursor: Any, inner: Any) -> bool:
-    return cursor.kind in _CONTAINERS and _covers(cursor, inner.extent.start.offset)
 
 
 _CONTAINERS = frozenset(
@@ -279,20 +271,17 @@ _CONTAINERS = frozenset(
 )  # fmt: skip
 
 
-def _innermost(function: Any, start: int, end: int) -> Any:
-    """Return the innermost statement that holds both pragmas."""
-    current = function
-    while True:
-        inner = next(
-            (
-                child
-                for child in current.get_children()
-                if child.kind in _CONTAINERS
-                and child.extent.start.offset < start
-                and end < child.extent.end.offset
-            ),
-            None,
-        )
-        if inner is None:
-            return current
-        current = inner
+def _path(function: Any, start: int, end: int) -> list[Any]:
+    """Return a function and the statements in it that hold both pragmas, outermost first."""
+    path: list[Any] = []
+    inner = [function]
+    while inner:
+        path.append(inner[0])
+        inner = [
+            child
+            for child in path[-1].get_children()
+            if child.kind in _CONTAINERS
+            and child.extent.start.offset < start
+            and end < child.extent.end.offset
+        ]
+    return path

@@ -25,6 +25,7 @@ import islpy as isl
 
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.loops import Header, LoopReader
+from eatss.frontend.reading import RegionReader
 from eatss.frontend.refusals import NotAffineError, Unknown
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, base_name
@@ -62,16 +63,13 @@ class Rounds:
     turns: dict[Variable, tuple[int, ...]]
 
 
-class ScalarValues:
+class ScalarValues(RegionReader):
     """What is known of scalars; :attr:`AffineReader.scalars` holds it for those who read names."""
 
     def __init__(
         self, symbols: SymbolTable, affine: AffineReader, loops: LoopReader, reporter: Reporter
     ) -> None:
-        self._quoted = reporter.quoted
-        self._symbols = symbols
-        self._affine = affine
-        self._algebra = affine.algebra
+        super().__init__(symbols, affine, reporter)
         self._loops = loops
         self._values = affine.scalars
         self._followed: set[Variable] = set()
@@ -123,7 +121,7 @@ class ScalarValues:
     def _add(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
             for part in node.parts("name"):
-                variable = self._symbols.of(part)
+                variable = self._of(part)
                 if variable is not None and self._may_follow(variable):
                     self._followed.add(variable)
 
@@ -138,7 +136,7 @@ class ScalarValues:
         if node.kind not in _WRITES:
             return None
         is_declaration = node.kind == "variable"
-        variable = self._symbols.of(node if is_declaration else base_name(node.children[0]))
+        variable = self._of(node if is_declaration else base_name(node.children[0]))
         return variable if variable is not None and variable.is_scalar else None
 
     # -- statements -----------------------------------------------------------------
@@ -163,7 +161,7 @@ class ScalarValues:
 
     def _set_to(self, variable: Variable, node: Node, error: NotAffineError) -> Unknown:
         """Return that a scalar is set to what is not affine, or why what it is set to is not."""
-        cause = self._symbols.of(error.node)
+        cause = self._of(error.node)
         if cause is not None and cause in self._affine.unknown:
             return self._affine.unknown[cause]
         if error.reason == "own":
@@ -194,7 +192,7 @@ class ScalarValues:
         kind = variable.shape.element
         if kind.signed and kind.bits >= 32:
             return True
-        ranges = self._affine.ranges
+        ranges = self._ranges
         if isinstance(value, Poly) and not value.is_linear:
             return kind.bits >= 32 and ranges.sums_up(value, domain)
         holds = self._algebra.at_least(value, kind.minimum)
@@ -270,7 +268,7 @@ class ScalarValues:
             return "depends on what a call returns"
         before = self.now()
         written = self._all_written(loop)
-        named = {self._symbols.of(part) for part in condition.preorder()}
+        named = {self._of(part) for part in condition.preorder()}
         tested = [one for one in self._symbols.variables if one in named & written]
         for variable in written:
             self._put(variable, None)
@@ -314,7 +312,7 @@ class ScalarValues:
     def suppose(self, loop: Node) -> None:
         """Take what the rounds of a refused loop set for known, so that only the loop is told."""
         for variable in self._all_written(loop) & self._followed:
-            name = self._symbols.names.free(variable.name, self._affine.active.values())
+            name = self._free(variable.name)
             self._put(variable, Poly.unknown(f"{name} {_ITSELF}"))
 
     def enter(self, header: Header, outer: isl.Set) -> Rounds:
@@ -439,7 +437,7 @@ class ScalarValues:
             if variable is header.counted:
                 continue
             before = rounds.before[variable]
-            with self._affine.ranges.stating():
+            with self._ranges.stating():
                 value = self._counted(variable, before, step, distance, header.step, domain)
             self._put(variable, value)
         for variable, turns in rounds.turns.items():
@@ -452,10 +450,20 @@ class ScalarValues:
         every = len(turns) * stride
         ahead = self._algebra.scale(distance, 1 if stride > 0 else -1)
         place = self._algebra.modulo(ahead, abs(every))
-        value: Value | None = Poly.constant(turns[0])
-        for at in range(1, len(turns)):
-            here = self._algebra.equal(place, at * abs(stride))
-            value = None if value is None else self._chosen(here, Poly.constant(turns[at]), value)
+        cases = (
+            (self._algebra.equal(place, at * abs(stride)), Poly.constant(number))
+            for at, number in enumerate(turns)
+            if at
+        )
+        return self._piecewise(Poly.constant(turns[0]), cases)
+
+    def _piecewise(self, value: Value, cases: Iterable[tuple[isl.Set, Value]]) -> Value | None:
+        """Return what other values are somewhere, a later one before an earlier one."""
+        for here, other in cases:
+            chosen = self._chosen(here, other, value)
+            if chosen is None:
+                return None
+            value = chosen
         return value
 
     def _from_rounds_before(self, rounds: Rounds, name: str, start: Value, domain: isl.Set) -> None:
@@ -481,12 +489,14 @@ class ScalarValues:
     def _by_round(
         self, values: tuple[Value, ...], name: str, start: Value, stride: int
     ) -> Value | None:
-        value: Value | None = values[-1]
-        for number in reversed(range(len(values) - 1)):
-            at = self._algebra.add(start, number * stride)
-            here = self._algebra.equal(Poly.unknown(name), at)
-            value = None if value is None else self._chosen(here, values[number], value)
-        return value
+        cases = (
+            (
+                self._algebra.equal(Poly.unknown(name), self._algebra.add(start, number * stride)),
+                values[number],
+            )
+            for number in reversed(range(len(values) - 1))
+        )
+        return self._piecewise(values[-1], cases)
 
     def leave(self, rounds: Rounds) -> None:
         """Note what is known after a loop."""
@@ -547,9 +557,7 @@ class ScalarValues:
 
     def _is_counted(self, count: Poly, domain: isl.Set) -> bool:
         """Return whether a number of rounds is one, and not a negative number for none."""
-        return self._affine.ranges.proven_or_stated(
-            domain, self._algebra.at_least(count, 0), _OTHERWISE
-        )
+        return self._ranges.proven_or_stated(domain, self._algebra.at_least(count, 0), _OTHERWISE)
 
     def _at_end(self, nodes: Sequence[Node], domain: isl.Set) -> dict[Variable, Value]:
         """Return what is known after a round of which nothing but plain statements is followed."""
@@ -601,7 +609,7 @@ class ScalarValues:
         count = self._loops.rounds(header, domain)
         if inside is None or not isinstance(count, Poly):
             return None
-        with self._affine.ranges.stating():
+        with self._ranges.stating():
             return inside.times(count) if self._is_counted(count, domain) else None
 
     def _net_of_statement(self, variable: Variable, node: Node, domain: isl.Set) -> Value | None:

@@ -10,17 +10,17 @@ from typing import Any, Literal, TypeAlias
 from eatss.free_names import free_name
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
-from eatss.frontend.shapes import Shape, scalar_shape, shape_of
+from eatss.frontend.shapes import Shape, shape_of
 from eatss.frontend.tree import WRITES, Node
 from eatss.frontend.types import INT
 
 # Words of isl's own notation; a C variable of that name gets another one.
 ISL_WORDS = frozenset(
-    {
-        "and", "or", "not", "implies", "exists", "mod", "floor", "floord", "ceild", "ceil", "min",
-        "max", "true", "false", "infty", "infinity", "NaN", "rat", "all", "div",
-    }
-)  # fmt: skip
+    """
+    and or not implies exists mod floor floord ceild ceil min max true false infty infinity NaN rat
+    all div
+    """.split()  # noqa: SIM905 - words are easier to read than quotes
+)
 
 
 Role: TypeAlias = Literal["parameter", "counter", "data"]
@@ -84,29 +84,12 @@ class NameSource:
         return free_name(name, self._taken)
 
 
-class DeclarationMap:
-    """A dictionary from libclang declarations, which have equality but no hash."""
-
-    def __init__(self) -> None:
-        self._buckets: dict[int, list[tuple[Any, Variable]]] = {}
-
-    def get(self, declaration: Any) -> Variable | None:
-        """Return the variable of a declaration."""
-        for known, variable in self._buckets.get(declaration.hash, ()):
-            if known == declaration:
-                return variable
-        return None
-
-    def put(self, declaration: Any, variable: Variable) -> None:
-        """Add a variable."""
-        self._buckets.setdefault(declaration.hash, []).append((declaration, variable))
-
-
 class SymbolTable:
     """The variables of one region, classified by how the region uses them."""
 
     def __init__(self) -> None:
-        self._map = DeclarationMap()
+        # libclang's declarations have equality but no hash
+        self._known: dict[int, list[tuple[Any, Variable]]] = {}
         self.names = NameSource()
         self.variables: list[Variable] = []
 
@@ -144,9 +127,8 @@ class SymbolTable:
 
     def of(self, node: Node | None) -> Variable | None:
         """Return the variable a name stands for."""
-        if node is None or node.declaration is None:
-            return None
-        return self._map.get(node.declaration)
+        declaration = None if node is None else node.declaration
+        return None if declaration is None else self.variable_of(declaration)
 
     def add_local(self, place: Node, name: str) -> Node:
         """Add an integer of the region's own, set at ``place``; return a node that names it."""
@@ -155,25 +137,32 @@ class SymbolTable:
             name=name,
             unique_name=self.names.take(name),
             declaration=declaration,
-            shape=scalar_shape(INT),
+            shape=Shape(element=INT),
             role="data",
             is_local=True,
             constant=None,
             first_write=place,
         )
-        self._map.put(declaration, variable)
-        self.variables.append(variable)
+        self._put(variable)
         return Node("name", place.cursor, INT, name=name, declaration=declaration)
 
     def variable_of(self, declaration: Any) -> Variable | None:
         """Return the variable of a declaration, ``None`` if the region does not use it."""
-        return self._map.get(declaration)
+        for known, variable in self._known.get(declaration.hash, ()):
+            if known == declaration:
+                return variable
+        return None
+
+    def _put(self, variable: Variable) -> None:
+        own = self._known.setdefault(variable.declaration.hash, [])
+        own.append((variable.declaration, variable))
+        self.variables.append(variable)
 
     def _add(self, declaration: Any, *, is_local: bool) -> Variable:
-        known = self._map.get(declaration)
+        known = self.variable_of(declaration)
         if known is not None:
             return known
-        structure = self._map.get(clang.variable_of(declaration))
+        structure = self.variable_of(clang.variable_of(declaration))
         is_local = is_local or (structure is not None and structure.is_local)
         shape = shape_of(declaration)
         is_integer = shape.element.is_integer and not shape.sizes
@@ -187,8 +176,7 @@ class SymbolTable:
             constant=_constant(declaration) if is_integer and not is_local else None,
             first_write=None,
         )
-        self._map.put(declaration, variable)
-        self.variables.append(variable)
+        self._put(variable)
         return variable
 
     def _add_sizes(self, variable: Variable) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -202,6 +202,11 @@ def read_tree(cursor: Any) -> Node:
     return root[0]
 
 
+def named_in(cursors: Iterable[Any]) -> list[Any]:
+    """Return the declarations of what statements name."""
+    return [node.declaration for cursor in cursors for node in read_tree(cursor).parts("name")]
+
+
 def without_unused_labels(nodes: list[Node], function: Any) -> list[Node]:
     """Return statements without the labels that nothing in their function goes to."""
     if not any(node.has("label") for node in nodes):
@@ -325,7 +330,7 @@ _OPERATIONS = (
 
 def _read_operation(cursor: Any) -> Node:
     is_unary = cursor.kind is CursorKind.UNARY_OPERATOR
-    operator = (clang.unary_operator if is_unary else clang.binary_operator)(cursor)
+    operator = clang.operator(cursor)
     kind: Kind = "unary" if is_unary else "binary"
     if operator is None:
         kind, operator = "other", ""

@@ -240,7 +240,7 @@ def same(left: Value, right: Value) -> bool:
             and all(same(a, b) for a, b in zip(left.values, right.values, strict=True))
         )
     if isinstance(left, isl.PwAff) and isinstance(right, isl.PwAff):
-        return bool(left.plain_is_equal(right))
+        return left.plain_is_equal(right)
     return False
 
 

@@ -84,19 +84,23 @@ _MACRO_FORMS = r"""
 """
 """Macros of the headers of CUDA and of C, on Linux; a test asks the compilers for theirs."""
 
-_CALLED_STEMS = """
+MATH_FUNCTIONS = tuple(
+    """
     acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs
     fdim floor fma fmax fmin fmod hypot ldexp lgamma log log10 log1p log2 nearbyint nextafter pow
     remainder rint round sin sinh sqrt tan tanh tgamma trunc
-"""
+    """.split()  # noqa: SIM905 - words are easier to read than quotes
+)
+"""Functions of ``math.h`` that may be called, each also with an ``f`` behind it for floats."""
+
 _CALLED = "eatss abs labs llabs min max main std size_t malloc free memcpy"
 
 SHARED = "sh"
 """What a kernel calls the structure of its boxes in shared memory."""
 
 _RESERVED = frozenset(
-    " ".join((_C_WORDS, _CUDA_WORDS, _MACROS, _CALLED_STEMS, _CALLED, SHARED)).split()
-) | frozenset(stem + "f" for stem in _CALLED_STEMS.split())
+    " ".join((_C_WORDS, _CUDA_WORDS, _MACROS, *MATH_FUNCTIONS, _CALLED, SHARED)).split()
+) | frozenset(name + "f" for name in MATH_FUNCTIONS)
 _FORMS = "|".join(_MACRO_FORMS.split())
 RESERVED_FORM = re.compile(
     rf"{_FORMS}|(?i:eatss_).*|cuda[A-Z]\w*|cu[A-Z]\w*|CUDA_?\w*|_[A-Z_]\w*|.*__.*"

@@ -49,6 +49,12 @@ _CONSTANTS = {f"{module}.{name}": value for module in ("math", "numpy") for name
 )}  # fmt: skip
 
 
+_FUNCTIONS = {
+    ("math", 1): MATH,
+    ("math", 2): MATH_OF_TWO,
+    ("numpy", 1): NUMPY,
+    ("numpy", 2): NUMPY_OF_TWO,
+}
 _KNOWN = "call functions of math and numpy, min, max and abs"
 _HINTS = {
     "math.floor": "write numpy.floor, whose result is no integer, or // of integers",
@@ -255,12 +261,9 @@ class ExpressionReader(OperationReader):
         if module == "numpy" and name in NUMPY_TYPES and len(node.args) == 1:
             (value,) = self.values(node.args)
             return fixed(value, NumberType(ELEMENTS[NUMPY_TYPES[name]]))
-        for known, home, count in (
-            (MATH, "math", 1), (MATH_OF_TWO, "math", 2), (NUMPY, "numpy", 1),
-            (NUMPY_OF_TWO, "numpy", 2),
-        ):  # fmt: skip
-            if module == home and name in known and len(node.args) == count:
-                return self._function(node, full or "", known[name])
+        known = _FUNCTIONS.get((module, len(node.args)), {})
+        if name in known:
+            return self._function(node, full or "", known[name])
         return self.refuse(
             "EATSS-Y016", node, f"call of '{shown}', whose effect is not known",
             _HINTS.get(full or "", _KNOWN),

@@ -124,7 +124,37 @@ def assignments(body: Block) -> Iterator[ast.stmt]:
 def reads_without_value(name: str, body: Block) -> list[ast.Name]:
     """Return the places that read a local where it may have no value yet."""
     found: list[ast.Name] = []
-    _follow(name, body, False, found)
+
+    def follow(block: Block, has_value: bool) -> bool:
+        """Follow whether it has a value; return whether it surely has one in the end."""
+        for statement in block:
+            is_set = assigned_name(statement) == name
+            head: ast.AST = statement
+            if isinstance(statement, ast.For):
+                head = statement.iter
+            elif isinstance(statement, ast.If):
+                head = statement.test
+            if not has_value:
+                if isinstance(statement, ast.AugAssign) and is_set:
+                    assert isinstance(statement.target, ast.Name)
+                    found.append(statement.target)
+                found.extend(
+                    one
+                    for one in ast.walk(head)
+                    if isinstance(one, ast.Name)
+                    and one.id == name
+                    and isinstance(one.ctx, ast.Load)
+                )
+            if isinstance(statement, ast.For):
+                follow(statement.body, has_value)
+            elif isinstance(statement, ast.If):
+                arms = [follow(arm, has_value) for arm in (statement.body, statement.orelse)]
+                has_value = all(arms)
+            else:
+                has_value = has_value or is_set
+        return has_value
+
+    follow(body, False)
     return found
 
 
@@ -162,36 +192,6 @@ def _own_blocks(name: str, statement: ast.stmt) -> Iterator[Block]:
     else:
         read = ast.Expr(ast.Name(name, ast.Load()))  # so that it counts as one that needs a value
         yield [read]
-
-
-def _follow(name: str, body: Block, has_value: bool, found: list[ast.Name]) -> bool:
-    """Follow whether a local has a value; return whether it surely has one in the end."""
-    for statement in body:
-        if isinstance(statement, ast.For):
-            _reads(name, statement.iter, has_value, found)
-            _follow(name, statement.body, has_value, found)
-        elif isinstance(statement, ast.If):
-            _reads(name, statement.test, has_value, found)
-            yes = _follow(name, statement.body, has_value, found)
-            no = _follow(name, statement.orelse, has_value, found)
-            has_value = yes and no
-        else:
-            if isinstance(statement, ast.AugAssign) and assigned_name(statement) == name:
-                assert isinstance(statement.target, ast.Name)
-                if not has_value:
-                    found.append(statement.target)
-            _reads(name, statement, has_value, found)
-            has_value = has_value or assigned_name(statement) == name
-    return has_value
-
-
-def _reads(name: str, node: ast.AST, has_value: bool, found: list[ast.Name]) -> None:
-    if not has_value:
-        found.extend(
-            one
-            for one in ast.walk(node)
-            if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
-        )
 
 
 def _mentions(name: str, node: ast.AST) -> bool:

@@ -29,45 +29,52 @@ MACROS = {
 Divisors are positive; those of the last two are less than -1.
 """
 
+
+def _same(names: str) -> dict[str, str]:
+    return {name: name for name in names.split()}
+
+
 MATH = {
-    **{name: name for name in (
-        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "erfc",
-        "exp", "exp2", "expm1", "fabs", "lgamma", "log", "log10", "log1p", "log2", "sin", "sinh",
-        "sqrt", "tan", "tanh",
-    )},
+    **_same(
+        """
+        acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs lgamma log log10
+        log1p log2 sin sinh sqrt tan tanh
+        """
+    ),
     "gamma": "tgamma",
-}  # fmt: skip
+}
 """Functions of ``math`` with one argument, and their names in C."""
 
-MATH_OF_TWO = {name: name for name in ("atan2", "copysign", "fmod", "hypot", "pow", "remainder")}
+MATH_OF_TWO = _same("atan2 copysign fmod hypot pow remainder")
 NUMPY = {
-    **{name: name for name in (
-        "cbrt", "ceil", "cos", "cosh", "exp", "exp2", "expm1", "fabs", "floor", "log", "log10",
-        "log1p", "log2", "rint", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-    )},
-    "abs": "fabs", "absolute": "fabs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
-    "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh",
-}  # fmt: skip
-NUMPY_OF_TWO = {
-    "arctan2": "atan2", "copysign": "copysign", "fmax": "fmax", "fmin": "fmin", "fmod": "fmod",
-    "hypot": "hypot", "power": "pow",
-}  # fmt: skip
+    **_same(
+        """
+        cbrt ceil cos cosh exp exp2 expm1 fabs floor log log10 log1p log2 rint sin sinh sqrt tan
+        tanh trunc
+        """
+    ),
+    **{f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
+    **dict.fromkeys(("abs", "absolute"), "fabs"),
+}
+NUMPY_OF_TWO = {**_same("copysign fmax fmin fmod hypot"), "arctan2": "atan2", "power": "pow"}
 NUMPY_TYPES = {
-    "float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16",
-    "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32",
-    "uint64": "u64",
-}  # fmt: skip
+    f"{kind}{bits}": f"{kind[0]}{bits}"
+    for kind, widths in (
+        ("float", (16, 32, 64)),
+        ("int", (8, 16, 32, 64)),
+        ("uint", (8, 16, 32, 64)),
+    )
+    for bits in widths
+}
 """Types of NumPy that are called to convert a number, by their name in ``eatss``."""
 
 _KEYWORDS = frozenset(
-    {
-        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
-        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
-        "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch",
-        "typedef", "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "main",
-        "abs", "labs",
-    }
-)  # fmt: skip
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long register restrict return short signed sizeof static struct switch typedef union
+    unsigned void volatile while asm typeof main abs labs
+    """.split()  # noqa: SIM905 - words are easier to read than quotes
+)
 _RESERVED = re.compile("__|_[A-Z]|EATSS|eatss")
 _C_FUNCTIONS = frozenset(
     {*MATH.values(), *MATH_OF_TWO.values(), *NUMPY.values(), *NUMPY_OF_TWO.values()}

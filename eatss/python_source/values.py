@@ -22,6 +22,7 @@ from eatss.python_source.annotations import (
 )
 from eatss.python_source.c_text import Piece, joined
 from eatss.scops import ElementType
+from eatss.scops.expression import as_single, single_text
 
 PRIMARY, UNARY, LEAST = 16, 14, 0
 PRECEDENCE = {
@@ -295,16 +296,10 @@ def _single(number: float) -> str:
     Raises:
         TypeClashError: it is too large for them.
     """
-    (rounded,) = struct.unpack("f", struct.pack("f", number))
+    rounded = as_single(number)
     if math.isinf(rounded):
         raise TypeClashError(f"{number!r} is too large for 32 bits")
-    text = next(
-        text
-        for digits in range(1, 18)
-        if struct.unpack("f", struct.pack("f", float(text := f"{rounded:.{digits}g}")))[0]
-        == rounded
-    )
-    return text if any(sign in text for sign in ".en") else f"{text}.0"
+    return single_text(rounded)
 
 
 def _half(number: float) -> float:

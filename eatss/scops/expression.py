@@ -7,6 +7,7 @@ access relations cannot disagree.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -25,6 +26,19 @@ class Literal:
 
     text: str
     element_type: ElementType
+
+
+def single_text(value: float) -> str:
+    """Return the shortest decimal text of a number of 32 bits, with a point or an exponent."""
+    texts = (f"{value:.{digits}g}" for digits in range(1, 10))
+    text = next((t for t in texts if as_single(float(t)) == value), str(value))
+    return text if any(sign in text for sign in ".en") else f"{text}.0"
+
+
+def as_single(value: float) -> float:
+    """Return a number rounded to 32 bits, infinity where it is too large."""
+    (rounded,) = struct.unpack("f", struct.pack("f", value))
+    return float(rounded)
 
 
 @frozen
