@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar, dataclass_transform
+from typing import Protocol, TypeVar, dataclass_transform
 
 _Noun = TypeVar("_Noun")
 
@@ -12,3 +13,20 @@ _Noun = TypeVar("_Noun")
 def frozen(noun: type[_Noun]) -> type[_Noun]:
     """Return a class as a frozen dataclass with slots whose fields are keywords."""
     return dataclass(frozen=True, slots=True, kw_only=True)(noun)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+
+_Called = TypeVar("_Called", bound=_Named)
+
+
+def called(name: str, nouns: Iterable[_Called]) -> _Called:
+    """Return the noun of a name; ``KeyError`` if there is none."""
+    for noun in nouns:
+        if noun.name == name:
+            return noun
+    raise KeyError(name)

@@ -17,6 +17,7 @@ SET, IN, OUT = isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
 _ANY: TypeAlias = Any
 """A set, relation or function of isl, or a space: what has dimensions."""
 
+_Shaped = TypeVar("_Shaped")
 _Piece = TypeVar("_Piece", isl.Set, isl.Map)
 _Parametric = TypeVar("_Parametric", isl.Set, isl.Map, isl.PwAff)
 _Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
@@ -118,17 +119,17 @@ def constant_value(function: isl.PwAff) -> int | None:
     return integer(value) if value.is_int() else None
 
 
-def with_names(piece: _ANY, kind: isl.dim_type, names: Iterable[str]) -> _ANY:
+def with_names(piece: _Shaped, kind: isl.dim_type, names: Iterable[str]) -> _Shaped:
     """Name the dimensions of one kind, in order."""
+    named: Any = piece
     for position, name in enumerate(names):
-        piece = piece.set_dim_name(kind, position, name)
-    return piece
+        named = named.set_dim_name(kind, position, name)
+    return cast("_Shaped", named)
 
 
 def parameter_space(context: isl.Context, names: Sequence[str]) -> isl.Space:
     """Return the space of parameters of these names, in this order."""
-    space: isl.Space = with_names(isl.Space.params_alloc(context, len(names)), PARAM, names)
-    return space
+    return with_names(isl.Space.params_alloc(context, len(names)), PARAM, names)
 
 
 def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
@@ -151,8 +152,8 @@ def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
         return False
     line = isl.Set.from_params(params).move_dims(SET, 0, PARAM, at, 1)
     if above:
-        return bool(line.dim_has_upper_bound(SET, 0))
-    return bool(line.dim_has_lower_bound(SET, 0))
+        return line.dim_has_upper_bound(SET, 0)
+    return line.dim_has_lower_bound(SET, 0)
 
 
 def only_dim(isl_set: isl.Set, name: str) -> isl.Set:
@@ -303,9 +304,9 @@ def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
     return integer(value) if value.is_int() else None
 
 
-def node_kind(node: isl.ScheduleNode) -> str:
-    """Return the type of a schedule node: ``band``, ``filter``, ``sequence``, ``leaf``, …."""
-    return str(cast("isl.schedule_node_type", node.get_type()).name)
+def node_kind(node: isl.ScheduleNode | isl.AstNode | isl.AstExpr) -> str:
+    """Return the type of a node: ``band``, ``filter``, …; of an AST ``for_``, …; ``op``, …."""
+    return str(cast("Any", node.get_type()).name)
 
 
 def divisors(isl_set: isl.Set) -> tuple[int, ...]:
@@ -409,16 +410,6 @@ def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int
     return found
 
 
-def ast_node_kind(node: isl.AstNode) -> str:
-    """Return the type of an AST node: ``for_``, ``if_``, ``block``, ``mark`` or ``user``."""
-    return str(cast("isl.ast_node_type", node.get_type()).name)
-
-
-def ast_expression_kind(expression: isl.AstExpr) -> str:
-    """Return the type of an AST expression: ``op``, ``id`` or ``int``."""
-    return str(cast("isl.ast_expr_type", expression.get_type()).name)
-
-
 def ast_operator(expression: isl.AstExpr) -> str:
     """Return the operator of an AST expression that has one, as isl calls it."""
     return str(cast("isl.ast_expr_op_type", expression.get_op_type()).name)
@@ -505,7 +496,7 @@ def _bound(constraint: isl.Constraint, part: BasicPart) -> Bound:
     )
     constant = integer(constraint.get_constant_val())
     kept = tuple(pair for pair in outputs if pair[1])
-    return Bound(inputs, kept, constant, bool(constraint.is_equality()))
+    return Bound(inputs, kept, constant, constraint.is_equality())
 
 
 def with_parameters(relation: _Piece, names: Sequence[str]) -> _Piece:
@@ -638,7 +629,7 @@ def _constraint(constraint: isl.Constraint, columns: Sequence[_Column]) -> Const
     return Constraint(
         tuple(term for term in terms if term[1]),
         integer(constraint.get_constant_val()),
-        bool(constraint.is_equality()),
+        constraint.is_equality(),
     )
 
 
@@ -716,33 +707,33 @@ def linear_function(
     return isl.PwAff.from_aff(aff)
 
 
-def _moved(piece: Any, kind: isl.dim_type, names: Sequence[str]) -> Any:
+def _moved(piece: _Shaped, kind: isl.dim_type, names: Sequence[str]) -> _Shaped:
     """Turn parameters, which need not be there, into the first dimensions of a kind."""
+    moved: Any = piece
     for position, name in enumerate(names):
-        piece = _with_parameter(piece, name)
-        at = piece.find_dim_by_name(PARAM, name)
-        piece = piece.move_dims(kind, position, PARAM, at, 1)
-    return piece
+        moved = _with_parameter(moved, name)
+        at = moved.find_dim_by_name(PARAM, name)
+        moved = moved.move_dims(kind, position, PARAM, at, 1)
+    return cast("_Shaped", moved)
 
 
 def parameters_as_dims(params: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Set:
     """Turn a set of parameter values into ``tuple_name[names]``, other parameters kept."""
-    found: isl.Set = _moved(isl.Set.from_params(params), SET, names)
-    return found.set_tuple_name(tuple_name)
+    return _moved(isl.Set.from_params(params), SET, names).set_tuple_name(tuple_name)
 
 
 def parameters_as_inputs(elements: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Map:
     """Turn a parametric set into a map from ``tuple_name[names]`` to the set."""
-    found: isl.Map = _moved(isl.Map.from_range(elements), IN, names)
-    return found.set_tuple_name(IN, tuple_name)
+    return _moved(isl.Map.from_range(elements), IN, names).set_tuple_name(IN, tuple_name)
 
 
 def parameters_as_function_inputs(
     function: isl.PwAff, names: tuple[str, ...], tuple_name: str
 ) -> isl.PwAff:
     """Turn a function of parameters into a function of ``tuple_name[names]``."""
-    found: isl.PwAff = _moved(function.from_range(), IN, names)
-    return found.set_tuple_id(IN, _tuple_id(function.get_ctx(), tuple_name))
+    return _moved(function.from_range(), IN, names).set_tuple_id(
+        IN, _tuple_id(function.get_ctx(), tuple_name)
+    )
 
 
 def tuple_of_functions(
@@ -794,8 +785,7 @@ def box(
         if size is not None:
             limit = _on_set(size, len(bounds), tuple_name)
             result = result.intersect(here.lt_set(limit))
-    named: isl.Set = with_names(result, SET, (f"d{k}" for k in range(len(bounds))))
-    return named
+    return with_names(result, SET, (f"d{k}" for k in range(len(bounds))))
 
 
 def _on_set(function: isl.PwAff, n_dims: int, tuple_name: str) -> isl.PwAff:
@@ -825,8 +815,7 @@ def named_map(
     relation = isl.Map.from_domain_and_range(domain, target)
     for function in functions:
         relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
-    named: isl.Map = with_names(relation.set_tuple_name(OUT, name), OUT, dims)
-    return named
+    return with_names(relation.set_tuple_name(OUT, name), OUT, dims)
 
 
 def bind_leading_outputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
@@ -867,8 +856,7 @@ def leading_outputs_of(relation: isl.Map, count: int) -> isl.Map:
 
 def named_points(points: isl.Set, name: str, dims: Sequence[str]) -> isl.Set:
     """Return the same points in the space ``name[dims…]``."""
-    named: isl.Set = with_names(points, SET, dims)
-    return named.set_tuple_name(name)
+    return with_names(points, SET, dims).set_tuple_name(name)
 
 
 def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
@@ -884,8 +872,7 @@ def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
 
 def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
     """Name the input dimensions, in order."""
-    named: isl.Map = with_names(relation, IN, names)
-    return named
+    return with_names(relation, IN, names)
 
 
 def unbounded_first_dim(domain: isl.Set) -> isl.Set:
@@ -935,7 +922,7 @@ def parameters_set(context: isl.Context, names: Sequence[str], condition: str) -
     return isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {condition} }}")
 
 
-def without_parameters(params: isl.Set, names: Sequence[str]) -> isl.Set:
+def without_parameters(params: isl.Set, names: Iterable[str]) -> isl.Set:
     """Project parameters out."""
     for name in names:
         params = without_parameter(params, name)
@@ -950,8 +937,7 @@ def parameter_bound(params: isl.Set, name: str, *, upper: bool) -> isl.PwAff:
 
 def parameter_as_output(domain: isl.Set, name: str) -> isl.Map:
     """Turn a parameter of a set into the one output dimension of a map from the set."""
-    found: isl.Map = _moved(isl.Map.from_domain(domain), OUT, (name,))
-    return found
+    return _moved(isl.Map.from_domain(domain), OUT, (name,))
 
 
 def dims_as_parameters(elements: isl.Set, names: Sequence[str]) -> isl.Set:
@@ -1028,8 +1014,7 @@ def collapsed_set(points: isl.Set, first: int, size: Length, names: Sequence[str
         found = others  # that there are pairs at all is said by the new dimension
     found = found.insert_dims(SET, first, 1)
     found = found.intersect(_from_zero(found, first, size)).set_tuple_name(points.get_tuple_name())
-    named: isl.Set = with_names(found, SET, names)
-    return named
+    return with_names(found, SET, names)
 
 
 def _without(pairs: isl.Set, first: int) -> isl.Set:

@@ -24,8 +24,7 @@ from eatss.lower.size_products import (
     written_out,
 )
 from eatss.polyhedral.dependences import compute_dependences
-from eatss.polyhedral.isl_limits import bounded_work
-from eatss.polyhedral.schedule import default_operations
+from eatss.polyhedral.isl_limits import bounded_work, default_operations
 from eatss.program import (
     Original,
     Program,

@@ -10,7 +10,7 @@ from functools import reduce
 
 import islpy as isl
 
-from eatss.isl_names import ast_expression_kind, ast_operator, coalesced, integer
+from eatss.isl_names import ast_operator, coalesced, integer, node_kind
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, negated
 from eatss.program.linear import linear
 
@@ -43,7 +43,7 @@ FALSE = Constant(0)
 
 def expression_of(expression: isl.AstExpr) -> IntExpr:
     """Return an isl AST expression as an integer expression."""
-    kind = ast_expression_kind(expression)
+    kind = node_kind(expression)
     if kind == "int":
         return Constant(integer(expression.get_val()))
     if kind == "id":

@@ -21,7 +21,6 @@ from eatss.plan.phases import RowPhase, RowRun, RowStorage
 from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
-from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.launch_order import only_updates
@@ -225,8 +224,8 @@ def row_runs_for(
     def found_in(schedules: Sequence[ScheduledScop]) -> tuple[RowRun, ...]:
         found: list[RowRun] = []
         for scheduled, region in zip(schedules, program.scops, strict=True):
-            limit = program.max_operations or default_operations(scheduled.scop)
-            with source_lines("on what code can be made"), bounded_work(scheduled.scop, limit):
+            work = bounded_work(scheduled.scop, program.max_operations)
+            with source_lines("on what code can be made"), work:
                 found += row_runs(scheduled, region.facts, profile, options)
         return tuple(found)
 

@@ -29,7 +29,6 @@ from eatss.lower.storage import Place, Registers, StoragePlans
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import bounded_work
-from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.names import NameTable
@@ -64,8 +63,8 @@ def structures_for(
     found: dict[str, tuple[Structure, ...]] = {}
     for region in program.scops:
         options = CodegenOptions(strict_fp=strict_fp)
-        limit = program.max_operations or default_operations(region.scop)
-        with source_lines("on what code can be made"), bounded_work(region.scop, limit):
+        work = bounded_work(region.scop, program.max_operations)
+        with source_lines("on what code can be made"), work:
             found |= structures_of(region.scheduled, region.facts, profile, options, tf32)
     return found
 

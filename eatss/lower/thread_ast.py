@@ -17,7 +17,6 @@ import islpy as isl
 
 from eatss.frozen import frozen
 from eatss.isl_names import (
-    ast_node_kind,
     dim_names,
     integer,
     node_kind,
@@ -379,7 +378,7 @@ def _graft(
 def _translate(
     node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Mapping[str, int]
 ) -> Node:
-    kind = ast_node_kind(node)
+    kind = node_kind(node)
     if kind == "mark":
         name = str(node.mark_get_id().get_name())
         return _translate(node.mark_get_node(), name, values, points)

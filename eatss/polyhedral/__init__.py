@@ -13,9 +13,10 @@ from eatss.lazy_names import loading_names
 if TYPE_CHECKING:
     from eatss.polyhedral.dependences import compute_dependences
     from eatss.polyhedral.footprint import Footprint
+    from eatss.polyhedral.isl_limits import MAX_OPERATIONS
     from eatss.polyhedral.kernel import Kernel, Loop, Reduction, Reference, Subscript
     from eatss.polyhedral.program import Dependences, ScheduledScop, StatementGraph
-    from eatss.polyhedral.schedule import MAX_OPERATIONS, schedule_scop
+    from eatss.polyhedral.schedule import schedule_scop
 
 __all__ = [
     "MAX_OPERATIONS",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "MAX_OPERATIONS": "schedule",
+    "MAX_OPERATIONS": "isl_limits",
     "Dependences": "program",
     "Footprint": "footprint",
     "Kernel": "kernel",

@@ -104,7 +104,7 @@ def _with_groups(
 
 
 def _is_apart(access: Access, write: Access) -> bool:
-    return access.array != write.array or bool(access.relation.is_disjoint(write.relation))
+    return access.array != write.array or access.relation.is_disjoint(write.relation)
 
 
 def union_of(relations: Sequence[isl.Map]) -> isl.Map:

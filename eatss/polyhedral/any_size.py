@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import islpy as isl
 
-from eatss.diagnostics import EatssError
+from eatss.diagnostics import EatssError, InputError, InternalError, input_error
 from eatss.frozen import frozen
+from eatss.polyhedral.collapsed_loops import has_collapsed_loops
+from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over
 from eatss.polyhedral.program import ScheduledScop
+from eatss.polyhedral.recomputed_producers import recomputed_arrays
 from eatss.polyhedral.schedule import launching_all, schedule_scop, with_schedule
-from eatss.polyhedral.schedule_file import load_schedules
+from eatss.polyhedral.schedule_file import changed_as, load_schedule
+from eatss.polyhedral.symbolic import instantiate_schedule
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import Scop
 
@@ -58,22 +64,92 @@ def loaded_regions(
     values: Sequence[tuple[str, int]],
     max_operations: int | None,
 ) -> dict[int, SymbolicRegion]:
-    """Return the regions whose schedules are in a file, by number.
+    """Schedule regions as a saved file says.
 
-    Arguments and errors are those of ``load_schedules``.
+    Args:
+        regions: each region over symbolic sizes and over the numbers of the source, in one isl
+            context.
+        text: what :func:`~eatss.polyhedral.schedule_file.save_schedules` returned, perhaps edited.
+        values: the symbolic sizes with their numbers.
+        max_operations: bound on isl's work for one region.
+
+    Returns:
+        The regions by number; those that the file does not have are left out. Where the file has a
+        schedule over numbers only, the region is not generic.
+
+    Raises:
+        InputError: ``EATSS-P010`` to ``EATSS-P016``, as for ``load_schedule``.
     """
-    found = {}
-    loaded = load_schedules(regions, text, values, max_operations=max_operations)
-    for index, both in loaded.items():
-        symbolic, numeric = (None if one is None else launching_all(one) for one in both)
-        assert numeric is not None
-        generic = symbolic is not None and same_kernels(symbolic, numeric)
-        found[index] = SymbolicRegion(
-            scheduled=symbolic if symbolic is not None and generic else numeric,
-            numeric_scheduled=numeric,
-            generic=generic,
+    known = {symbolic.index: (symbolic, numeric) for symbolic, numeric in regions}
+    found: dict[int, SymbolicRegion] = {}
+    for number, document in enumerate(_documents(text)):
+        index = document.get("region") if isinstance(document, dict) else None
+        pair = known.get(index) if isinstance(index, int) else None
+        if pair is None:
+            pair = regions[min(number, len(regions) - 1)]  # which is not it: load_schedule says so
+        symbolic, numeric = pair
+        if symbolic.index in found:
+            raise input_error(
+                "EATSS-P011",
+                f"the schedule file has region {symbolic.index} twice",
+                hint="keep one schedule for each region",
+            )
+        one = json.dumps(document, ensure_ascii=False)
+        found[symbolic.index] = _loaded(symbolic, numeric, one, values, max_operations)
+    return found
+
+
+def _documents(text: str) -> list[Any]:
+    try:
+        found = json.loads(text)
+        json.dumps(found)  # what is nested too deeply for that is no schedule either
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return [found]
+    if not isinstance(found, list) or not found:
+        raise input_error(
+            "EATSS-P010", "the file is not a schedule of eatss", hint="load a file that eatss saved"
         )
     return found
+
+
+def _loaded(
+    symbolic: Scop,
+    numeric: Scop,
+    text: str,
+    values: Sequence[tuple[str, int]],
+    max_operations: int | None,
+) -> SymbolicRegion:
+    def over_numbers() -> SymbolicRegion:
+        found = launching_all(load_schedule(numeric, text, max_operations=max_operations))
+        return SymbolicRegion(scheduled=found, numeric_scheduled=found, generic=False)
+
+    if symbolic is numeric:
+        return over_numbers()
+    try:
+        scheduled = load_schedule(symbolic, text, max_operations=max_operations)
+    except InputError as error:
+        if error.code != "EATSS-P013":
+            raise
+        try:  # a schedule that was saved for the numbers alone
+            return over_numbers()
+        except InputError:
+            raise error from None
+    names = recomputed_arrays(scheduled.scop) or None
+    numeric = changed_as(numeric, names, collapsed=has_collapsed_loops(scheduled.scop))
+    numeric = with_copied_operands(numeric, copied_places(scheduled.scop))
+    known = tuple(scheduled.scop.with_products(dict(values)).items())
+    tree = instantiate_schedule(scheduled.schedule, numeric, known)
+    try:
+        found = launching_all(with_schedule(numeric, tree, max_operations=max_operations))
+    except InternalError as error:  # pragma: no cover - what holds for all sizes holds for these
+        raise InputError(*error.diagnostics) from None
+    scheduled = launching_all(scheduled)
+    generic = same_kernels(scheduled, found)
+    return SymbolicRegion(
+        scheduled=scheduled if generic else found, numeric_scheduled=found, generic=generic
+    )
 
 
 def same_kernels(one: ScheduledScop, other: ScheduledScop) -> bool:
@@ -108,7 +184,7 @@ def _carried_over(
     four dimensions took minutes.
     """
     same = symbolic.domain.universe().identity_union_pw_multi_aff()
-    carrier = Carrier(domain=symbolic.domain, names=same, members=())
+    carrier = Carrier(domain=symbolic.domain, names=same)
     try:
         schedule = carried_over(numeric.schedule, carrier)
         scheduled = with_schedule(symbolic, schedule, max_operations=max_operations)

@@ -26,6 +26,13 @@ MAX_STATEMENTS = 1000
 """Statements of one region."""
 
 
+MAX_OPERATIONS = 5_000_000
+"""isl operations one region may take by default; PolyBench needs at most half."""
+
+OPERATIONS_PER_ACCESS = 1000
+"""What each access adds: long sums need isl operations in proportion to their length."""
+
+
 def refuse_too_hard(scop: Scop) -> None:
     """Refuse what isl cannot take in reasonable time.
 
@@ -47,7 +54,17 @@ def refuse_too_hard(scop: Scop) -> None:
     used = scop.used_arrays
     empty = [a for a in scop.arrays if a.name in used and a.n_dims and a.extent.is_empty()]
     if empty:
-        raise InputError(*(_without_elements(scop, array.name) for array in empty))
+        raise InputError(
+            *(
+                Diagnostic(
+                    code="EATSS-P007",
+                    message=f"the region uses elements of '{array.name}', which has none",
+                    span=scop.span,
+                    hint="declare the array with the size that it has",
+                )
+                for array in empty
+            )
+        )
     if len(scop.statements) > MAX_STATEMENTS:
         raise input_error(
             "EATSS-P004",
@@ -58,15 +75,6 @@ def refuse_too_hard(scop: Scop) -> None:
     findings = [finding for s in scop.statements for finding in _too_hard(s)]
     if findings:
         raise InputError(*findings)
-
-
-def _without_elements(scop: Scop, name: str) -> Diagnostic:
-    return Diagnostic(
-        code="EATSS-P007",
-        message=f"the region uses elements of '{name}', which has none",
-        span=scop.span,
-        hint="declare the array with the size that it has",
-    )
 
 
 def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
@@ -90,9 +98,17 @@ def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
         )
 
 
+def default_operations(scop: Scop) -> int:
+    """Return the bound on isl's work for a region where the user sets none."""
+    accesses = sum(len(statement.accesses) for statement in scop.statements)
+    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
+
+
 @contextmanager
-def bounded_work(scop: Scop, max_operations: int) -> Iterator[None]:
+def bounded_work(scop: Scop, max_operations: int | None) -> Iterator[None]:
     """Let isl spend at most ``max_operations`` basic operations on ``scop``.
+
+    ``None`` stands for :func:`default_operations`.
 
     The bound counts from here and is lifted at the end. It is a count, not a time, so the
     outcome is the same on every machine.
@@ -101,6 +117,8 @@ def bounded_work(scop: Scop, max_operations: int) -> Iterator[None]:
         InputError: ``EATSS-P001`` when the operations run out.
     """
     context = scop.isl_context
+    if max_operations is None:
+        max_operations = default_operations(scop)
     context.reset_operations()
     context.set_max_operations(max_operations)
     exhausted = False
@@ -114,7 +132,12 @@ def bounded_work(scop: Scop, max_operations: int) -> Iterator[None]:
         context.set_max_operations(0)
         context.reset_operations()
     if exhausted:  # raised here so that it does not drag isl's error along
-        raise _gave_up(scop, max_operations)
+        raise input_error(
+            "EATSS-P001",
+            f"polyhedral analysis gave up after {max_operations} operations",
+            span=scop.span,
+            hint="mark a smaller region, or raise --max-operations",
+        )
 
 
 @contextmanager
@@ -165,12 +188,3 @@ def ran_out(scop: Scop) -> bool:
     isl may report an error that follows from it; then even trivial work fails.
     """
     return not _can_work(scop.isl_context)
-
-
-def _gave_up(scop: Scop, max_operations: int) -> InputError:
-    return input_error(
-        "EATSS-P001",
-        f"polyhedral analysis gave up after {max_operations} operations",
-        span=scop.span,
-        hint="mark a smaller region, or raise --max-operations",
-    )

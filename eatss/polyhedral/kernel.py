@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from eatss.frozen import frozen
+from eatss.frozen import called, frozen
 
 
 @frozen
@@ -119,7 +119,4 @@ class Kernel:
 
     def loop(self, name: str) -> Loop:
         """Return the loop called ``name``; ``KeyError`` if there is none."""
-        for loop in self.loops + self.inner_loops:
-            if loop.name == name:
-                return loop
-        raise KeyError(name)
+        return called(name, self.loops + self.inner_loops)

@@ -118,7 +118,7 @@ def _place(scop: Scop, tree: KernelTree, loops: Sequence[Member]) -> tuple[_Plac
                 function_on(m.function, statement.domain) if m.key in around else zero
                 for m in loops
             )
-            moving = tuple(constant_value(f) is None and _moves(f) for f in functions)
+            moving = tuple(map(_moves, functions))
             inside = tuple(m.key in around for m in loops)
             placements.append(_Placement(statement, functions, inside, moving))
     return tuple(placements)

@@ -48,7 +48,7 @@ def functions(band: isl.ScheduleNode) -> list[isl.UnionPwAff]:
 
 def coincident(band: isl.ScheduleNode) -> list[bool]:
     """Return which members of a band are marked parallel."""
-    return [bool(band.band_member_get_coincident(at)) for at in range(band.band_n_member())]
+    return [band.band_member_get_coincident(at) for at in range(band.band_n_member())]
 
 
 def runs_forward(rules: isl.UnionMap, band: isl.ScheduleNode) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import groupby
 
 import islpy as isl
 
 from eatss.isl_names import constant_value, output_affs
+from eatss.polyhedral.nodes import alone
 from eatss.scops import Scop, Statement
 
 
@@ -27,28 +29,17 @@ _Timed = tuple[Statement, tuple[isl.PwAff, ...]]
 def _subtree(timed: Sequence[_Timed], level: int) -> isl.Schedule:
     """Return the tree of ``timed`` statements from time dimension ``level`` on."""
     if level == len(timed[0][1]):
-        return isl.Schedule.from_domain(_union_domain(timed))
+        nothing = isl.UnionSet.empty(timed[0][0].domain.get_space())
+        return isl.Schedule.from_domain(
+            reduce(isl.UnionSet.union, (statement.domain for statement, _ in timed), nothing)
+        )
     positions = [constant_value(affs[level]) for _, affs in timed]
-    known = [position for position in positions if position is not None]
-    if len(known) == len(timed):
-        order = sorted(range(len(timed)), key=lambda k: known[k])
-        parts = [
-            _subtree([timed[k] for k in group], level + 1)
-            for _, group in groupby(order, key=lambda k: known[k])
-        ]
-        tree = parts[0]
-        for part in parts[1:]:
-            tree = tree.sequence(part)
-        return tree
+    if None not in positions:
+        order = sorted(zip(positions, timed, strict=True), key=lambda pair: pair[0] or 0)
+        groups = groupby(order, key=lambda pair: pair[0])
+        parts = [_subtree([one for _, one in group], level + 1) for _, group in groups]
+        return reduce(isl.Schedule.sequence, parts)
     counter = isl.UnionPwAff.empty(timed[0][0].domain.get_space().params())
     for _, affs in timed:
         counter = counter.union_add(isl.UnionPwAff.from_pw_aff(affs[level]))
-    band = isl.MultiUnionPwAff.from_union_pw_aff(counter)
-    return _subtree(timed, level + 1).insert_partial_schedule(band)
-
-
-def _union_domain(timed: Sequence[_Timed]) -> isl.UnionSet:
-    union = timed[0][0].domain.to_union_set()
-    for statement, _ in timed[1:]:
-        union = union.union(statement.domain)
-    return union
+    return _subtree(timed, level + 1).insert_partial_schedule(alone(counter))

@@ -8,8 +8,9 @@ scheduled as one; instances that nothing needs are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
 
 import islpy as isl
@@ -63,21 +64,17 @@ class Grouping:
     members: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Tagged:
-    """One access under PPCG's name of it; ``[S[i] -> ref[]] -> A[…]``."""
-
-    access: Access
-    relation: isl.UnionMap
-
-
 def ppcg_dependences(region: PpcgRegion) -> PpcgDependences:
     """Compute the dependences of a region as PPCG does."""
     scop = region.scop
-    empty = scop.no_relation
     every = _tagged(scop)
-    writes = _union(empty, (t.relation for t in every if t.access.is_write))
-    reads = _union(empty, (t.relation for t in every if not t.access.is_write))
+
+    def relations(wanted: Callable[[Access], bool]) -> isl.UnionMap:
+        own = (relation for access, relation in every if wanted(access))
+        return reduce(isl.UnionMap.union, own, scop.no_relation)
+
+    writes = relations(lambda access: access.is_write)
+    reads = relations(lambda access: not access.is_write)
     plain_writes, plain_reads = writes.domain_factor_domain(), reads.domain_factor_domain()
     tagger = reads.union(writes).domain().universe().unwrap().domain_map_union_pw_multi_aff()
     plain = original_schedule(scop)
@@ -95,16 +92,15 @@ def ppcg_dependences(region: PpcgRegion) -> PpcgDependences:
         plain_writes, plain, kill=plain_writes, may=plain_writes.union(plain_reads)
     ).get_may_dependence()
     live = _live(region, live_out, tagged_flow.factor_domain())
-    shared = [t for t in every if t.access.array not in _private(scop)]
+    private = _private(scop)
+    shared = relations(lambda access: access.array not in private)
     return PpcgDependences(
         live=live,
         tagged_flow=tagged_flow.intersect_range(live.preimage_union_pw_multi_aff(tagger)),
         order=order,
         forced=before_last.union(after_first),
         false=false,
-        array_order=order.intersect_domain(
-            _union(empty, (t.relation for t in shared)).universe().domain()
-        ).factor_domain(),
+        array_order=order.intersect_domain(shared.universe().domain()).factor_domain(),
     )
 
 
@@ -166,26 +162,19 @@ def on_domain(
     )
 
 
-def _union(empty: isl.UnionMap, parts: Iterable[isl.UnionMap]) -> isl.UnionMap:
-    union = empty
-    for part in parts:
-        union = union.union(part)
-    return union
-
-
-def _tagged(scop: Scop) -> list[_Tagged]:
-    """Return all accesses, each with a name of its own; an update is one access.
+def _tagged(scop: Scop) -> list[tuple[Access, isl.UnionMap]]:
+    """Return all accesses under PPCG's names, ``[S[i] -> ref[]] -> A[…]``; an update is one.
 
     PPCG takes it that no access leaves its array.
     """
     extents = {array.name: _extent(array) for array in scop.arrays}
-    found: list[_Tagged] = []
+    found: list[tuple[Access, isl.UnionMap]] = []
     numbers: dict[tuple[str, str, SourceSpan], int] = {}
     for item in dependent_accesses(scop):
         statement, access = item.statement, item.access
         number = numbers.setdefault((statement.name, access.array, access.span), item.number)
         elements = access.relation.intersect_range(extents[access.array])
-        found.append(_Tagged(access, tagged(item, f"__pet_ref_{number}", elements)))
+        found.append((access, tagged(item, f"__pet_ref_{number}", elements)))
     return found
 
 

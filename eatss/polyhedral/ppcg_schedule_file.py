@@ -20,7 +20,7 @@ from eatss.polyhedral.ppcg_constraints import ppcg_dependences
 from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
 from eatss.polyhedral.ppcg_tree import Carrier, UnknownNodeError, carried_over, expansions
 from eatss.polyhedral.program import ScheduledScop
-from eatss.polyhedral.schedule import default_operations, with_schedule
+from eatss.polyhedral.schedule import with_schedule
 from eatss.polyhedral.schedule_file import is_too_deep
 from eatss.scops import Scop
 
@@ -61,8 +61,7 @@ def load_ppcg_schedule(
             Else as for ``schedule_scop``.
     """
     refuse_too_hard(scop)
-    limit = default_operations(scop) if max_operations is None else max_operations
-    with bounded_work(scop, limit):
+    with bounded_work(scop, max_operations):
         region = ppcg_region(scop)
         theirs = _read(scop, text)
         names = region.names
@@ -116,7 +115,7 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
     own = (one.domain for one in whole.statements if one.name in firsts)
     chosen = universes(whole.no_points, own)
     to_ours = isl.UnionPwMultiAff.from_union_map(back.intersect_range(chosen))
-    schedule = carried_over(scheduled.schedule, Carrier(domain=live, names=to_ours, members=()))
+    schedule = carried_over(scheduled.schedule, Carrier(domain=live, names=to_ours))
     printer = isl.Printer.to_str(whole.isl_context)
     return str(printer.print_schedule(schedule).get_str()) + "\n"
 
@@ -177,7 +176,7 @@ def _check_domain(scop: Scop, region: PpcgRegion, known: isl.UnionSet) -> None:
 
 
 def _differs(domain: isl.Set, known: isl.UnionSet) -> bool:
-    return not bool(known.extract_set(domain.get_space()).is_equal(domain))
+    return not known.extract_set(domain.get_space()).is_equal(domain)
 
 
 def _listed(names: list[str]) -> str:

@@ -18,11 +18,10 @@ from eatss.polyhedral.ppcg_constraints import (
     ppcg_domain,
 )
 from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
-from eatss.polyhedral.ppcg_tree import Carrier, carried_over, in_sequence, with_nests_merged
+from eatss.polyhedral.ppcg_tree import Carrier, carried_over, may_mix, with_nests_merged
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.schedule import (
     cut_again,
-    default_operations,
     schedule_scop,
     with_schedule,
 )
@@ -72,11 +71,10 @@ def schedule_as_ppcg(
         InputError: as for ``schedule_scop``.
     """
     refuse_too_hard(scop)
-    limit = default_operations(scop) if max_operations is None else max_operations
     doubts = _doubts(scop)
     found: ScheduledScop | None = None
     try:
-        with bounded_work(scop, limit):
+        with bounded_work(scop, max_operations):
             scheduled = _schedule(scop, ppcg_region(scop))
         if isinstance(scheduled, str):
             doubts.append(scheduled)
@@ -124,7 +122,7 @@ def at_values(
     )
     theirs = isl.Schedule.read_from_str(scop.isl_context, str(unvalued.schedule))
     live = theirs.get_domain().preimage_union_pw_multi_aff(names).intersect(scop.domain)
-    schedule = carried_over(theirs, Carrier(domain=live, names=names, members=()))
+    schedule = carried_over(theirs, Carrier(domain=live, names=names))
     found = with_schedule(restricted(scop, live), schedule, max_operations=max_operations)
     if len(found.kernels) != len(unvalued.kernels):
         raise input_error(
@@ -203,7 +201,6 @@ def _computed(
         theirs = forked_schedule(constraints, _OPERATIONS, seconds=_SECONDS)
     if theirs is None:
         return None
-    schedule, certain = in_sequence(theirs)
     names, members = region.names, region.members
     above = names
     if grouping is not None:
@@ -214,8 +211,10 @@ def _computed(
         members = tuple(
             tuple(m for name in inside for m in ours[name]) for inside in of_group.values()
         ) + tuple(group for name, group in ours.items() if name not in grouped)
-    carrier = Carrier(domain=_ours(region, found.live), names=above, members=members)
-    return carried_over(schedule, carrier), certain
+    carrier = Carrier(
+        domain=_ours(region, found.live), names=above, members=members, in_sequence=True
+    )
+    return carried_over(theirs, carrier), not may_mix(theirs.get_root().get_child(0))
 
 
 def _ours(region: PpcgRegion, theirs: isl.UnionSet) -> isl.UnionSet:

@@ -31,11 +31,15 @@ class Carrier:
 
     ``domain`` are the instances of the new tree. ``names`` maps them to those of the old tree below
     its expansion nodes; ``members`` are the new names that share an old one, in their order.
+    ``in_sequence`` says that a sequence has the parts of sequences and sets right within it: where
+    some are independent, newer versions of isl make one set of them, which the isl of PPCG keeps in
+    sequence.
     """
 
     domain: isl.UnionSet
     names: isl.UnionPwMultiAff
-    members: Sequence[tuple[str, ...]]
+    members: Sequence[tuple[str, ...]] = ()
+    in_sequence: bool = False
 
 
 def carried_over(schedule: isl.Schedule, carrier: Carrier) -> isl.Schedule:
@@ -92,7 +96,8 @@ def _copy_parts(
 ) -> isl.ScheduleNode:
     here = at.get_domain()
     parts = []
-    for child in children(node):
+    in_order = node_kind(node) == "sequence"
+    for child in _parts(node) if in_order and carrier.in_sequence else children(node):
         chosen = child.filter_get_filter().preimage_union_pw_multi_aff(names)
         if not chosen.intersect(here).is_empty():
             parts.append((chosen, child.get_child(0)))
@@ -102,7 +107,7 @@ def _copy_parts(
         at,
         [chosen.intersect(here).gist(here) for chosen, _ in parts],
         lambda k, below: _copy(parts[k][1], below, names, carrier),
-        in_order=node_kind(node) == "sequence",
+        in_order=in_order,
     )
 
 
@@ -150,19 +155,12 @@ def _is_parallel(node: isl.ScheduleNode) -> bool:
     return is_tilable(node) and all(coincident(node))
 
 
-def in_sequence(schedule: isl.Schedule) -> tuple[isl.Schedule, bool]:
-    """Return a tree without sets or sequences directly within sequences, and whether it is certain.
+def may_mix(node: isl.ScheduleNode) -> bool:
+    """Tell whether the isl of PPCG may mix kernels that a tree has in sequence.
 
-    Where parts of a sequence are independent, newer versions of isl make one set of them. The isl
-    of PPCG keeps them in sequence; it may mix them where one of them is a sequence itself.
+    It may where one of independent parts is a sequence itself; what runs inside a kernel does not
+    matter.
     """
-    top = schedule.get_root().get_child(0)
-    start = isl.Schedule.from_domain(schedule.get_domain()).get_root().get_child(0)
-    return _inline(top, start).get_schedule(), not _may_mix(top)
-
-
-def _may_mix(node: isl.ScheduleNode) -> bool:
-    """Tell whether kernels may change places; what runs inside a kernel does not matter."""
     if is_tilable(node) or not has_tilable_band(node):
         return False
     if node_kind(node) == "sequence":
@@ -170,7 +168,7 @@ def _may_mix(node: isl.ScheduleNode) -> bool:
             nested = node_kind(below) == "set" and has_tilable_band(below)
             if nested and any(node_kind(part) in PARTED for part in branches(below)):
                 return True
-    return any(map(_may_mix, children(node)))
+    return any(map(may_mix, children(node)))
 
 
 def _parts(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
@@ -180,20 +178,3 @@ def _parts(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
         below = child.get_child(0)
         parts += _parts(below) if node_kind(below) in PARTED else [child]
     return parts
-
-
-def _inline(node: isl.ScheduleNode, at: isl.ScheduleNode) -> isl.ScheduleNode:
-    kind = node_kind(node)
-    if kind == "leaf":
-        return at
-    if kind == "band":
-        at = marked_like(at.insert_partial_schedule(node.band_get_partial_schedule()), node)
-        return _inline(node.get_child(0), at.get_child(0)).parent()
-    in_order = kind == "sequence"
-    parts = _parts(node) if in_order else children(node)
-    return with_parts(
-        at,
-        [part.filter_get_filter() for part in parts],
-        lambda k, below: _inline(parts[k].get_child(0), below),
-        in_order=in_order,
-    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import TypeAlias
 
 import islpy as isl
@@ -147,15 +148,13 @@ def _written_arrays(scop: Scop) -> tuple[str, ...]:
 class _Region:
     """A region, and where its reads get their values from, found once."""
 
-    def __init__(self, scop: Scop, flow: _Flow | None = None) -> None:
+    def __init__(self, scop: Scop) -> None:
         self.scop = scop
-        self._known = flow
 
-    @property
-    def _flow(self) -> _Flow:
-        if self._known is None:
-            self._known = _flow(self.scop)
-        return self._known
+    @cached_property
+    def flow(self) -> _Flow:
+        """Where values come from."""
+        return _flow(self.scop)
 
     def without(self, name: str) -> _Region | None:
         """Return the region with all reads of an array replaced, ``None`` if that is not proven.
@@ -177,7 +176,7 @@ class _Region:
     def _substituted(self, places: Sequence[Place]) -> _Region | None:
         sources: dict[Place, _Source] = {}
         for place in places:
-            source = _source(self.scop, place, self._flow)
+            source = _source(self.scop, place, self.flow)
             if source is None:
                 return None
             sources[place] = source
@@ -188,10 +187,9 @@ class _Region:
             if changed is None:
                 return None
             statements.append(changed)
-        found = replace(self.scop, statements=tuple(statements))
-        now = _flow(found)
-        same = _same_values(found, sources, self._flow, now)
-        return _Region(found, now) if same else None
+        found = _Region(replace(self.scop, statements=tuple(statements)))
+        same = _same_values(found.scop, sources, self.flow, found.flow)
+        return found if same else None
 
 
 def _reads_of(scop: Scop, name: str) -> list[Place]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from eatss.scops import (
     Read,
     Scop,
     Select,
+    Statement,
     Unary,
     preorder,
 )
@@ -43,18 +45,18 @@ def find_reductions(
     """Return the reductions among the statements of a kernel, in source order."""
     found = []
     for item in placed:
-        update = _update(item, scop.array(item.statement.write.array).element_type)
+        statement = item.statement
+        update = _Value(statement, scop.array(statement.write.array).element_type).update()
         if update is None:
             continue
         operator, reads = update
-        loops = _carrying_loops(dependences, item)
         still = _invariant_loops(item, references)
-        loops = tuple(loop for loop in loops if loop in still)
+        loops = tuple(loop for loop in _carrying_loops(dependences, item) if loop in still)
         if loops and _is_private(dependences, item, reads, loops):
             found.append(
                 Reduction(
-                    statement=item.statement.name,
-                    array=item.statement.write.array,
+                    statement=statement.name,
+                    array=statement.write.array,
                     operator=operator,
                     loops=loops,
                 )
@@ -66,82 +68,118 @@ _Update: TypeAlias = tuple[str, frozenset[int]]
 """An operator, and the accesses that read the target."""
 
 
-def _update(item: Placed, stored: ElementType) -> _Update | None:
-    """Return operator and read accesses of ``t`` if the statement is ``t = t op e``.
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a statement stores to its target, of some type."""
 
-    Conversions on the way are passed over only if they keep what is stored, of type ``stored``.
-    """
-    statement = item.statement
-    value = _bare(statement.value, stored)
-    if isinstance(value, Select):
-        return _chosen(item, value, stored)
-    operator = _operator_of(value, stored)
-    if operator is None:
-        return None
-    own = [
-        term.access
-        for term, positive in _terms(value, operator, stored, positive=True)
-        if positive and isinstance(term, Read) and _reads_target(item, term.access)
-    ]
-    if len(own) != 1:
-        return None
-    (read,) = own
-    reads = [term.access for term in preorder(value) if isinstance(term, Read)]
-    return (operator, frozenset({read})) if reads.count(read) == 1 else None
+    statement: Statement
+    stored: ElementType
 
+    def update(self) -> _Update | None:
+        """Return operator and read accesses of ``t`` if the statement is ``t = t op e``.
 
-def _chosen(item: Placed, value: Select, stored: ElementType) -> _Update | None:
-    """Return ``max`` or ``min`` if a value is the larger or the smaller of ``t`` and another one.
+        Conversions on the way are passed over only if they keep what is stored.
+        """
+        value = self._bare(self.statement.value)
+        if isinstance(value, Select):
+            return self._chosen(value)
+        operator = _operator_of(value, self.stored)
+        if operator is None:
+            return None
+        own = [
+            term.access
+            for term, positive in self._terms(value, operator)
+            if positive and isinstance(term, Read) and self._reads_target(term.access)
+        ]
+        if len(own) != 1:
+            return None
+        (read,) = own
+        return (operator, frozenset({read})) if _reads(value).count(read) == 1 else None
 
-    Where a NaN is compared, ``?:`` takes its second arm. So ``e > t ? e : t`` passes over each NaN
-    among the terms, in any order. ``t > e ? t : e`` begins anew behind one, which order decides:
-    of floating-point numbers it is none.
-    """
-    condition, arms = value.condition, (value.if_true, value.if_false)
-    if not isinstance(condition, Binary) or condition.operator not in _LARGER | _SMALLER:
-        return None
-    compared = (condition.left, condition.right)
-    straight, crossed = (
-        all(_alike(item, *pair) for pair in zip(arms, order, strict=True))
-        for order in (compared, compared[::-1])
-    )
-    own = [at for at, arm in enumerate(arms) if _is_target(item, arm, stored)]
-    if not (straight or crossed) or len(own) != 1 or (stored.is_floating and own != [1]):
-        return None
-    (other,) = {0, 1} - set(own)
-    if any(_reads_target(item, access) for access in _reads(arms[other])):
-        return None
-    larger = (condition.operator in _LARGER) == straight
-    reads = frozenset(_reads(arms[own[0]])) | frozenset(
-        access for access in _reads(condition) if _reads_target(item, access)
-    )
-    return ("max" if larger else "min"), reads
+    def _chosen(self, value: Select) -> _Update | None:
+        """Return ``max`` or ``min`` if a value is the larger or the smaller of ``t`` and another.
+
+        Where a NaN is compared, ``?:`` takes its second arm. So ``e > t ? e : t`` passes over each
+        NaN among the terms, in any order. ``t > e ? t : e`` begins anew behind one, which order
+        decides: of floating-point numbers it is none.
+        """
+        condition, arms = value.condition, (value.if_true, value.if_false)
+        if not isinstance(condition, Binary) or condition.operator not in _LARGER | _SMALLER:
+            return None
+        compared = (condition.left, condition.right)
+        straight, crossed = (
+            all(map(self._alike, arms, order)) for order in (compared, compared[::-1])
+        )
+        bare = map(self._bare, arms)
+        is_own = [isinstance(arm, Read) and self._reads_target(arm.access) for arm in bare]
+        if not (straight or crossed) or sum(is_own) != 1 or (self.stored.is_floating and is_own[0]):
+            return None
+        target, other = arms if is_own[0] else arms[::-1]
+        if any(map(self._reads_target, _reads(other))):
+            return None
+        larger = (condition.operator in _LARGER) == straight
+        reads = (*_reads(target), *filter(self._reads_target, _reads(condition)))
+        return ("max" if larger else "min"), frozenset(reads)
+
+    def _alike(self, one: Expression, other: Expression) -> bool:
+        """Tell whether two expressions of the statement have the same value."""
+        pairs = zip_longest(preorder(one), preorder(other))
+        return all(a is not None and b is not None and self._same_node(a, b) for a, b in pairs)
+
+    def _same_node(self, one: Expression, other: Expression) -> bool:
+        """Tell whether two nodes are the same, whatever stands below them."""
+        if isinstance(one, Read) and isinstance(other, Read):
+            first, second = (self.statement.accesses[read.access] for read in (one, other))
+            return first.array == second.array and first.relation.is_equal(second.relation)
+        if isinstance(one, AffineValue) and isinstance(other, AffineValue):
+            same = one.element_type is other.element_type
+            return same and one.value.is_equal(other.value)
+        return label(one) == label(other)
+
+    def _bare(self, value: Expression) -> Expression:
+        """Return a value without conversions to floating types no narrower than what is stored.
+
+        One to a half stays: halves are rounded to after each operation, and so in its order.
+        """
+        while (
+            isinstance(value, Cast)
+            and value.element_type.is_floating
+            and value.element_type is not ElementType.HALF
+            and (
+                not self.stored.is_floating
+                or value.element_type.size_bytes >= self.stored.size_bytes
+            )
+        ):
+            value = value.operand
+        return value
+
+    def _terms(self, value: Expression, operator: str) -> Iterator[tuple[Expression, bool]]:
+        """Yield the operands of nested uses of ``operator``, and whether each enters as it is.
+
+        Sums of thousands of terms are deep trees, so no recursion.
+        """
+        waiting = [(value, True)]
+        while waiting:
+            term, sign = waiting.pop()
+            term = self._bare(term)
+            if isinstance(term, Binary) and term.operator == operator:
+                waiting += [(term.right, sign), (term.left, sign)]
+            elif isinstance(term, Binary) and _INVERSE.get(term.operator) == operator:
+                waiting += [(term.right, not sign), (term.left, sign)]
+            elif isinstance(term, Unary) and term.operator == "-" and operator == "+":
+                waiting.append((term.operand, not sign))
+            elif isinstance(term, Call) and term.function == operator:
+                waiting += [(argument, sign) for argument in reversed(term.arguments)]
+            else:
+                yield term, sign
+
+    def _reads_target(self, access: int) -> bool:
+        own, write = self.statement.accesses[access], self.statement.write
+        return own.array == write.array and own.relation.is_equal(write.relation)
 
 
 def _reads(value: Expression) -> list[int]:
     return [one.access for one in preorder(value) if isinstance(one, Read)]
-
-
-def _is_target(item: Placed, value: Expression, stored: ElementType) -> bool:
-    value = _bare(value, stored)
-    return isinstance(value, Read) and _reads_target(item, value.access)
-
-
-def _alike(item: Placed, one: Expression, other: Expression) -> bool:
-    """Tell whether two expressions of a statement have the same value."""
-    pairs = zip_longest(preorder(one), preorder(other))
-    return all(a is not None and b is not None and _same_node(item, a, b) for a, b in pairs)
-
-
-def _same_node(item: Placed, one: Expression, other: Expression) -> bool:
-    """Tell whether two nodes are the same, whatever stands below them."""
-    if isinstance(one, Read) and isinstance(other, Read):
-        first, second = (item.statement.accesses[read.access] for read in (one, other))
-        return first.array == second.array and bool(first.relation.is_equal(second.relation))
-    if isinstance(one, AffineValue) and isinstance(other, AffineValue):
-        same = one.element_type is other.element_type
-        return same and bool(one.value.is_equal(other.value))
-    return label(one) == label(other)
 
 
 def _operator_of(value: Expression, stored: ElementType) -> str | None:
@@ -155,50 +193,6 @@ def _operator_of(value: Expression, stored: ElementType) -> str | None:
     ):
         return value.function
     return None
-
-
-def _bare(value: Expression, stored: ElementType) -> Expression:
-    """Return a value without conversions to floating types no narrower than what is stored.
-
-    One to a half stays: halves are rounded to after each operation, and so in its order.
-    """
-    while (
-        isinstance(value, Cast)
-        and value.element_type.is_floating
-        and value.element_type is not ElementType.HALF
-        and (not stored.is_floating or value.element_type.size_bytes >= stored.size_bytes)
-    ):
-        value = value.operand
-    return value
-
-
-def _terms(
-    value: Expression, operator: str, stored: ElementType, *, positive: bool
-) -> Iterator[tuple[Expression, bool]]:
-    """Yield the operands of nested uses of ``operator``, and whether each enters as it is.
-
-    Sums of thousands of terms are deep trees, so no recursion.
-    """
-    waiting = [(value, positive)]
-    while waiting:
-        term, sign = waiting.pop()
-        term = _bare(term, stored)
-        if isinstance(term, Binary) and term.operator == operator:
-            waiting += [(term.right, sign), (term.left, sign)]
-        elif isinstance(term, Binary) and _INVERSE.get(term.operator) == operator:
-            waiting += [(term.right, not sign), (term.left, sign)]
-        elif isinstance(term, Unary) and term.operator == "-" and operator == "+":
-            waiting.append((term.operand, not sign))
-        elif isinstance(term, Call) and term.function == operator:
-            waiting += [(argument, sign) for argument in reversed(term.arguments)]
-        else:
-            yield term, sign
-
-
-def _reads_target(item: Placed, access: int) -> bool:
-    own = item.statement.accesses[access]
-    write = item.statement.write
-    return own.array == write.array and bool(own.relation.is_equal(write.relation))
 
 
 def _self_flow(dependences: Dependences, item: Placed) -> isl.Map:
@@ -253,4 +247,4 @@ def _is_private(
     again = carried.domain()
     uses = dependences.flow.intersect_domain(again)
     inside = apart.intersect_domain(statement.domain).to_union_map()
-    return bool(uses.is_subset(inside))
+    return uses.is_subset(inside)

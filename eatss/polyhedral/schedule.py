@@ -33,19 +33,6 @@ _SMALL = 64
 _IMPATIENT_S = 0.4
 """Seconds of the processor of a try at a schedule that the region can do without."""
 
-MAX_OPERATIONS = 5_000_000
-"""isl operations one region may take by default; PolyBench needs at most half."""
-
-
-OPERATIONS_PER_ACCESS = 1000
-"""What each access adds: long sums need isl operations in proportion to their length."""
-
-
-def default_operations(scop: Scop) -> int:
-    """Return the bound on isl's work for a region where the user sets none."""
-    accesses = sum(len(statement.accesses) for statement in scop.statements)
-    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
-
 
 def schedule_scop(
     scop: Scop,
@@ -58,7 +45,7 @@ def schedule_scop(
 
     Args:
         scop: the region.
-        max_operations: bound on isl's work; ``None`` for :func:`default_operations`.
+        max_operations: bound on isl's work; ``None`` for what a region of its size takes.
         positive: whether the scheduler may rely on numbers in the bounds of loops being positive.
         patient: whether to try again with numbers for sizes where symbols are too hard, and to keep
             the order of the source where isl finds none.
@@ -72,18 +59,21 @@ def schedule_scop(
         InternalError: ``EATSS-P9xx`` when a check between the passes fails.
     """
     refuse_too_hard(scop)
-    limit = default_operations(scop) if max_operations is None else max_operations
-    with bounded_work(scop, limit):
+    with bounded_work(scop, max_operations):
         symbolic = generalise(scop)
         if positive:
             symbolic = _with_signs(symbolic)
     small = symbolic.values and max(value for _, value in symbolic.values) <= _SMALL
     try:
-        return _schedule(scop, symbolic, limit, patient=patient, last=patient and not small)
+        return _schedule(
+            scop, symbolic, max_operations, patient=patient, last=patient and not small
+        )
     except InputError:  # small numbers are at times easier than any size
         if not patient or not small:
             raise
-        return _schedule(scop, Symbolic(scop=scop, values=()), limit, patient=True, last=True)
+        return _schedule(
+            scop, Symbolic(scop=scop, values=()), max_operations, patient=True, last=True
+        )
 
 
 def _with_signs(symbolic: Symbolic) -> Symbolic:
@@ -112,8 +102,7 @@ def with_schedule(
         InternalError: ``EATSS-P901`` to ``EATSS-P905`` when a check fails.
     """
     refuse_too_hard(scop)
-    limit = default_operations(scop) if max_operations is None else max_operations
-    with bounded_work(scop, limit):
+    with bounded_work(scop, max_operations):
         symbolic = generalise(scop)
         general = compute_dependences(symbolic.scop)
         dependences = instantiate_dependences(general, symbolic.values)
@@ -146,7 +135,7 @@ def launching_all(scheduled: ScheduledScop) -> ScheduledScop:
 
 
 def _schedule(
-    scop: Scop, symbolic: Symbolic, limit: int, *, patient: bool, last: bool
+    scop: Scop, symbolic: Symbolic, max_operations: int | None, *, patient: bool, last: bool
 ) -> ScheduledScop:
     """Schedule the generalised region and put the sizes back.
 
@@ -156,13 +145,13 @@ def _schedule(
     general: Dependences | None = None
     found: tuple[isl.Schedule, bool, bool] | None = None
     try:
-        with bounded_work(scop, limit):
+        with bounded_work(scop, max_operations):
             general = compute_dependences(symbolic.scop)
             found = _checked_schedule(symbolic.scop, general, patient=patient)
     except InputError:
         if general is None or not last:
             raise
-    with bounded_work(scop, limit):
+    with bounded_work(scop, max_operations):
         if found is None:
             found = original_with_marks(symbolic.scop, general), False, True
         general_schedule, assumed, source_order = found
@@ -220,19 +209,15 @@ def _checked_schedule(
         if ran_out(scop):
             raise
     if not patient:
-        raise _without_order(scop)
+        raise input_error(
+            "EATSS-P001",
+            "isl finds no schedule in the time it has",
+            span=scop.span,
+            hint="mark a smaller region",
+        )
     schedule = original_with_marks(scop, dependences)
     check_legality(scop, dependences, schedule)
     return schedule, False, True
-
-
-def _without_order(scop: Scop) -> InputError:
-    return input_error(
-        "EATSS-P001",
-        "isl finds no schedule in the time it has",
-        span=scop.span,
-        hint="mark a smaller region",
-    )
 
 
 def _checked(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> isl.Set | None:

@@ -34,9 +34,8 @@ from eatss.polyhedral.recomputed_producers import (
     recomputed_arrays,
     with_recomputed_producers,
 )
-from eatss.polyhedral.schedule import default_operations, with_schedule
+from eatss.polyhedral.schedule import with_schedule
 from eatss.polyhedral.scheduling import local_dependences
-from eatss.polyhedral.symbolic import instantiate_schedule
 from eatss.polyhedral.tiled_sums import is_tiled_sum
 from eatss.scops import Scop
 
@@ -112,13 +111,12 @@ def load_schedule(scop: Scop, text: str, *, max_operations: int | None = None) -
     document = _document(text)
     scop = _as_saved(scop, document)
     _check_region(scop, document)
-    limit = default_operations(scop) if max_operations is None else max_operations
-    schedule = _read_tree(scop, document.get("schedule"), limit)
+    schedule = _read_tree(scop, document.get("schedule"), max_operations)
     try:
-        with bounded_work(scop, limit):
+        with bounded_work(scop, max_operations):
             _check_instances(scop, schedule)
-        scheduled = with_schedule(scop, schedule, max_operations=limit)
-        with bounded_work(scop, limit):
+        scheduled = with_schedule(scop, schedule, max_operations=max_operations)
+        with bounded_work(scop, max_operations):
             _check_permutable(scop, scheduled)
     except InternalError as error:
         if error.code not in _FAILED:
@@ -206,7 +204,7 @@ def _as_saved(scop: Scop, document: dict[str, Any]) -> Scop:
     """Return a region with all that was done to the one whose schedule was saved."""
     names = document.get("recomputed")
     names = list(map(str, names)) if isinstance(names, list) else None
-    scop = _changed(scop, names, collapsed=document.get("collapsed") is True)
+    scop = changed_as(scop, names, collapsed=document.get("collapsed") is True)
     known = {(one.name, n) for one in scop.statements for n in range(1, len(one.accesses))}
     listed = document.get("copied")
     listed = listed if isinstance(listed, list) else []
@@ -214,7 +212,8 @@ def _as_saved(scop: Scop, document: dict[str, Any]) -> Scop:
     return with_copied_operands(scop, [one for one in known if one in places])
 
 
-def _changed(scop: Scop, recomputed: Sequence[str] | None, *, collapsed: bool) -> Scop:
+def changed_as(scop: Scop, recomputed: Sequence[str] | None, *, collapsed: bool) -> Scop:
+    """Return a region in which arrays are computed anew and loops collapsed as in another one."""
     if recomputed is not None and not recomputed_arrays(scop):
         scop = with_recomputed_producers(scop, recomputed) or scop
     return with_collapsed_loops(scop) if collapsed else scop
@@ -241,14 +240,14 @@ def _check_region(scop: Scop, document: dict[str, Any]) -> None:
         )
 
 
-def _read_tree(scop: Scop, tree: object, limit: int) -> isl.Schedule:
+def _read_tree(scop: Scop, tree: object, max_operations: int | None) -> isl.Schedule:
     """Build the schedule in the context of ``scop``.
 
     isl's own reader of whole trees crashes on text that is not one, so that only the sets
     and functions in it are read by isl.
     """
     reader = _TreeReader(scop)
-    with bounded_work(scop, limit):
+    with bounded_work(scop, max_operations):
         try:
             return reader.schedule(tree)
         except isl.Error:
@@ -402,90 +401,3 @@ def save_schedules(regions: Sequence[ScheduledScop]) -> str:
         return texts[0]
     documents = [json.loads(text) for text in texts]
     return json.dumps(documents, indent=2, ensure_ascii=False) + "\n"
-
-
-def load_schedules(
-    regions: Sequence[tuple[Scop, Scop]],
-    text: str,
-    values: Sequence[tuple[str, int]],
-    *,
-    max_operations: int | None = None,
-) -> dict[int, tuple[ScheduledScop | None, ScheduledScop]]:
-    """Schedule regions as a saved file says.
-
-    Args:
-        regions: each region over symbolic sizes and over the numbers of the source, in one isl
-            context.
-        text: what :func:`save_schedules` returned, perhaps edited.
-        values: the symbolic sizes with their numbers.
-        max_operations: bound on isl's work for one region.
-
-    Returns:
-        By number of the region, its schedule over symbolic sizes (``None`` where the file has one
-        over numbers only) and the same schedule over numbers. Regions the file does not
-        have are left out.
-
-    Raises:
-        InputError: ``EATSS-P010`` to ``EATSS-P016``, as for ``load_schedule``.
-    """
-    known = {symbolic.index: (symbolic, numeric) for symbolic, numeric in regions}
-    loaded: dict[int, tuple[ScheduledScop | None, ScheduledScop]] = {}
-    for number, document in enumerate(_documents(text)):
-        index = document.get("region") if isinstance(document, dict) else None
-        pair = known.get(index) if isinstance(index, int) else None
-        if pair is None:
-            pair = regions[min(number, len(regions) - 1)]  # which is not it: load_schedule says so
-        symbolic, numeric = pair
-        if symbolic.index in loaded:
-            raise input_error(
-                "EATSS-P011",
-                f"the schedule file has region {symbolic.index} twice",
-                hint="keep one schedule for each region",
-            )
-        one = json.dumps(document, ensure_ascii=False)
-        loaded[symbolic.index] = _load(symbolic, numeric, one, values, max_operations)
-    return loaded
-
-
-def _documents(text: str) -> list[Any]:
-    try:
-        found = json.loads(text)
-        json.dumps(found)  # what is nested too deeply for that is no schedule either
-    except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return [found]
-    if not isinstance(found, list) or not found:
-        raise input_error(
-            "EATSS-P010", "the file is not a schedule of eatss", hint="load a file that eatss saved"
-        )
-    return found
-
-
-def _load(
-    symbolic: Scop,
-    numeric: Scop,
-    text: str,
-    values: Sequence[tuple[str, int]],
-    max_operations: int | None,
-) -> tuple[ScheduledScop | None, ScheduledScop]:
-    if symbolic is numeric:
-        return None, load_schedule(numeric, text, max_operations=max_operations)
-    try:
-        scheduled = load_schedule(symbolic, text, max_operations=max_operations)
-    except InputError as error:
-        if error.code != "EATSS-P013":
-            raise
-        try:  # a schedule that was saved for the numbers alone
-            return None, load_schedule(numeric, text, max_operations=max_operations)
-        except InputError:
-            raise error from None
-    names = recomputed_arrays(scheduled.scop) or None
-    numeric = _changed(numeric, names, collapsed=has_collapsed_loops(scheduled.scop))
-    numeric = with_copied_operands(numeric, copied_places(scheduled.scop))
-    known = tuple(scheduled.scop.with_products(dict(values)).items())
-    tree = instantiate_schedule(scheduled.schedule, numeric, known)
-    try:
-        return scheduled, with_schedule(numeric, tree, max_operations=max_operations)
-    except InternalError as error:  # pragma: no cover - what holds for all sizes holds for these
-        raise InputError(*error.diagnostics) from None

@@ -204,7 +204,7 @@ def carries_nothing(local: isl.UnionMap, node: isl.ScheduleNode, member: int) ->
     """Tell whether a member of a band gives both ends of each dependence the same value."""
     function = node.band_get_partial_schedule().get_at(member)
     together = local.eq_at_multi_union_pw_aff(alone(function))
-    return bool(local.is_subset(together))
+    return local.is_subset(together)
 
 
 def original_with_marks(scop: Scop, dependences: Dependences) -> isl.Schedule:
@@ -246,13 +246,13 @@ _AS_PPCG = {
 def scheduler_options(context: isl.Context) -> Iterator[None]:
     """Set isl's scheduler options as PPCG does for a GPU, and put them back."""
     before = {name: getattr(context, f"get_schedule_{name}")() for name in _AS_PPCG}
+
+    def set_all(options: Mapping[str, int]) -> None:
+        for name, value in options.items():
+            getattr(context, f"set_schedule_{name}")(value)
+
+    set_all(_AS_PPCG)
     try:
-        _set_options(context, _AS_PPCG)
         yield
     finally:
-        _set_options(context, before)
-
-
-def _set_options(context: isl.Context, options: Mapping[str, int]) -> None:
-    for name, value in options.items():
-        getattr(context, f"set_schedule_{name}")(value)
+        set_all(before)

@@ -120,8 +120,8 @@ def is_tilable(node: isl.ScheduleNode) -> bool:
     return (
         node_kind(node) == "band"
         and node.band_n_member() > 0
-        and bool(node.band_get_permutable())
-        and bool(node.band_member_get_coincident(0))
+        and node.band_get_permutable()
+        and node.band_member_get_coincident(0)
     )
 
 

@@ -57,42 +57,27 @@ def _negative(product: IntExpr) -> IntExpr:
 
 def linear(expression: IntExpr) -> Linear | None:
     """Return an expression as a linear form, ``None`` if it is none."""
-    if isinstance(expression, Constant | Name):
-        return (
-            Linear({}, expression.value)
-            if isinstance(expression, Constant)
-            else Linear({expression.name: 1}, 0)
-        )
-    if expression.operator not in (Operator.ADD, Operator.SUB, Operator.MUL):
+    match expression:
+        case Constant(value):
+            return Linear({}, value)
+        case Name(name):
+            return Linear({name: 1}, 0)
+    operator = expression.operator
+    if operator not in (Operator.ADD, Operator.SUB, Operator.MUL):
         return None
-    forms = [linear(operand) for operand in expression.operands]
-    known = [form for form in forms if form is not None]
-    if len(known) != len(forms):
-        return None
-    return _product(known) if expression.operator is Operator.MUL else _sum(known, expression)
-
-
-def _sum(forms: Sequence[Linear], expression: Apply) -> Linear:
-    """Return the sum or difference of forms; the difference of one is its negation."""
-    first, *others = forms
-    subtracts = expression.operator is Operator.SUB
-    if subtracts and not others:
-        return first * -1
-    for other in others:
-        first = first.plus(other, -1 if subtracts else 1)
-    return first
-
-
-def _product(forms: Sequence[Linear]) -> Linear | None:
-    result = Linear({}, 1)
-    for form in forms:
-        if not form.terms:
-            result = result * form.constant
-        elif not result.terms:
-            result = form * result.constant
-        else:
+    found: Linear | None = None
+    for one in map(linear, expression.operands):
+        if one is None:
             return None
-    return result
+        if found is None:
+            found = one * -1 if operator is Operator.SUB and len(expression.operands) == 1 else one
+        elif operator is not Operator.MUL:
+            found = found.plus(one, -1 if operator is Operator.SUB else 1)
+        elif found.terms and one.terms:
+            return None
+        else:
+            found = one * found.constant if one.terms else found * one.constant
+    return found
 
 
 def folded(expression: IntExpr, definitions: Sequence[Definition]) -> IntExpr:

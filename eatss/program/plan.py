@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from eatss.codec import JsonForm
 from eatss.expected_run import ExpectedRun
-from eatss.frozen import frozen
+from eatss.frozen import called, frozen
 from eatss.program.expression import Apply, Constant, IntExpr, Name
 from eatss.shown import Shown, in_lines, pairs_text
 from eatss.trees import Parts
@@ -353,10 +353,7 @@ class Program(Shown):
 
     def kernel(self, name: str) -> KernelCode:
         """Return the kernel called ``name``; ``KeyError`` if there is none."""
-        for kernel in self.kernels:
-            if kernel.name == name:
-                return kernel
-        raise KeyError(name)
+        return called(name, self.kernels)
 
 
 @frozen

@@ -35,26 +35,22 @@ def check_program(program: Program) -> None:
     Raises:
         ValueError: something does not belong together.
     """
-    _check_places(program)
+    for place in (program.original.file, *program.original.include_dirs):
+        path = PurePosixPath(place)
+        if not place or path.is_absolute() or ".." in path.parts or "\0" in place:
+            raise ValueError(f"{place!r} is no place in its folder")
     for parameter in program.parameters:
         _check_identifier("size", parameter.name)
         _check_identifier("macro", parameter.macro)
     words = frozenset(token.text for token in tokens(program.text) if token.kind == "word")
     for kernel in program.kernels:
         _check_defined("kernel", kernel.name, words)
-        _check_kernel(kernel)
+        if min(kernel.block) < 1 or min(kernel.shared_bytes, kernel.registers) < 0:
+            raise ValueError(f"kernel '{kernel.name}' has a count that is none")
     for entry in program.entries:
         _check_defined("function", entry.launcher, words)
         _check_identifier("function", entry.function)
         _check_entry(entry, program)
-
-
-def _check_places(program: Program) -> None:
-    original = program.original
-    for place in (original.file, *original.include_dirs):
-        path = PurePosixPath(place)
-        if not place or path.is_absolute() or ".." in path.parts or "\0" in place:
-            raise ValueError(f"{place!r} is no place in its folder")
 
 
 def _check_identifier(what: str, name: str) -> None:
@@ -66,11 +62,6 @@ def _check_defined(what: str, name: str, words: frozenset[str]) -> None:
     _check_identifier(what, name)
     if name not in words:
         raise ValueError(f"the text has no {what} '{name}'")
-
-
-def _check_kernel(kernel: KernelCode) -> None:
-    if min(kernel.block) < 1 or min(kernel.shared_bytes, kernel.registers) < 0:
-        raise ValueError(f"kernel '{kernel.name}' has a count that is none")
 
 
 def _check_entry(entry: Entry, program: Program) -> None:

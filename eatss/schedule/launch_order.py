@@ -39,7 +39,7 @@ def never_runs_back(piece: Piece, loop: LoopMember, dependences: Dependences) ->
     stand outermost.
     """
     inside = within_launch(piece, dependences)
-    return bool(inside.lex_gt_at_multi_union_pw_aff(alone(loop.member.function)).is_empty())
+    return inside.lex_gt_at_multi_union_pw_aff(alone(loop.member.function)).is_empty()
 
 
 def may_follow(
@@ -47,14 +47,13 @@ def may_follow(
 ) -> bool:
     """Tell whether all instances of some statements of a launch may run after all of others."""
     here = instances(piece)
-    sources, sinks = (
-        here.intersect(
-            universes(here.empty(here.get_space()), (piece.statement(n).domain for n in names))
-        )
-        for names in (then, first)
-    )
-    backwards = within_launch(piece, dependences).intersect_domain(sources)
-    return bool(backwards.intersect_range(sinks).is_empty())
+
+    def of(names: Sequence[str]) -> isl.UnionSet:
+        domains = (piece.statement(name).domain for name in names)
+        return here.intersect(universes(isl.UnionSet.empty(here.get_space()), domains))
+
+    backwards = within_launch(piece, dependences).intersect_domain(of(then))
+    return backwards.intersect_range(of(first)).is_empty()
 
 
 def only_updates(piece: Piece, dependences: Dependences) -> bool:
@@ -64,38 +63,34 @@ def only_updates(piece: Piece, dependences: Dependences) -> bool:
     where the launch does not write. So the updates may run in any order, those of
     different elements at once.
     """
-    same: isl.UnionMap | None = None
+    same = isl.UnionMap.empty(instances(piece).get_space())
     for statement in piece.statements:
         element = statement.write.relation.intersect_domain(statement.domain)
-        pairs = element.apply_range(element.reverse()).to_union_map()
-        same = pairs if same is None else same.union(pairs)
-    assert same is not None
-    return bool(within_launch(piece, dependences).is_subset(same)) and not _reads_results(piece)
+        same = same.union(element.apply_range(element.reverse()))
+    return within_launch(piece, dependences).is_subset(same) and not _reads_results(piece)
 
 
 def _reads_results(piece: Piece) -> bool:
     """Tell whether a launch reads what it writes other than to take up the element it updates."""
     band = [loop.name for loop in piece.band]
     updates = {reduction.statement for reduction in piece.kernel.reductions}
-    written: isl.UnionSet | None = None
-    read: isl.UnionSet | None = None
+    written = read = isl.UnionSet.empty(instances(piece).get_space())
     for statement, placed in zip(piece.statements, piece.placed, strict=True):
         here = without_parameters(placed, band)
         taken_up = 0
         for access in statement.accesses:
-            image = here.apply(access.relation).to_union_set()
+            image = here.apply(access.relation)
             if access.is_write:
-                written = image if written is None else written.union(image)
+                written = written.union(image)
             elif access.array == statement.write.array and access.relation.is_equal(
                 statement.write.relation
             ):
                 taken_up += 1
             else:
-                read = image if read is None else read.union(image)
+                read = read.union(image)
         if taken_up != 1 and not (taken_up and statement.name in updates):  # x > m ? x : m
             return True
-    assert written is not None
-    return read is not None and not written.intersect(read).is_empty()
+    return not written.intersect(read).is_empty()
 
 
 def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> bool:

@@ -139,7 +139,7 @@ def _moving(
 
 def _is_determined(params: isl.Set, name: str) -> bool:
     line = parameters_as_dims(params, (name,), "line")
-    return bool(isl.Map.from_range(line).is_single_valued())
+    return isl.Map.from_range(line).is_single_valued()
 
 
 def tied_instances(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import islpy as isl
 
-from eatss.frozen import frozen
+from eatss.frozen import called, frozen
 from eatss.isl_names import bound_domain, function_on, without_parameters
 from eatss.polyhedral import Kernel, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
@@ -53,17 +53,12 @@ class Piece:
 
     def domain_of(self, name: str) -> isl.Set:
         """Return the placed domain of a statement."""
-        for statement, domain in zip(self.statements, self.placed, strict=True):
-            if statement.name == name:
-                return domain
-        raise KeyError(name)
+        names = (statement.name for statement in self.statements)
+        return dict(zip(names, self.placed, strict=True))[name]
 
     def statement(self, name: str) -> Statement:
         """Return a statement by name."""
-        for statement in self.statements:
-            if statement.name == name:
-                return statement
-        raise KeyError(name)
+        return called(name, self.statements)
 
     def unbound(self, domain: isl.Set) -> isl.Set:
         """Project the parameters of band loops out of a placed domain."""

@@ -8,6 +8,7 @@ through all of them, and what one of them leaves of it is still in a cache for t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 import islpy as isl
 
@@ -99,21 +100,17 @@ def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
     """Tell whether all pieces have the same rows, where they have any."""
     first, *others = (_rows_of(piece, depth) for piece in pieces)
     return all(
-        bool(
-            first.intersect_params(other.params()).is_equal(other.intersect_params(first.params()))
-        )
+        first.intersect_params(other.params()).is_equal(other.intersect_params(first.params()))
         for other in others
     )
 
 
 def _rows_of(piece: Piece, depth: int) -> isl.Set:
-    found: isl.Set | None = None
-    for statement, placed in zip(piece.statements, piece.placed, strict=True):
-        rows = _row_of(piece, statement, depth)
-        here = rows.intersect_domain(piece.unbound(placed)).range()
-        found = here if found is None else found.union(here)
-    assert found is not None
-    return found
+    rows = (
+        _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
+        for statement, placed in zip(piece.statements, piece.placed, strict=True)
+    )
+    return reduce(isl.Set.union, rows)
 
 
 def row_mapping(piece: Piece, depth: int, block: RowBlock, names: NameTable) -> Mapping:

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.diagnostics import SourceSpan
-from eatss.frozen import frozen
+from eatss.frozen import called, frozen
 from eatss.scops.array import Array, ElementType
 from eatss.scops.expression import Expression
 
@@ -222,17 +222,11 @@ class Scop:
 
     def array(self, name: str) -> Array:
         """Return the array called ``name``; ``KeyError`` if there is none."""
-        for array in self.arrays:
-            if array.name == name:
-                return array
-        raise KeyError(name)
+        return called(name, self.arrays)
 
     def statement(self, name: str) -> Statement:
         """Return the statement called ``name``; ``KeyError`` if there is none."""
-        for statement in self.statements:
-            if statement.name == name:
-                return statement
-        raise KeyError(name)
+        return called(name, self.statements)
 
     def is_dead_after(self, array: Array) -> bool:
         """Tell whether nothing outside the region sees the values that an array has after it."""

@@ -34,9 +34,9 @@ from eatss.polyhedral.copied_operands import (
     operands_to_copy,
     with_copied_operands,
 )
-from eatss.polyhedral.isl_limits import at_most
+from eatss.polyhedral.isl_limits import at_most, default_operations
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
-from eatss.polyhedral.schedule import default_operations, launching_all
+from eatss.polyhedral.schedule import launching_all
 from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import ElementType, Scop
