@@ -98,14 +98,6 @@ class Step:
     total: int
 
 
-@frozen
-class Skipped:
-    """A benchmark that gave no result, and why."""
-
-    diagnostic: Diagnostic
-    name: str
-
-
 def check_card(bench: Bench, metering: Metering, *, force: bool) -> None:
     """See that the card tells its energy and that nothing else computes on it.
 
@@ -134,8 +126,8 @@ def characterise(
     *,
     finished: Collection[str] = (),
     progress: Callable[[Step], None] | None = None,
-) -> Iterator[Result | Skipped]:
-    """Run the benchmarks that are not among ``finished``, and yield what each took.
+) -> Iterator[Result | Diagnostic]:
+    """Run the benchmarks that are not among ``finished``, and yield what each took, or a warning.
 
     Raises:
         LaunchError: the card is lost.
@@ -158,8 +150,7 @@ def characterise(
         found = _tried(bench, metering, benchmark)
         yield found
         if isinstance(found, Result) and found.missing:
-            yield _skipped(
-                benchmark,
+            yield _warning(
                 "EATSS-B014",
                 f"'{benchmark.name}' has no energy: {found.missing}",
                 "call again: it is measured again, what was finished is not",
@@ -192,12 +183,16 @@ def _idle(bench: Bench, metering: Metering) -> Result:
     )
 
 
-def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | Skipped:
+def _warning(code: str, message: str, hint: str | None) -> Diagnostic:
+    """Return why a benchmark gave no result."""
+    return Diagnostic(code=code, message=message, hint=hint, severity=Severity.WARNING)
+
+
+def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
     try:
         loaded = bench.load(benchmark)
         if wrong := missing(benchmark, loaded.code):
-            return _skipped(
-                benchmark,
+            return _warning(
                 "EATSS-B010",
                 f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}",
                 "this compiler folds the work away or writes it otherwise: leave the benchmark "
@@ -207,12 +202,7 @@ def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | S
     except (CompileError, LaunchError) as error:
         if isinstance(error, LaunchError) and error.lost:
             raise
-        return _skipped(benchmark, "EATSS-B011", f"'{benchmark.name}' failed: {error}", None)
-
-
-def _skipped(benchmark: Benchmark, code: str, message: str, hint: str | None) -> Skipped:
-    found = Diagnostic(code=code, message=message, hint=hint, severity=Severity.WARNING)
-    return Skipped(diagnostic=found, name=benchmark.name)
+        return _warning("EATSS-B011", f"'{benchmark.name}' failed: {error}", None)
 
 
 def _measured(

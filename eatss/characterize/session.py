@@ -22,7 +22,7 @@ from eatss.characterize.result import (
     result_line,
     write_record,
 )
-from eatss.characterize.run import Chip, Skipped, Step, characterise, check_card, suite
+from eatss.characterize.run import Chip, Step, characterise, check_card, suite
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.frozen import frozen
 from eatss.measurement.cupy_card import CupyCard
@@ -130,8 +130,8 @@ def run_bench(
         for one in characterise(
             bench, metering, benchmarks, finished={k.name for k in known}, progress=progress
         ):
-            if isinstance(one, Skipped):
-                warnings.append(one.diagnostic)
+            if isinstance(one, Diagnostic):
+                warnings.append(one)
                 continue
             found.append(one)
             file.write(result_line(one))

@@ -36,8 +36,15 @@ from eatss.program.expression import Sizes
 class CupyCard:
     """A card of this machine; see :class:`eatss.measurement.card.Card`.
 
-    Everything runs on one stream of its own. A process opens one card.
+    Everything runs on one stream of its own. A process opens one card. ``info`` says which card it
+    is, ``memory`` has CuPy, the stream, and what workloads share.
     """
+
+    now = staticmethod(time.perf_counter)
+    """Seconds of the clock that meters stamp their samples with."""
+
+    sleep = staticmethod(time.sleep)
+    """Lets time pass on that clock."""
 
     def __init__(
         self,
@@ -68,27 +75,17 @@ class CupyCard:
         self._nvcc = nvcc
         self._cache = usable_cache(cache)
         self._nvml = _nvml(self._card.uuid)
-        self._info = self._described()
+        self.info = self._described()
         self._meter_reasons: tuple[Missing, ...] = ()
         with translated("opening the card"), self._cupy.cuda.Device(self._card.number):
             self._stream = self._cupy.cuda.Stream(non_blocking=True)
-        self._memory = CardMemory(
+        self.memory = CardMemory(
             cupy=self._cupy,
             stream=self._stream,
             store=ArgumentStore(self._cupy),
             choices={},
             current=self._current,
         )
-
-    @property
-    def info(self) -> DeviceInfo:
-        """Which card it is."""
-        return self._info
-
-    @property
-    def memory(self) -> CardMemory:
-        """CuPy, the stream, and what workloads share."""
-        return self._memory
 
     @property
     def compile_target(self) -> CompileTarget:
@@ -156,7 +153,7 @@ class CupyCard:
             self._toolchains, program, values, self._card.capability, cache=self._cache
         )
         return CupyWorkload(
-            self._memory,
+            self.memory,
             program,
             directory,
             values,
@@ -186,14 +183,6 @@ class CupyCard:
         """
         with translated("running"):
             self._stream.synchronize()
-
-    def now(self) -> float:
-        """Return seconds of the clock that meters stamp their samples with."""
-        return time.perf_counter()
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass on that clock."""
-        time.sleep(seconds)
 
     @contextmanager
     def _current(self) -> Iterator[None]:

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 from eatss.diagnostics import EatssError
 from eatss.measurement.energy.measurement import (
@@ -154,28 +153,34 @@ class Source:
     def result(self, begin_s: float, end_s: float) -> SourceEnergy:
         """Return what was drawn between two moments, after :meth:`stop`."""
         told, missing = self.energies(((begin_s, end_s),))
-        best = {} if not told else {
-            "energy_j": told[0].energy_j,
-            "uncertainty_j": told[0].uncertainty_j,
-            "power_w": told[0].energy_j / (end_s - begin_s),
-            "meter": told[0].meter,
-            "updates": told[0].updates,
-        }  # fmt: skip
         trace = power_samples(self._power or self.traces, begin_s, end_s)
-        during = [sample.power_w for sample in trace if sample.time_s >= 0]
-        unknown: dict[str, Any] = dict.fromkeys(("energy_j", "uncertainty_j", "power_w", "meter"))
-        return SourceEnergy(
+        found = SourceEnergy(
             name=self.name,
             kind=self.kind,
-            peak_power_w=max(during, default=None),
-            checks=tuple(told[1:]),
+            energy_j=None,
+            uncertainty_j=None,
+            power_w=None,
+            peak_power_w=max((one.power_w for one in trace if one.time_s >= 0), default=None),
+            meter=None,
+            updates=0,
             device=self.info,
             before=self._before,
             after=self._after,
             missing=(*self.missing, *missing),
             trace=trace,
             contradiction=self._contradiction(begin_s, end_s),
-            **unknown | {"updates": 0} | best,
+        )
+        if not told:
+            return found
+        best, *checks = told
+        return replace(
+            found,
+            energy_j=best.energy_j,
+            uncertainty_j=best.uncertainty_j,
+            power_w=best.energy_j / (end_s - begin_s),
+            meter=best.meter,
+            updates=best.updates,
+            checks=tuple(checks),
         )
 
     def _contradiction(self, begin_s: float, end_s: float) -> str:
