@@ -13,9 +13,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import IO, Protocol
 
 from eatss.measurement.meters.meter import MeterError, Sample, Trace, TraceKind
 
@@ -54,40 +53,27 @@ class ThreadTicker:
         self.end = end.set
 
 
-@dataclass(slots=True, eq=False)
-class BackgroundMeter:
-    """A meter that runs a sampler in a daemon thread; base of those that poll."""
+class Recorder:
+    """What meters that record beside the program have in common: one recording at a time."""
 
-    name: str
-    kind: TraceKind
-    sample: Sampler
-    _ticker: ThreadTicker | None = None
-    _thread: threading.Thread | None = None
-    _samples: list[Sample] = field(default_factory=list)
-    _failure: Exception | None = None
+    def __init__(self, name: str, kind: TraceKind) -> None:
+        self.name, self.kind = name, kind
+        self._recording = False
+        self._samples: list[Sample] = []
 
     def start(self) -> None:
         """Begin to record.
 
         Raises:
-            MeterError: it records already.
+            MeterError: it records already, or cannot begin.
         """
-        if self._thread is not None:
+        if self._recording:
             raise MeterError(
                 f"{self.name} is recording already", "make a meter for each thread that measures"
             )
-        ticker = ThreadTicker()
-        self._samples, self._failure, self._ticker = [], None, ticker
-        self._thread = threading.Thread(
-            target=self._run, args=(ticker,), name=f"eatss {self.name}", daemon=True
-        )
-        self._thread.start()
-
-    def _run(self, ticker: ThreadTicker) -> None:
-        try:
-            self.sample(ticker, self._samples.append)
-        except Exception as error:  # handed over to stop()
-            self._failure = error
+        self._samples = []
+        self._begin()
+        self._recording = True
 
     def stop(self) -> Trace:
         """End recording and return the trace.
@@ -95,25 +81,53 @@ class BackgroundMeter:
         Raises:
             MeterError: the sensor stopped answering, or nothing was recorded.
         """
-        thread, ticker = self._thread, self._ticker
-        if thread is None or ticker is None:
+        if not self._recording:
             raise MeterError(f"{self.name} was not recording")
-        ticker.end()
-        thread.join(JOIN_S)
-        self._thread = self._ticker = None
-        if thread.is_alive():
+        self._recording = False
+        self._end()
+        return Trace(meter=self.name, kind=self.kind, samples=tuple(self._samples))
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        raise NotImplementedError
+
+
+class BackgroundMeter(Recorder):
+    """A meter that runs a sampler in a daemon thread; base of those that poll."""
+
+    def __init__(self, name: str, kind: TraceKind, sample: Sampler) -> None:
+        super().__init__(name, kind)
+        self.sample = sample
+
+    def _begin(self) -> None:
+        self._failure: Exception | None = None
+        self._ticker = ThreadTicker()
+        self._thread = threading.Thread(target=self._run, name=f"eatss {self.name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.sample(self._ticker, self._samples.append)
+        except Exception as error:  # handed over to stop()
+            self._failure = error
+
+    def _end(self) -> None:
+        self._ticker.end()
+        self._thread.join(JOIN_S)
+        if self._thread.is_alive():
             raise MeterError(
                 f"{self.name} has not answered for {JOIN_S:g} s",
                 "look for errors of the driver with `dmesg | grep -i nvrm`",
             )
+        if isinstance(self._failure, MeterError):
+            raise self._failure
         if self._failure is not None:
-            if isinstance(self._failure, MeterError):
-                raise self._failure
             raise MeterError(
                 f"{self.name} failed: {type(self._failure).__name__}: {self._failure}",
                 "choose another meter (`--meter`)",
             ) from self._failure
-        return Trace(meter=self.name, kind=self.kind, samples=tuple(self._samples))
 
 
 END_S = 2.0
@@ -122,44 +136,27 @@ END_S = 2.0
 FIRST_VALUE_S = 5.0
 """How long the program may take to its first value; a shorter recording may be empty."""
 
+Parse = Callable[[str, float], Sample | None]
+"""Returns the sample of a line that was read at a moment, ``None`` for one without a value."""
 
-@dataclass(slots=True, eq=False)
-class SubprocessMeter:
-    """Runs a program and turns the lines it prints into samples of power.
 
-    ``parse`` gets a line and the moment at which it was read, and returns a sample or ``None``
-    for a line without a value.
-    """
+class SubprocessMeter(Recorder):
+    """Runs a program and turns the lines it prints into samples of power."""
 
-    name: str
-    command: Sequence[str]
-    parse: Callable[[str, float], Sample | None]
-    remedy: str
-    _process: subprocess.Popen[str] | None = None
-    _threads: tuple[threading.Thread, ...] = ()
-    _samples: list[Sample] = field(default_factory=list)
-    _said: list[str] = field(default_factory=list)
-    _begin_s: float = 0.0
+    def __init__(self, name: str, command: Sequence[str], parse: Parse, remedy: str) -> None:
+        super().__init__(name, "power")
+        self.command, self.parse, self.remedy = command, parse, remedy
 
     @property
     def ended(self) -> bool:
         """Whether the program has ended by itself."""
-        return self._process is not None and self._process.poll() is not None
+        return self._recording and self._process.poll() is not None
 
-    def start(self) -> None:
-        """Start the program.
-
-        Raises:
-            MeterError: it is not there or may not be run.
-        """
-        if self._process is not None:
-            raise MeterError(
-                f"{self.name} is recording already", "make a meter for each thread that measures"
-            )
-        self._samples, self._said = [], []
+    def _begin(self) -> None:
+        self._said: list[str] = []
         self._begin_s = time.perf_counter()
         try:
-            process = subprocess.Popen(  # noqa: S603  (a fixed program, no shell)
+            self._process = subprocess.Popen(  # noqa: S603  (a fixed program, no shell)
                 self.command,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -172,37 +169,28 @@ class SubprocessMeter:
             raise MeterError(
                 f"{self.command[0]} does not start: {error.strerror or error}", self.remedy
             ) from None
-        self._process = process
         self._threads = tuple(
-            threading.Thread(target=target, args=(process,), name=self.name, daemon=True)
-            for target in (self._follow, self._listen)
+            threading.Thread(target=self._follow, args=each, name=self.name, daemon=True)
+            for each in ((self._process.stdout, self.parse), (self._process.stderr, None))
         )
         for thread in self._threads:
             thread.start()
 
-    def _follow(self, process: subprocess.Popen[str]) -> None:
-        for line in process.stdout or ():
-            sample = self.parse(line.strip(), time.perf_counter())
+    def _follow(self, lines: IO[str], parse: Parse | None) -> None:
+        for line in map(str.strip, lines):
+            sample = None if parse is None else parse(line, time.perf_counter())
             if sample is not None:
                 self._samples.append(sample)
-            elif line.strip():
-                self._said.append(line.strip())
+            elif line:
+                self._said.append(line)
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
-        for line in process.stderr or ():
-            if line.strip():
-                self._said.append(line.strip())
-
-    def stop(self) -> Trace:
-        """End the program and return what it told.
+    def _end(self) -> None:
+        """End the program.
 
         Raises:
-            MeterError: the program ended by itself, or printed something else than values.
+            MeterError: it ended by itself, or printed something else than values.
         """
         process = self._process
-        if process is None:
-            raise MeterError(f"{self.name} was not recording")
-        self._process = None
         status = process.poll()
         if status is None:
             process.terminate()
@@ -222,7 +210,6 @@ class SubprocessMeter:
         silent = time.perf_counter() - self._begin_s > FIRST_VALUE_S
         if not self._samples and (self._said or silent):
             raise MeterError(f"{self.name} gave no value{said}", self.remedy)
-        return Trace(meter=self.name, kind="power", samples=tuple(self._samples))
 
 
 COUNTER_NAME = "NVML energy counter"

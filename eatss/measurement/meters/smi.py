@@ -9,7 +9,7 @@ import time
 from datetime import datetime
 
 from eatss.measurement.meters.background import SubprocessMeter
-from eatss.measurement.meters.meter import MeterError, Sample, Trace
+from eatss.measurement.meters.meter import MeterError, Sample
 
 SMI_NAME = "nvidia-smi"
 SMI_PERIOD_MS = 50
@@ -23,16 +23,14 @@ _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _CLOCKS_AGREE_S = 1.0
 
 
-class SmiMeter:
+class SmiMeter(SubprocessMeter):
     """``nvidia-smi`` in a process of its own, printing the power every 50 ms."""
 
-    name = SMI_NAME
-
     def __init__(self, device: int | str = 0, *, command: str = "nvidia-smi") -> None:
+        super().__init__(SMI_NAME, [command], self._sample, _REMEDY)
+        self._program = command
         self._device = str(device)
-        self._command = command
-        self._field: str | None = None
-        self._lines: SubprocessMeter | None = None
+        self._field = ""
 
     def probe(self) -> str:
         """Return the field of power that this driver and card answer.
@@ -55,7 +53,7 @@ class SmiMeter:
     def _once(self, field: str) -> subprocess.CompletedProcess[str]:
         try:
             return subprocess.run(  # noqa: S603  (a fixed program, no shell)
-                [self._command, *self._query(field)],
+                [self._program, *self._query(field)],
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -75,49 +73,21 @@ class SmiMeter:
     def _query(self, field: str) -> list[str]:
         return [f"--query-gpu={field},timestamp", "--format=csv,noheader", "-i", self._device]
 
-    def start(self) -> None:
-        """Start nvidia-smi in the background.
+    def _begin(self) -> None:
+        query = self._query(self._field or self.probe())
+        self.command = [self._program, *query, "-lms", str(SMI_PERIOD_MS)]
+        self._earliest_s = time.perf_counter() - _CLOCKS_AGREE_S
+        self._offset_s = time.time() - time.perf_counter()
+        super()._begin()
 
-        Raises:
-            MeterError: it does not work here.
-        """
-        field = self._field or self.probe()
-        stamps = _Stamps()
-        lines = SubprocessMeter(
-            SMI_NAME,
-            [self._command, *self._query(field), "-lms", str(SMI_PERIOD_MS)],
-            stamps.sample,
-            _REMEDY,
-        )
-        lines.start()
-        self._lines = lines
-
-    def stop(self) -> Trace:
-        """End nvidia-smi and return what it told.
-
-        Raises:
-            MeterError: it ended by itself or gave no value.
-        """
-        if self._lines is None:
-            raise MeterError(f"{SMI_NAME} was not recording")
-        lines, self._lines = self._lines, None
-        return lines.stop()
-
-
-class _Stamps:
-    """Takes the line's own time where it fits the moment of reading: pipes may hold lines back."""
-
-    def __init__(self) -> None:
-        self._begin_s = time.perf_counter()
-        self._offset_s = time.time() - self._begin_s
-
-    def sample(self, line: str, read_s: float) -> Sample | None:
+    def _sample(self, line: str, read_s: float) -> Sample | None:
+        """Take the line's own time where it fits that of reading: pipes may hold lines back."""
         power_w = smi_power_w(line)
         if power_w is None:
             return None
         wall_s = smi_time_s(line)
         time_s = read_s if wall_s is None else wall_s - self._offset_s
-        if not self._begin_s - _CLOCKS_AGREE_S <= time_s <= read_s + _CLOCKS_AGREE_S:
+        if not self._earliest_s <= time_s <= read_s + _CLOCKS_AGREE_S:
             time_s = read_s
         return Sample(time_s=min(time_s, read_s), value=power_w)
 
