@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import field
 from pathlib import Path
@@ -293,6 +293,48 @@ def signal_group(process: subprocess.Popen[Any], number: signal.Signals) -> None
     """Send a signal to a process that leads a group, and to what it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
+
+
+def run_bounded(
+    command: Sequence[str],
+    folder: str | Path,
+    limit_s: float,
+    given: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> tuple[int, str]:
+    """Run a program that ends with this process, and everything it starts with it.
+
+    Args:
+        command: what to run.
+        folder: where.
+        limit_s: seconds it may take.
+        given: its standard input.
+        environment: all its variables; by default those of this process.
+
+    Returns:
+        Its exit code and what it said, on standard output and standard error.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it took longer, and was ended.
+    """
+    with subprocess.Popen(  # noqa: S603
+        guarded(command),
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        env=environment,
+    ) as process:
+        try:
+            said, _ = process.communicate(given, timeout=limit_s)
+        except BaseException:
+            signal_group(process, signal.SIGKILL)
+            raise
+    return process.returncode, said
 
 
 def end_at_sigterm() -> None:

@@ -95,9 +95,10 @@ def python(*words: str | Path) -> list[str]:
 
 
 def guarded(command: Sequence[str]) -> list[str]:
-    """Return what :func:`eatss.guard.guarded` does, of what has the worker forked."""
-    start, option, module = command
-    assert (start, option) == (sys.executable, "-m")
+    """Return what :func:`eatss.guard.guarded` does, of what has a worker forked."""
+    module = command[-1]
+    if module not in ALL.modules:
+        return guarded_by_itself(command)  # a compiler
+    assert command[:-1] == [sys.executable, "-m"]
     server = RUNNING if module in RUNNING.modules else ALL
-    assert module in server.modules
-    return guarded_by_itself(server.forked(option, module))
+    return guarded_by_itself(server.forked("-m", module))

@@ -9,7 +9,6 @@ used, because it adds ``-ftz=true``, which is not what nvcc does to the same tex
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,14 +22,13 @@ from eatss.compilers import find_nvcc
 from eatss.diagnostics import InputError, input_error
 from eatss.files import write_whole
 from eatss.frozen import frozen
-from eatss.guard import guarded
 from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
 from eatss.measurement.measurement import CompilerName
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
 from eatss.program.expression import Sizes
-from eatss.supervisor import child_environment, signal_group
+from eatss.supervisor import child_environment, run_bounded
 from eatss.text import one_line
 
 COMPILE_LIMIT_S = 300.0
@@ -238,29 +236,14 @@ def _made(
 def _run(
     toolchain: Toolchain, words: Sequence[str], given: str, directory: str, limit_s: float
 ) -> None:
+    command, environment = (*toolchain.command, *words), child_environment({"LC_ALL": "C"})
     try:
-        compiler = subprocess.Popen(  # noqa: S603
-            guarded([*toolchain.command, *words]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            cwd=directory,
-            start_new_session=True,  # so that what nvcc starts ends with it
-            env=child_environment({"LC_ALL": "C"}),
-        )
+        code, said = run_bounded(command, directory, limit_s, given, environment)
     except OSError as error:
         raise CompileError(f"{toolchain} does not start: {error}") from None
-    with compiler:
-        try:
-            said, _ = compiler.communicate(given, timeout=limit_s)
-        except BaseException as error:
-            signal_group(compiler, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise CompileError(f"{toolchain} did not finish within {limit_s:g} s") from None
-            raise
-    if compiler.returncode:
+    except subprocess.TimeoutExpired:
+        raise CompileError(f"{toolchain} did not finish within {limit_s:g} s") from None
+    if code:
         raise CompileError(f"{toolchain}: {first_errors(said)}")
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, EatssError, ExitCode, input_error
 from eatss.frozen import frozen
-from eatss.guard import guarded
-from eatss.supervisor import signal_group
+from eatss.supervisor import run_bounded
 
 TIMEOUT_S = 300.0
 MOST_TIMEOUT_S = 1e6
@@ -92,30 +91,12 @@ def run_ppcg(command: Sequence[str], folder: Path, timeout_s: float) -> str:
     """
     name = Path(command[0]).name
     try:
-        process = subprocess.Popen(  # noqa: S603
-            guarded(command),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        code, said = run_bounded(command, folder, timeout_s)
     except OSError as error:
         message = f"'{command[0]}' cannot be started: {error.strerror}"
         raise input_error("EATSS-R003", message, hint=_INSTALL) from None
-    with process:
-        try:
-            said, _ = process.communicate(timeout=timeout_s)
-        except BaseException as error:
-            signal_group(process, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise _failed(
-                    "EATSS-R012", f"{name} did not end within {timeout_s:g} s", ""
-                ) from None
-            raise
-    code = process.returncode
+    except subprocess.TimeoutExpired:
+        raise _failed("EATSS-R012", f"{name} did not end within {timeout_s:g} s", "") from None
     if code < 0:
         raise _failed("EATSS-R011", f"{name} died of {signal.Signals(-code).name}", said)
     if code:
