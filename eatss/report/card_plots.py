@@ -78,65 +78,123 @@ def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:
     """
     figure = new_figure(15.0, 0.6 + 4.9 * len(rows))
     grid = figure.subplots(len(rows), 3, squeeze=False)
-    for (time, energy, power), row in zip(grid, rows, strict=True):
-        time_roofline(row, axes=time)
-        arch_line(row, axes=energy)
-        power_line(row, axes=power)
+    for several, row in zip(grid, rows, strict=True):
+        for axes, what in zip(several, PANELS, strict=True):
+            roofline_panel(row, what, axes=axes)
     figure.suptitle(title)
     return figure
 
 
-def time_roofline(row: Roofs, *, axes: Axes | None = None) -> Axes:
-    """Draw GFLOP/s over flop/byte: the roofline, without and with the power limit.
+@frozen
+class _Panel:
+    """One quantity over intensities ``x``: the line of a machine, and what is drawn beside it.
+
+    ``capped`` is the line at full clock where the power limit is reached, ``lowered`` that of a
+    card that lowers its clocks, ``point`` where a result lies, ``program`` the ceiling of a program
+    and what it reached.
+    """
+
+    label: str
+    colour: str
+    line: str
+    whole: Callable[[EnergyRoofline, _Floats], _Floats]
+    capped: Callable[[EnergyRoofline, _Floats], _Floats]
+    point: _Value
+    lowered: Callable[[PowerLimitedRoofline, _Floats], _Floats] | None = None
+    program: Callable[[RooflinePoint], tuple[float, float | None]] | None = None
+
+
+PANELS = {
+    "time": _Panel(
+        label="speed in GFLOP/s",
+        colour=BLUE,
+        line="roofline (time)",
+        whole=lambda machine, x: machine.speed_flops_s(x) / 1e9,
+        capped=lambda machine, x: 1.0 / machine.capped_time_s(1.0, x) / 1e9,
+        point=lambda one: one.flops / one.time_s / 1e9,
+        lowered=lambda held, x: 1.0 / held.time_s(1.0, x) / 1e9,
+        program=lambda one: (one.speed_ceiling_flops_s, one.speed_flops_s),
+    ),
+    "energy": _Panel(
+        label="efficiency in GFLOP/J",
+        colour=VERMILION,
+        line="arch line (energy)",
+        whole=lambda machine, x: machine.efficiency_flops_j(x) / 1e9,
+        capped=lambda machine, x: 1.0 / machine.capped_energy_j(1.0, x) / 1e9,
+        point=lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None,
+        lowered=lambda held, x: 1.0 / held.energy_j(1.0, x) / 1e9,
+        program=lambda one: (one.efficiency_ceiling_flops_j, one.efficiency_flops_j),
+    ),
+    "power": _Panel(
+        label="power in W",
+        colour=GREEN,
+        line="power line",
+        whole=lambda machine, x: machine.power_w(x),
+        capped=lambda machine, x: machine.capped_power_w(x),
+        point=lambda one: one.power_w,
+    ),
+}
+"""The roofline, the arch line and the power line, without and with the power limit.
+
+[Choi and Vuduc: Fig. 2a and the upper half of Figs. 4 and 5; Fig. 2b and the lower half of Figs. 4
+and 5; Figs. 2b, 6 and 7]
+"""
+
+
+def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
+    """Draw one of :data:`PANELS` of a machine over flop/byte, with points and programs.
 
     At full clock a limit costs more than in truth: a card lowers its clocks to keep to it, and with
     them its voltage, so points lie above the dashed line and near that of ``row.lowered``.
-
-    [Choi and Vuduc, Fig. 2a and the upper half of Figs. 4 and 5]
     """
-    machine, x = row.machine, _intensities(row)
-    drawn = _Panel(axes or own_axes(), row, x)
-    drawn.lines(
-        BLUE, "roofline (time)", machine.speed_flops_s(x) / 1e9,
-        lambda: 1.0 / machine.capped_time_s(1.0, x) / 1e9,
-        lambda held: 1.0 / held.time_s(1.0, x) / 1e9,
-    )  # fmt: skip
-    drawn.points(lambda one: one.flops / one.time_s / 1e9)
-    drawn.programs(lambda one: (one.speed_ceiling_flops_s, one.speed_flops_s))
-    return drawn.finished("speed in GFLOP/s", "time")
-
-
-def arch_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
-    """Draw GFLOP/J over flop/byte: the arch line, without and with the power limit.
-
-    [Choi and Vuduc, Fig. 2b and the lower half of Figs. 4 and 5]
-    """
-    machine, x = row.machine, _intensities(row)
-    drawn = _Panel(axes or own_axes(), row, x)
-    drawn.lines(
-        VERMILION, "arch line (energy)", machine.efficiency_flops_j(x) / 1e9,
-        lambda: 1.0 / machine.capped_energy_j(1.0, x) / 1e9,
-        lambda held: 1.0 / held.energy_j(1.0, x) / 1e9,
-    )  # fmt: skip
-    drawn.points(lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None)
-    drawn.programs(lambda one: (one.efficiency_ceiling_flops_j, one.efficiency_flops_j))
-    return drawn.finished("efficiency in GFLOP/J", "energy")
-
-
-def power_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
-    """Draw watts over flop/byte: the power line, with the power limit and constant power.
-
-    [Choi and Vuduc, Figs. 2b, 6 and 7]
-    """
-    machine, x = row.machine, _intensities(row)
-    axes = axes or own_axes()
-    drawn = _Panel(axes, row, x)
-    drawn.lines(GREEN, "power line", machine.power_w(x), lambda: machine.capped_power_w(x))
-    drawn.points(lambda one: one.power_w)
-    if machine.constant_w > 0:
+    axes, machine, x, panel = axes or own_axes(), row.machine, _intensities(row), PANELS[what]
+    plot = partial(axes.plot, x)
+    plot(panel.whole(machine, x), color=panel.colour, label=panel.line)
+    if machine.power_limit_w is not None and machine.power_limit_w < machine.power_bounds_w[1]:
+        held = f"held to {machine.power_limit_w:.0f} W"
+        capped = panel.capped(machine, x)
+        plot(capped, color=panel.colour, linestyle="--", label=f"{held} at full clock")
+        if row.lowered is not None and panel.lowered is not None:
+            plot(
+                panel.lowered(row.lowered, x), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
+                label=f"{held} by lower clocks",
+            )  # fmt: skip
+    placed = [(_intensity(one), panel.point(one)) for one in row.results]
+    found = [(at, y) for at, y in placed if at > 0 and y is not None]  # others have no place
+    if found:
+        axes.plot(
+            *zip(*found, strict=True), "o", color=BLACK, markersize=4, fillstyle="none",
+            label="measured",
+        )  # fmt: skip
+    places = [] if panel.program is None else [*map(panel.program, row.programs)]
+    for number, (one, (roof, reached)) in enumerate(zip(row.programs, places, strict=False)):
+        draw = partial(axes.plot, color=PURPLE)
+        mark = partial(draw, marker="sD^vP*"[number % 6], linestyle="none", markersize=8)
+        at, top = one.intensity, roof / 1e9
+        mark([at], [top], fillstyle="none", label=f"{one.name}: ceiling")
+        if reached is not None:
+            draw([at, at], [reached / 1e9, top], linewidth=0.8)
+            mark([at], [reached / 1e9], label=f"{one.name}: measured")
+    if what == "power" and machine.constant_w > 0:
         constant = f"constant power, {machine.constant_w:.0f} W"
         axes.axhline(machine.constant_w, color=GREY, linewidth=1, label=constant)
-    return drawn.finished("power in W", "power")
+    for name, balance, colour, style in (
+        ("time balance", machine.time_balance, BLUE, ":"),
+        ("energy balance", machine.energy_balance, ORANGE, ":"),
+        ("half efficiency", machine.half_efficiency_intensity, PURPLE, "-."),
+    ):
+        label = f"{name}, {balance:.3g} flop/byte"
+        axes.axvline(balance, color=colour, linestyle=style, linewidth=1.2, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(x[0], x[-1])
+    plain_numbers(axes, "x")
+    if what == "power":
+        axes.set_ylim(bottom=0)
+    else:
+        axes.set_yscale("log")
+        plain_numbers(axes, "y", _SUBS)
+    title = f"{row.title}: {what}"
+    return finished(axes, title, "intensity in flop/byte", panel.label, legend=2)
 
 
 def _intensities(row: Roofs) -> _Floats:
@@ -150,77 +208,6 @@ def _intensities(row: Roofs) -> _Floats:
 
 def _intensity(one: Result) -> float:
     return one.flops / one.useful_bytes if one.useful_bytes else 0.0
-
-
-class _Panel:
-    """One quantity of a machine over intensities ``x``."""
-
-    def __init__(self, axes: Axes, row: Roofs, x: _Floats) -> None:
-        self.axes, self.row, self.x = axes, row, x
-
-    def lines(
-        self,
-        colour: str,
-        name: str,
-        whole: _Floats,
-        capped: Callable[[], _Floats],
-        lowered: Callable[[PowerLimitedRoofline], _Floats] | None = None,
-    ) -> None:
-        """Draw the machine's line, and where its power limit is reached what holds it there."""
-        plot, machine = partial(self.axes.plot, self.x), self.row.machine
-        plot(whole, color=colour, label=name)
-        if machine.power_limit_w is None or machine.power_limit_w >= machine.power_bounds_w[1]:
-            return
-        held = f"held to {machine.power_limit_w:.0f} W"
-        plot(capped(), color=colour, linestyle="--", label=f"{held} at full clock")
-        if self.row.lowered is not None and lowered is not None:
-            plot(
-                lowered(self.row.lowered), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
-                label=f"{held} by lower clocks",
-            )  # fmt: skip
-
-    def points(self, value: _Value) -> None:
-        """Draw the measured points; those without a flop or a reading have no place."""
-        placed = [(_intensity(one), value(one)) for one in self.row.results]
-        found = [(x, y) for x, y in placed if x > 0 and y is not None]
-        if found:
-            xs, ys = zip(*found, strict=True)
-            self.axes.plot(
-                xs, ys, "o", color=BLACK, markersize=4, fillstyle="none", label="measured"
-            )
-
-    def programs(self, of: Callable[[RooflinePoint], tuple[float, float | None]]) -> None:
-        """Draw where the ceiling of each program is, and how much of it was reached."""
-        for number, one in enumerate(self.row.programs):
-            roof, found = of(one)
-            plot = partial(self.axes.plot, color=PURPLE)
-            mark = partial(plot, marker="sD^vP*"[number % 6], linestyle="none", markersize=8)
-            x, top = one.intensity, roof / 1e9
-            mark([x], [top], fillstyle="none", label=f"{one.name}: ceiling")
-            if found is not None:
-                plot([x, x], [found / 1e9, top], linewidth=0.8)
-                mark([x], [found / 1e9], label=f"{one.name}: measured")
-
-    def finished(self, y_label: str, what: str) -> Axes:
-        """Draw the balances, and return the axes with scales and labels."""
-        axes, machine = self.axes, self.row.machine
-        for name, at, colour, style in (
-            ("time balance", machine.time_balance, BLUE, ":"),
-            ("energy balance", machine.energy_balance, ORANGE, ":"),
-            ("half efficiency", machine.half_efficiency_intensity, PURPLE, "-."),
-        ):
-            label = f"{name}, {at:.3g} flop/byte"
-            axes.axvline(at, color=colour, linestyle=style, linewidth=1.2, label=label)
-        axes.set_xscale("log", base=2)
-        axes.set_xlim(self.x[0], self.x[-1])
-        plain_numbers(axes, "x")
-        if what == "power":
-            axes.set_ylim(bottom=0)
-        else:
-            axes.set_yscale("log")
-            plain_numbers(axes, "y", _SUBS)
-        title = f"{self.row.title}: {what}"
-        return finished(axes, title, "intensity in flop/byte", y_label, legend=2)
 
 
 _SUBS = (1.0, 2.0, 5.0)

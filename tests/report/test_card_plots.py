@@ -17,17 +17,16 @@ from eatss.characterize.roofline_points import RooflinePoint, power_limited_roof
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.report.card_plots import (
+    PANELS,
     Roofs,
-    arch_line,
     block_size,
     byte_energies,
     flop_energies,
     instruction_energies,
     memory_curve,
-    power_line,
     predicted_against_measured,
     roofline_figure,
-    time_roofline,
+    roofline_panel,
 )
 from eatss.report.plot_file import new_figure, save_figure
 
@@ -77,7 +76,7 @@ def legend(axes: Axes) -> list[str]:
 
 
 def test_the_roofline_is_that_of_the_machine_and_has_its_corner() -> None:
-    axes = time_roofline(ROOFS)
+    axes = roofline_panel(ROOFS, "time")
     x, y = data(axes, "roofline (time)")
     assert y == pytest.approx(MACHINE.speed_flops_s(x) / 1e9)
     assert MACHINE.time_balance in x
@@ -87,7 +86,7 @@ def test_the_roofline_is_that_of_the_machine_and_has_its_corner() -> None:
 
 
 def test_the_arch_line_is_that_of_the_machine() -> None:
-    axes = arch_line(ROOFS)
+    axes = roofline_panel(ROOFS, "energy")
     x, y = data(axes, "arch line")
     assert y == pytest.approx(MACHINE.efficiency_flops_j(x) / 1e9)
     x, y = data(axes, "held to 700 W at full clock")
@@ -99,7 +98,7 @@ def test_the_arch_line_is_that_of_the_machine() -> None:
 
 
 def test_the_power_line_is_that_of_the_machine_and_never_above_its_limit() -> None:
-    axes = power_line(ROOFS)
+    axes = roofline_panel(ROOFS, "power")
     x, y = data(axes, "power line")
     assert y == pytest.approx(MACHINE.power_w(x))
     _, y = data(axes, "held to 700 W")
@@ -110,19 +109,19 @@ def test_the_power_line_is_that_of_the_machine_and_never_above_its_limit() -> No
 def test_measured_points_stand_where_they_were_measured() -> None:
     with_flops = [one for one in POINTS if one.flops]
     intensities = [one.flops / one.useful_bytes for one in with_flops]
-    for draw, value in (
-        (time_roofline, [one.flops / one.time_s / 1e9 for one in with_flops]),
-        (arch_line, [one.flops / (one.energy_j or 0) / 1e9 for one in with_flops]),
-        (power_line, [one.power_w for one in with_flops]),
+    for what, value in (
+        ("time", [one.flops / one.time_s / 1e9 for one in with_flops]),
+        ("energy", [one.flops / (one.energy_j or 0) / 1e9 for one in with_flops]),
+        ("power", [one.power_w for one in with_flops]),
     ):
-        x, y = data(draw(ROOFS), "measured")
+        x, y = data(roofline_panel(ROOFS, what), "measured")
         assert list(x) == pytest.approx(intensities)
         assert list(y) == pytest.approx(value)
 
 
 def test_balances_stand_at_those_of_the_machine() -> None:
-    for draw in (time_roofline, arch_line, power_line):
-        axes = draw(ROOFS)
+    for what in PANELS:
+        axes = roofline_panel(ROOFS, what)
         for label, at in (
             ("time balance", MACHINE.time_balance),
             ("energy balance", MACHINE.energy_balance),
@@ -134,18 +133,18 @@ def test_balances_stand_at_those_of_the_machine() -> None:
 
 
 def test_a_program_has_its_ceiling_and_what_it_reached() -> None:
-    axes = time_roofline(ROOFS)
+    axes = roofline_panel(ROOFS, "time")
     assert point(axes, "stencil: ceiling") == (4.0, PLACED.speed_ceiling_flops_s / 1e9)
     assert point(axes, "stencil: measured") == (4.0, 8000.0)
-    axes = arch_line(ROOFS)
+    axes = roofline_panel(ROOFS, "energy")
     assert point(axes, "stencil: ceiling") == (4.0, PLACED.efficiency_ceiling_flops_j / 1e9)
     assert point(axes, "stencil: measured") == (4.0, 16.0)
 
 
 def test_a_card_without_a_limit_or_readings_has_lines_only() -> None:
     machine = EnergyRoofline.from_rates(flops_s=1e12, bytes_s=1e11, flop_pj=10, byte_pj=90)
-    for draw in (time_roofline, arch_line, power_line):
-        labels = legend(draw(Roofs(title="made up", machine=machine)))
+    for what in PANELS:
+        labels = legend(roofline_panel(Roofs(title="made up", machine=machine), what))
         assert not any(text.startswith(("held", "measured", "constant")) for text in labels)
 
 
@@ -218,7 +217,7 @@ def test_block_sizes_of_a_pattern_have_bandwidth_power_and_occupancy() -> None:
 
 def test_legends_stand_outside_of_the_data() -> None:
     figure = new_figure()
-    axes = time_roofline(ROOFS, axes=figure.subplots())
+    axes = roofline_panel(ROOFS, "time", axes=figure.subplots())
     figure.canvas.draw()
     found = axes.get_legend()
     assert found is not None
@@ -256,7 +255,7 @@ def test_a_figure_is_written_by_its_suffix_and_the_same_each_time(
     for name in ("one", "two"):
         path = tmp_path / f"{name}{suffix}"
         figure = new_figure()
-        power_line(ROOFS, axes=figure.subplots())
+        roofline_panel(ROOFS, "power", axes=figure.subplots())
         save_figure(figure, path)
         written.append(path.read_bytes())
     assert written[0].startswith(begin)
