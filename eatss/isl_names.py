@@ -74,9 +74,9 @@ def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
     return _names(function, PARAM, involved=True)
 
 
-def alone(piece: _Piece, kind: isl.dim_type, position: int, count: int = 1) -> _Piece:
-    """Project out the dimensions of one kind but for some that follow each other."""
-    behind = position + count
+def alone(piece: _Piece, kind: isl.dim_type, position: int) -> _Piece:
+    """Project out the dimensions of one kind but for one."""
+    behind = position + 1
     piece = piece.project_out(kind, behind, piece.dim(kind) - behind)
     return piece.project_out(kind, 0, position)
 
@@ -184,6 +184,16 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
         coefficients(aff, aff, PARAM),
         integer(aff.get_constant_val()),
     )
+
+
+def counter_of(function: isl.PwAff, *, shifted: bool = False) -> str | None:
+    """Return the dimension that a function is, up to a constant and parameters if ``shifted``."""
+    form = affine_form(function)
+    if form is None or len(form.coefficients) != 1:
+        return None
+    ((name, coefficient),) = form.coefficients
+    is_alone = not form.parameters and not form.constant
+    return name if coefficient == 1 and (shifted or is_alone) else None
 
 
 def sets_of(union: isl.UnionSet) -> list[isl.Set]:

@@ -201,7 +201,7 @@ class StatementReader(RegionReader):
             )
             return
         name = self._free(variable.name)
-        level = LoopLevel(name=name, variable=variable, sign=header.sign)
+        level = LoopLevel(name=name, sign=header.sign)
         inner = replace(frame, loops=(*frame.loops, level))
         rounds = self.scalars.enter(header, frame.domain)
         with self._counter(variable, name):
@@ -289,7 +289,7 @@ class StatementReader(RegionReader):
                 self.read_all(statements, frame)
                 return
             unique = self._free(variable.name)
-            level = LoopLevel(name=unique, variable=variable, sign=1)
+            level = LoopLevel(name=unique, sign=1)
             with self._counter(variable, unique):
                 self.read_all(statements, replace(frame, loops=(*frame.loops, level)))
 

@@ -32,7 +32,6 @@ class LoopLevel:
     """A loop around a statement; ``sign`` is -1 where the counter runs down."""
 
     name: str
-    variable: Variable
     sign: int
 
 

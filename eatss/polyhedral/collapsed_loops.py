@@ -29,6 +29,7 @@ from eatss.isl_names import (
     collapsed_relation,
     collapsed_set,
     constant_value,
+    counter_of,
     dim_names,
     involved_dims,
     name_inputs,
@@ -130,7 +131,7 @@ def _linked(
     subscripts = output_affs(name_inputs(access.relation, loops))
     spoilt: set[_Place] = set()
     side_by_side: set[tuple[int, int]] = set()  # first loop, first dimension
-    for at, (one, other) in enumerate(pairwise(map(_counter, subscripts))):
+    for at, (one, other) in enumerate(pairwise(map(counter_of, subscripts))):
         first = loops.index(one) if one is not None else len(loops)
         place, loop = (access.array, at), (statement.name, first)
         follows = loop in lengths and other == loops[first + 1]
@@ -146,15 +147,6 @@ def _linked(
                 if (first, at - (position - first)) not in side_by_side:
                     spoilt.add((statement.name, first))
     return spoilt
-
-
-def _counter(function: isl.PwAff) -> str | None:
-    """Return the counter that a subscript is, ``None`` if it is anything else."""
-    form = affine_form(function)
-    if form is None or form.parameters or form.constant:
-        return None
-    names = [name for name, coefficient in form.coefficients if coefficient == 1]
-    return names[0] if len(names) == len(form.coefficients) == 1 else None
 
 
 def _link_statements(scop: Scop, lengths: _Lengths, links: nx.Graph[_Place]) -> Iterator[_Place]:
@@ -189,7 +181,7 @@ def _times(statement: Statement) -> tuple[str | int | None, ...]:
     found: list[str | int | None] = []
     for function in output_affs(name_inputs(statement.schedule, statement.loops)):
         form = affine_form(function)
-        counter = _counter(function)
+        counter = counter_of(function)
         known = form is not None and not form.coefficients and not form.parameters
         found.append(counter if counter is not None else form.constant if known and form else None)
     return tuple(found)
@@ -290,7 +282,7 @@ def _collapsed_statement(
 def _collapsed_access(statement: Statement, access: Access, first: int, domain: isl.Set) -> Access:
     pair = statement.loops[first : first + 2]
     named = name_inputs(access.relation, statement.loops)
-    counters = [_counter(function) for function in output_affs(named)]
+    counters = [counter_of(function) for function in output_affs(named)]
     places = [at for at in range(len(counters) - 1) if (*counters[at : at + 2],) == pair]
     relation = collapsed_relation(access.relation, first, places, domain)
     return replace(access, relation=name_inputs(relation, dim_names(domain)))

@@ -31,15 +31,13 @@ class TaggedAccesses:
     """All accesses of a scop with the reference they come from.
 
     ``reads`` and ``writes`` map ``[S[i] -> __refN[]]`` to array elements; ``updates`` are
-    the tagged instances that read what they write themselves. ``tagger`` maps the
-    tagged instances back to the instances; ``schedule`` is the original schedule of
-    tagged instances.
+    the tagged instances that read what they write themselves; ``schedule`` is the original
+    schedule of tagged instances.
     """
 
     reads: isl.UnionMap
     writes: isl.UnionMap
     updates: isl.UnionSet
-    tagger: isl.UnionPwMultiAff
     schedule: isl.Schedule
 
 
@@ -68,7 +66,6 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
         reads=reads,
         writes=writes,
         updates=updates,
-        tagger=tagger,
         schedule=original_schedule(scop).pullback_union_pw_multi_aff(tagger),
     )
 

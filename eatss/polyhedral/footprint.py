@@ -21,6 +21,8 @@ from eatss.polyhedral.kernel import Loop, Reference
 from eatss.polynomial import Polynomial
 
 _MAX_CELLS = 20_000
+_LEAST = 4
+"""The least size of a tile in a loop that has at least as many trips."""
 
 
 @frozen
@@ -62,9 +64,7 @@ class _Shape:
     symbols: tuple[tuple[tuple[str, int], ...], ...]
 
 
-def footprint(
-    references: Sequence[Reference], loops: Sequence[Loop], *, min_size: int = 4
-) -> Footprint:
+def footprint(references: Sequence[Reference], loops: Sequence[Loop]) -> Footprint:
     """Count the elements the references to one array touch in a tile, each element once.
 
     References that move differently along the loops (``A[i][k]`` and ``A[k][j]``) meet only in some
@@ -73,13 +73,12 @@ def footprint(
     Args:
         references: references of one kernel, all to one array.
         loops: all loops of the kernel; sizes are symbolic for each.
-        min_size: the least size of a tile in a loop that has at least as many trips.
 
     Returns:
         The number of elements in the variables ``T_loop``.
     """
     least = {
-        loop.name: min_size if loop.trip_count is None else max(1, min(min_size, loop.trip_count))
+        loop.name: _LEAST if loop.trip_count is None else max(1, min(_LEAST, loop.trip_count))
         for loop in loops
     }
     shapes: dict[_Shape, set[tuple[int, ...]]] = {}

@@ -14,6 +14,7 @@ from eatss.isl_names import (
     bind_leading_outputs,
     coalesced,
     constant_value,
+    counter_of,
     dim_names,
     drop_leading_outputs,
     function_on,
@@ -140,19 +141,10 @@ def _loop_names(
         wanted = None
         for placement in deepest_first:
             if placement.moving[position]:
-                wanted = _plain_counter(placement.functions[position])
+                wanted = counter_of(placement.functions[position], shifted=True)
                 break
         names.append(_free_name(wanted, used))
     return tuple(names)
-
-
-def _plain_counter(function: isl.PwAff) -> str | None:
-    """Return the counter a function equals up to a shift."""
-    form = affine_form(function)
-    if form is None or len(form.coefficients) != 1:
-        return None
-    ((name, coefficient),) = form.coefficients
-    return name if coefficient == 1 else None
 
 
 def _free_name(wanted: str | None, used: set[str]) -> str:
