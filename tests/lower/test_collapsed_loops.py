@@ -127,6 +127,7 @@ def test_a_product_of_sizes_is_held_to_32_bits() -> None:
     assert any("NA * NB must be at most 2^" in message for message in messages)
 
 
+@pytest.mark.long
 def test_strict_sums_over_collapsed_loops_keep_their_order(tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text(source(*CONTRACTIONS["floats"]), encoding="utf-8")
     eatss.codegen(tmp_path / "f.c", gpu="h200", output=tmp_path / "out", strict_fp=True)

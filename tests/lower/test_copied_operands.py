@@ -180,7 +180,8 @@ def test_a_region_for_its_own_sizes_alone_has_a_copy_or_none_in_both_readings() 
         assert analysed.scop.arrays[-1].copy_of == "B"
 
 
-@pytest.mark.parametrize("which", with_long(["a lower triangle", "a guard"], ["a guard"]))
+@pytest.mark.long
+@pytest.mark.parametrize("which", ["a lower triangle", "a guard"])
 def test_a_saved_schedule_gives_the_same_program(which: str) -> None:
     text = source(*LIKE_TRMM[which])
     regions = Session(text, code=True).symbolic.regions

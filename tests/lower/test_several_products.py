@@ -87,7 +87,7 @@ def source_of(form: str) -> str:
     return SOURCE.replace("STATEMENT", form)
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", FORMS)
 def test_each_product_is_right_at_all_sizes(name: str, tmp_path: Path) -> None:
     stages = Random(name).choice([1, 2, 3])
@@ -143,7 +143,7 @@ def test_they_are_expected_to_take_what_two_statements_take() -> None:
     assert together[0] > 1.8 * one[0]
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["subtracted", "in brackets"])
 def test_blocks_take_shares_of_them(name: str, tmp_path: Path) -> None:
     program = checked(

@@ -110,7 +110,7 @@ def test_tensor_cores_compute_them(value: str, stages: int, tmp_path: Path) -> N
     assert ("alpha * sum_C_r" in program.text) == ("alpha" in value)  # once, behind the sum
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_products_at_random_are_right(seed: int, tmp_path: Path) -> None:
     dice = Random(seed)

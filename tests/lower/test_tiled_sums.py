@@ -149,8 +149,8 @@ def random_sum(seed: int) -> tuple[str, dict[str, int]]:
     return text, tiles
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("seed", with_long(range(40), range(2, 40)))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(40))
 def test_random_sums_are_right_in_any_tiles(seed: int, tmp_path: Path) -> None:
     text, tiles = random_sum(seed)
     _, found = made(text, tmp_path, tiles=tiles)

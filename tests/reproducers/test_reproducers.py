@@ -50,7 +50,7 @@ def unbounded(name: str) -> Case:
 
 CASES = (
     wide("bigstep0", 1),
-    wide("od_10007", 700_000),
+    wide("od_10007", 700_000, takes_long=True),
     wide("div100", 30_000_000, takes_long=True),
     wide("od_1009", 40_000_000, takes_long=True),
     wide("od37c", 200_000_000, takes_long=True),
@@ -104,6 +104,7 @@ CASES = (
         "vgemm_acc",
         "one thread a row, the sum not tiled",
         sizes=(("m", 70), ("n", 131), ("k", 37)),
+        takes_long=True,
     ),
 )
 
