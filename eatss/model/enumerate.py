@@ -10,10 +10,10 @@ best value follows from the others by a division.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from eatss.frozen import frozen
 from eatss.model.problem import (
@@ -29,7 +29,8 @@ from eatss.model.problem import (
 )
 from eatss.polynomial import Polynomial
 
-Columns = dict[str, "npt.NDArray[np.int64] | int"]
+Columns = dict[str, Any]
+"""Sizes by name, a number for all rows or an entry a row."""
 
 DEFAULT_CAP = 1 << 22
 """Vectors looked at before the enumeration gives up on being exact."""
@@ -53,25 +54,17 @@ def enumerate_best(problem: Problem, *, cap: int = DEFAULT_CAP) -> Enumeration |
     those seen and of a greedy search, and ``exact`` is false. Without a vector
     the problem may still have a solution, unless it is monotone.
     """
-    reduced = _reduce(problem)
-    lower = smallest(problem)
-    greedy = _greedy(reduced, lower)
-    if _largest_value(reduced) >= _SAFE:
-        return None if greedy is None else _result(problem, greedy, exact=False)
-    scan = _Scan(problem=reduced, lower=lower, left=cap, best=greedy)
-    scan.run()
+    scan = _Scan(_reduced(problem), cap)
+    exact = _largest_value(scan.problem) < _SAFE
+    if exact:
+        scan.expand({}, 1)
     if scan.best is None:
         return None
-    return _result(problem, scan.best, exact=scan.left >= 0)
+    values = tuple((v.name, scan.best[v.name]) for v in problem.variables)
+    return Enumeration(values=values, exact=exact and scan.left >= 0)
 
 
-def _result(problem: Problem, sizes: dict[str, int], *, exact: bool) -> Enumeration:
-    return Enumeration(
-        values=tuple((v.name, sizes[v.name]) for v in problem.variables), exact=exact
-    )
-
-
-def _reduce(problem: Problem) -> Problem:
+def _reduced(problem: Problem) -> Problem:
     """Narrow the variables without losing the best vector."""
     lower = smallest(problem)
     smaller = {name for name, way in problem.preference if way is Direction.SMALLER}
@@ -79,18 +72,8 @@ def _reduce(problem: Problem) -> Problem:
     for v in tightened(problem.variables, monotone_constraints(problem)):
         idle = v.name in smaller and v.name not in problem.objective.loops
         harmful = all(is_monotone(c.expression, lower, v.name) for c in problem.constraints)
-        variables.append(_fixed(v, v.lower) if idle and harmful else v)
-    return Problem(
-        kernel=problem.kernel,
-        variables=tuple(variables),
-        constraints=problem.constraints,
-        objective=problem.objective,
-        preference=problem.preference,
-    )
-
-
-def _fixed(v: Variable, size: int) -> Variable:
-    return Variable(name=v.name, step=v.step, lower=size, upper=size, reason=v.reason)
+        variables.append(replace(v, upper=v.lower) if idle and harmful else v)
+    return replace(problem, variables=tuple(variables))
 
 
 def _largest_value(problem: Problem) -> int:
@@ -113,16 +96,13 @@ def _greedy(problem: Problem, lower: dict[str, int]) -> dict[str, int] | None:
     for turn in range(len(growing)):
         sizes = dict(lower)
         for v in growing[turn:] + growing[:turn]:
-            sizes = max(
-                ({**sizes, v.name: size} for size in _probes(problem, v, sizes)),
-                key=lambda s: rank(problem, s),
-            )
+            sizes = max(sizes, _largest_fitting(problem, v, sizes), key=lambda s: rank(problem, s))
         best = max(best, sizes, key=lambda s: rank(problem, s))
     return best
 
 
-def _probes(problem: Problem, v: Variable, sizes: dict[str, int]) -> list[int]:
-    """Return the smallest size and the largest that a bisection finds feasible."""
+def _largest_fitting(problem: Problem, v: Variable, sizes: dict[str, int]) -> dict[str, int]:
+    """Return sizes with the largest of one that a bisection finds feasible, else as they are."""
     values, low, high = v.values, 0, len(v.values) - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -130,51 +110,43 @@ def _probes(problem: Problem, v: Variable, sizes: dict[str, int]) -> list[int]:
             low = middle
         else:
             high = middle - 1
-    return (
-        [sizes[v.name], values[low]]
-        if fits(problem, {**sizes, v.name: values[low]})
-        else [sizes[v.name]]
-    )
+    grown = {**sizes, v.name: values[low]}
+    return grown if fits(problem, grown) else sizes
 
 
-@dataclass(slots=True)
 class _Scan:
-    """A depth-first walk over chunks of partial vectors."""
+    """A depth-first walk over chunks of partial vectors; ``left`` may still be looked at.
 
-    problem: Problem
-    lower: dict[str, int]
-    left: int
-    best: dict[str, int] | None
-    order: list[Variable] = field(default_factory=list)
-    last: Variable | None = None
-    prunable: list[bool] = field(default_factory=list)
-    objective_grows: bool = False
+    The best value of the ``last`` size follows from the others by a division.
+    """
 
-    def run(self) -> None:
-        problem, lower = self.problem, self.lower
-        self.prunable = [is_monotone(c.expression, lower) for c in problem.constraints]
+    def __init__(self, problem: Problem, left: int) -> None:
+        lower = smallest(problem)
+        self.problem, self.lower, self.left = problem, lower, left
+        self.best = _greedy(problem, lower)
+        self.upper = {v.name: v.upper for v in problem.variables}
+        self.prunable = monotone_constraints(problem)
         self.objective_grows = is_monotone(problem.objective, lower)
         free = [v for v in problem.variables if v.upper > v.lower]
-        solvable = [v for v in free if self._is_solvable(v)]
-        if solvable:
-            self.last = max(solvable, key=lambda v: len(v.values))
+        solvable = filter(self._is_solvable, free)
+        self.last = max(solvable, key=lambda v: len(v.values), default=None)
         self.order = [v for v in free if v is not self.last]
-        self._expand({}, 1, 0)
 
     def _is_solvable(self, v: Variable) -> bool:
         """Whether the best value of ``v`` is the largest feasible one, by a division."""
         polynomials = [c.expression for c in self.problem.constraints]
+        grows = all(is_monotone(p, self.lower, v.name) for p in polynomials)
         linear = all(
             term.loops.count(v.name) <= 1
             for p in [*polynomials, self.problem.objective]
             for term in p.terms
         )
-        grows = all(is_monotone(p, self.lower, v.name) for p in polynomials)
         # strictly growing: some term with v, none of them negative, all sizes positive
         factors = [t.coefficient for t in self.problem.objective.terms if v.name in t.loops]
         return linear and grows and bool(factors) and min(factors) > 0
 
-    def _expand(self, chosen: Columns, count: int, depth: int) -> None:
+    def expand(self, chosen: Columns, count: int, depth: int = 0) -> None:
+        """Look at all vectors that begin with the chosen columns, of so many entries."""
         if depth == len(self.order):
             self._finish(chosen, count)
             return
@@ -185,87 +157,60 @@ class _Scan:
             if self.left < 0:
                 return
             end = min(count, begin + rows)
-            grown: Columns = {
-                name: np.repeat(np.asarray(column)[begin:end], len(values))
-                for name, column in chosen.items()
+            grown = {
+                name: np.repeat(column[begin:end], len(values)) for name, column in chosen.items()
             }
             grown[v.name] = np.tile(values, end - begin)
-            self.left -= (end - begin) * len(values)
-            kept, size = self._prune(grown, (end - begin) * len(values))
-            if size:
-                self._expand(kept, size, depth + 1)
+            keep = self._worthwhile(grown, len(grown[v.name]))
+            self.left -= len(keep)
+            if keep.any():
+                kept = {name: column[keep] for name, column in grown.items()}
+                self.expand(kept, int(keep.sum()), depth + 1)
 
-    def _prune(self, chosen: Columns, count: int) -> tuple[Columns, int]:
-        """Drop partial vectors that cannot be completed or cannot be best."""
+    def _worthwhile(self, chosen: Columns, count: int) -> Any:
+        """Return which partial vectors may be completed, and may be best."""
         keep = np.ones(count, dtype=bool)
-        at_least: Columns = {**self.lower, **chosen}
-        for constraint, prunable in zip(self.problem.constraints, self.prunable, strict=True):
-            if prunable:
-                keep &= evaluate_columns(constraint.expression, at_least) <= constraint.limit
+        for constraint in self.prunable:
+            least = constraint.expression.evaluate({**self.lower, **chosen})
+            keep &= least <= constraint.limit
         if self.best is not None and self.objective_grows:
-            at_most: Columns = {**{v.name: v.upper for v in self.problem.variables}, **chosen}
-            incumbent = self.problem.objective.evaluate(self.best)
-            keep &= evaluate_columns(self.problem.objective, at_most) >= incumbent
-        if keep.all():
-            return chosen, count
-        return {name: np.asarray(c)[keep] for name, c in chosen.items()}, int(keep.sum())
+            most = self.problem.objective.evaluate({**self.upper, **chosen})
+            keep &= most >= self.problem.objective.evaluate(self.best)
+        return keep
 
     def _finish(self, chosen: Columns, count: int) -> None:
-        columns: Columns = {**self.lower, **chosen}
+        """Compare whole vectors, each with the largest last size that it can have."""
+        problem, columns = self.problem, {**self.lower, **chosen}
         if self.last is not None:
-            columns[self.last.name] = self._largest_feasible(self.last, chosen, count)
+            columns[self.last.name] = self._largest_feasible(self.last, columns, count)
         keep = np.ones(count, dtype=bool)
-        for v in self.problem.variables:
-            keep &= np.asarray(columns[v.name]) >= v.lower
-        for constraint in self.problem.constraints:
-            keep &= evaluate_columns(constraint.expression, columns) <= constraint.limit
+        for v in problem.variables:
+            keep &= columns[v.name] >= v.lower
+        for constraint in problem.constraints:
+            keep &= constraint.expression.evaluate(columns) <= constraint.limit
         rows = np.flatnonzero(keep)
-        keys = [evaluate_columns(self.problem.objective, columns)]
-        for name, way in self.problem.preference:
-            column = np.asarray(columns[name])
-            keys.append(column if way is Direction.LARGER else -column)
+        keys: list[Any] = [problem.objective.evaluate(columns)]
+        for name, way in problem.preference:
+            keys.append(columns[name] if way is Direction.LARGER else -columns[name])
         for key in keys:
             if len(rows) == 0:
                 return
             full = np.broadcast_to(key, (count,))[rows]
             rows = rows[full == full.max()]
         found = {
-            name: int(np.broadcast_to(np.asarray(column), (count,))[rows[0]])
+            name: int(np.broadcast_to(column, (count,))[rows[0]])
             for name, column in columns.items()
         }
-        if self.best is None or rank(self.problem, found) > rank(self.problem, self.best):
+        if self.best is None or rank(problem, found) > rank(problem, self.best):
             self.best = found
 
-    def _largest_feasible(self, v: Variable, chosen: Columns, count: int) -> npt.NDArray[np.int64]:
+    def _largest_feasible(self, v: Variable, columns: Columns, count: int) -> Any:
         """Return the largest value of ``v`` that every constraint leaves, 0 for none."""
-        columns: Columns = {**self.lower, **chosen}
         highest = np.full(count, v.upper, dtype=np.int64)
         for constraint in self.problem.constraints:
-            slope_terms = [
-                (t.coefficient, tuple(name for name in t.loops if name != v.name))
-                for t in constraint.expression.terms
-                if v.name in t.loops
-            ]
-            if not slope_terms:
-                continue
-            rest = Polynomial.of(
-                (t.coefficient, t.loops)
-                for t in constraint.expression.terms
-                if v.name not in t.loops
-            )
-            slope = np.broadcast_to(evaluate_columns(Polynomial.of(slope_terms), columns), (count,))
-            room = np.broadcast_to(constraint.limit - evaluate_columns(rest, columns), (count,))
-            bound = np.where(slope > 0, room // np.maximum(slope, 1), v.upper)
-            highest = np.minimum(highest, bound)
+            if v.name in constraint.expression.loops:
+                none = constraint.expression.evaluate({**columns, v.name: 0})
+                slope = constraint.expression.evaluate({**columns, v.name: 1}) - none
+                bound = (constraint.limit - none) // np.maximum(slope, 1)
+                highest = np.minimum(highest, np.where(slope > 0, bound, v.upper))
         return np.where(highest >= v.lower, v.lower + (highest - v.lower) // v.step * v.step, 0)
-
-
-def evaluate_columns(polynomial: Polynomial, columns: Columns) -> npt.NDArray[np.int64]:
-    """Return the polynomial's value for each row."""
-    total: npt.NDArray[np.int64] | int = 0
-    for term in polynomial.terms:
-        product: npt.NDArray[np.int64] | int = term.coefficient
-        for name in term.loops:
-            product = product * columns[name]
-        total = total + product
-    return np.asarray(total, dtype=np.int64)
