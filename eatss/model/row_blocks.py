@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import RowBlock
@@ -73,115 +72,91 @@ def with_row_blocks(
         options: what is best.
         in_order: whether sums keep their order.
     """
-    facts = {one.name: one for one in kernels}
+    joining = _Joining({one.name: one for one in kernels}, profile, options, in_order)
     found = {one.name: one for one in selections}
     for run in runs:
-        own = [found[name] for name in run.kernels]
-        if all(one.predicted is not None for one in own):
-            for joined in _best(run, facts, own, profile, options, in_order=in_order):
+        apart = [found[name].predicted for name in run.kernels]
+        if None not in apart:
+            for joined in joining.best(run, [one for one in apart if one is not None]):
                 found |= _in_one(joined, found)
     return tuple(found[one.name] for one in selections)
 
 
-def _best(
-    run: RowRun,
-    facts: Mapping[str, KernelFacts],
-    apart: Sequence[KernelSelection],
-    profile: GpuProfile,
-    options: ModelOptions,
-    *,
-    in_order: bool,
-) -> list[_Joined]:
-    """Return the parts of a run to be one kernel each: those with which all of it costs least."""
-    count = len(run.kernels)
-    best: list[tuple[float, list[_Joined]]] = [(0.0, [])]
-    for end in range(1, count + 1):
-        alone = _cost_of(apart[end - 1 : end], options)
-        choices = [(best[end - 1][0] + alone, best[end - 1][1])]
-        for start in range(end):
-            part = run.part(start, end)
-            if len(part.phases) > 1:
-                limit_s = FULL_SPEED * sum(_expected(one).time_s for one in apart[start:end])
-                joined = _joined(part, facts, profile, options, limit_s, in_order=in_order)
-                if joined is not None:
-                    before, others = best[start]
-                    choices.append((before + joined.cost, [*others, joined]))
-        best.append(min(choices, key=lambda one: one[0]))
-    return best[-1][1]
+@dataclass(frozen=True, slots=True)
+class _Joining:
+    """Kernels of a program on a card, what is best, and whether sums keep their order."""
 
+    facts: Mapping[str, KernelFacts]
+    profile: GpuProfile
+    options: ModelOptions
+    in_order: bool
 
-def _joined(
-    run: RowRun,
-    facts: Mapping[str, KernelFacts],
-    profile: GpuProfile,
-    options: ModelOptions,
-    limit_s: float,
-    *,
-    in_order: bool,
-) -> _Joined | None:
-    """Return the best blocks of a run as one kernel, ``None`` where there are none.
+    def best(self, run: RowRun, apart: Sequence[Prediction]) -> list[_Joined]:
+        """Return the parts of a run to be one kernel each: those with which all of it costs least.
 
-    What is expected to take much longer than the fastest, or than ``limit_s``, is left out.
-    """
-    if not any(phase.launch.sum_loop is not None for phase in run.phases):
-        return None
-    table = _candidates(run, facts, profile)
-    if not len(table):
-        return None
-    rows, lanes, tile = table.T
-    every = RowBlock(
-        kernels=run.kernels, loops=len(run.phases[0].rows), rows=rows, lanes=lanes, tile=tile
-    )
-    found = rows_prediction(facts, run, every, profile, in_order=in_order)
-    times = np.where(found.fits, found.expected.time_s, np.inf)
-    cost = np.where(np.isfinite(times), costs(found.expected, options.objective), NEVER)
-    cost = np.where(times <= min(limit_s, FULL_SPEED * float(times.min())), cost, NEVER)
-    row = int(np.argmin(cost))
-    predicted = prediction_at(found.demand, found.expected, row)
-    if cost[row] == NEVER or predicted is None:
-        return None
-    block = replace(every, rows=int(rows[row]), lanes=int(lanes[row]), tile=int(tile[row]))
-    return _Joined(block, predicted, int(cost[row]))
+        ``apart`` is what is expected of each kernel for itself.
+        """
+        best: list[tuple[float, list[_Joined]]] = [(0.0, [])]
+        for end, last in enumerate(apart, start=1):
+            alone = Predicted(
+                time_s=np.array([last.time_s]),
+                energy_j=np.array([last.energy_j]),
+                terms_s={},
+                terms_j={},
+                resident_blocks=np.ones(1),
+            )
+            cost, before = int(costs(alone, self.options.objective)[0]), best[end - 1]
+            choices = [(before[0] + cost, before[1])]
+            for start in range(end):
+                part = run.part(start, end)
+                if len(part.phases) > 1:
+                    limit_s = FULL_SPEED * sum(one.time_s for one in apart[start:end])
+                    joined = self._joined(part, limit_s)
+                    if joined is not None:
+                        so_far, others = best[start]
+                        choices.append((so_far + joined.cost, [*others, joined]))
+            best.append(min(choices, key=lambda one: one[0]))
+        return best[-1][1]
 
+    def _joined(self, run: RowRun, limit_s: float) -> _Joined | None:
+        """Return the best blocks of a run as one kernel, ``None`` where there are none.
 
-def _candidates(
-    run: RowRun, facts: Mapping[str, KernelFacts], profile: GpuProfile
-) -> npt.NDArray[np.int64]:
-    """Return rows, lanes and tiles of blocks, a line each."""
-    trips = max(
-        trips_of(facts[phase.kernel])[phase.lane_loop]
-        for phase in run.phases
-        if phase.lane_loop is not None
-    )
-    length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
-    lines: list[tuple[int, int, int]] = []
-    for rows, lanes in product(ROWS, LANES):
-        if not LEAST_THREADS <= rows * lanes <= profile.threads_per_block or lanes > 2 * length:
-            continue
-        slots = -(-length // lanes)
-        kept = 1 << (slots - 1).bit_length()
-        tiles = {lanes * steps for steps in STEPS if lanes * steps < 2 * length}
-        if kept <= MOST_KEPT:
-            tiles.add(lanes * slots)
-        lines += [(rows, lanes, tile) for tile in sorted(tiles)]
-    return np.array(lines, dtype=np.int64).reshape(len(lines), 3)
+        What is expected to take much longer than the fastest, or than ``limit_s``, is left out.
+        """
+        if not any(phase.launch.sum_loop is not None for phase in run.phases):
+            return None
+        table = self._candidates(run)
+        if not table:
+            return None
+        rows, lanes, tile = np.array(table, dtype=np.int64).T
+        loops = len(run.phases[0].rows)
+        every = RowBlock(kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile)
+        found = rows_prediction(self.facts, run, every, self.profile, in_order=self.in_order)
+        times = np.where(found.fits, found.expected.time_s, np.inf)
+        cost = np.where(np.isfinite(times), costs(found.expected, self.options.objective), NEVER)
+        cost = np.where(times <= min(limit_s, FULL_SPEED * float(times.min())), cost, NEVER)
+        row = int(np.argmin(cost))
+        predicted = prediction_at(found.demand, found.expected, row)
+        if cost[row] == NEVER or predicted is None:
+            return None
+        block = replace(every, rows=int(rows[row]), lanes=int(lanes[row]), tile=int(tile[row]))
+        return _Joined(block, predicted, int(cost[row]))
 
-
-def _cost_of(selections: Sequence[KernelSelection], options: ModelOptions) -> int:
-    predicted = [_expected(one) for one in selections]
-    whole = Predicted(
-        time_s=np.array([sum(one.time_s for one in predicted)]),
-        energy_j=np.array([sum(one.energy_j for one in predicted)]),
-        terms_s={},
-        terms_j={},
-        resident_blocks=np.ones(1),
-    )
-    return int(costs(whole, options.objective)[0])
-
-
-def _expected(selection: KernelSelection) -> Prediction:
-    assert selection.predicted is not None
-    return selection.predicted
+    def _candidates(self, run: RowRun) -> list[tuple[int, int, int]]:
+        """Return rows, lanes and tiles of blocks."""
+        loops = ((one.kernel, one.lane_loop) for one in run.phases if one.lane_loop is not None)
+        trips = max(trips_of(self.facts[kernel])[loop] for kernel, loop in loops)
+        length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
+        lines: list[tuple[int, int, int]] = []
+        for rows, lanes in product(ROWS, LANES):
+            threads = rows * lanes
+            if LEAST_THREADS <= threads <= self.profile.threads_per_block and lanes <= 2 * length:
+                slots = -(-length // lanes)
+                tiles = {lanes * steps for steps in STEPS if lanes * steps < 2 * length}
+                if 1 << (slots - 1).bit_length() <= MOST_KEPT:
+                    tiles.add(lanes * slots)
+                lines += [(rows, lanes, tile) for tile in sorted(tiles)]
+        return lines
 
 
 def _in_one(
@@ -191,7 +166,8 @@ def _in_one(
     first, *others = joined.block.kernels
     found = {first: replace(selections[first], row_block=joined.block, predicted=joined.predicted)}
     for name in others:
-        own = _expected(selections[name])
+        own = selections[name].predicted
+        assert own is not None
         nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
         which = "both" if len(others) == 1 else "all of them"
         note = f"its blocks are those of {first}, which take rows through {which}"
