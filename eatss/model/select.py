@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from math import prod
+from math import inf, prod
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
-from eatss.diagnostics import Diagnostic, EatssError, NoSolutionError
+from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.frozen import frozen
 from eatss.gpu.profile import GpuProfile
 from eatss.model.build import (
@@ -36,7 +37,6 @@ from eatss.model.selection import (
     CellResult,
     DroppedCell,
     KernelSelection,
-    Optimality,
     ReferenceSelection,
     Selection,
     Usage,
@@ -86,9 +86,9 @@ def select_program(
         NoSolutionError: kernels without tile sizes within the limits, one finding each.
     """
     vector: tuple[int, ...] | None = None
-    ppcg_options = None
+    ppcg_options, published = None, _Published(profile, options)
     if options.uniform and any(facts.loops for facts in kernels):
-        selections, vector = _select_uniform(kernels, profile, options)
+        selections, vector = published.uniform(kernels)
     elif options.model == "prediction" and TARGETS[options.target].own:
         offered = structures or {}
         most = layouts_of_each(len(kernels))
@@ -103,9 +103,7 @@ def select_program(
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, told)
     else:
-        selections = _select_each(
-            kernels, lambda facts: select_kernel(facts, profile, options), told
-        )
+        selections = _select_each(kernels, published.alone, told)
     widest = max((element_bytes(facts, options) for facts in kernels), default=8)
     return Selection(
         file=file,
@@ -131,18 +129,7 @@ def select_kernel(
         InputError: options that do not fit profile or kernel.
         NoSolutionError: no tile sizes stay within the limits in any cell.
     """
-    if not facts.loops:
-        return _untiled(facts, profile, options)
-
-    def traffic_of(cell: Cell, solution: Solution) -> Fraction:
-        return traffic(facts, cell.alignment(profile), dict(solution.values))
-
-    grid = solve_grid(
-        lambda cell: build_problem(facts, profile, cell, options), traffic_of, options
-    )
-    if not grid.solved:
-        raise no_solution(f"kernel {facts.name}", grid, options)
-    return _describe(facts, profile, options, grid, dict(grid.solved[0].solution.values))
+    return _Published(profile, options).alone(facts)
 
 
 def _select_each(
@@ -162,101 +149,222 @@ def _select_each(
     return tuple(selections)
 
 
-def _select_uniform(
-    kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
-) -> tuple[tuple[KernelSelection, ...], tuple[int, ...]]:
-    """Select one vector; the cells are ranked by the sum of the kernels' traffic."""
-    tiled = [facts for facts in kernels if facts.loops]
+def traffic(facts: KernelFacts, waf: int, sizes: Mapping[str, int]) -> Fraction:
+    """Return the estimated traffic from L2, in elements per iteration point.
 
-    def traffic_of(cell: Cell, solution: Solution) -> Fraction:
-        waf, vector = cell.alignment(profile), dict(solution.values)
-        return sum(
-            (traffic(facts, waf, kernel_sizes(facts, waf, vector)) for facts in tiled), Fraction()
+    ``Σ V_f`` over the points of a tile, those of inner loops that a tile holds included.
+    """
+    points = prod(sizes[loop.name] for loop in facts.loops)
+    points *= prod(inner_extent(loop, waf) for loop in facts.inner_loops)
+    return Fraction(sum(v.elements.evaluate(sizes) for v in facts.volumes), points)
+
+
+@frozen
+class _Solved:
+    """A cell of the grid with its optimum and its traffic."""
+
+    cell: Cell
+    solution: Solution
+    traffic: Fraction
+
+    @property
+    def rank(self) -> tuple[Fraction, int, float, float]:
+        """Least traffic, then largest objective, largest alignment, smallest split."""
+        own = self.cell
+        return self.traffic, -self.solution.objective, -own.warp_fraction, own.split
+
+
+@frozen
+class _Grid:
+    """All cells of the grid: the solved ones, best first, and the dropped ones."""
+
+    solved: tuple[_Solved, ...]
+    dropped: tuple[DroppedCell, ...]
+    solver_calls: int
+    solve_time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """The published models on a card: every cell of the grid is solved, and they are ranked."""
+
+    profile: GpuProfile
+    options: ModelOptions
+
+    def alone(self, facts: KernelFacts) -> KernelSelection:
+        """Select the tile sizes of one kernel, whatever the others have."""
+        if not facts.loops:
+            return self._untiled(facts)
+        grid = self._solved(
+            f"kernel {facts.name}",
+            lambda cell: build_problem(facts, self.profile, cell, self.options),
+            lambda waf, vector: traffic(facts, waf, vector),
+        )
+        return self._described(facts, grid)
+
+    def uniform(
+        self, kernels: Sequence[KernelFacts]
+    ) -> tuple[tuple[KernelSelection, ...], tuple[int, ...]]:
+        """Select one vector; the cells are ranked by the sum of the kernels' traffic."""
+        tiled = [facts for facts in kernels if facts.loops]
+        grid = self._solved(
+            "the program with one vector of tile sizes",
+            lambda cell: build_uniform_problem(tiled, self.profile, cell, self.options),
+            lambda waf, vector: sum(
+                (traffic(facts, waf, kernel_sizes(facts, waf, vector)) for facts in tiled),
+                Fraction(),
+            ),
+        )
+        vector = dict(grid.solved[0].solution.values)
+        return (
+            tuple(
+                self._described(facts, grid) if facts.loops else self._untiled(facts)
+                for facts in kernels
+            ),
+            tuple(vector[position_name(at)] for at in range(len(vector))),
         )
 
-    grid = solve_grid(
-        lambda cell: build_uniform_problem(tiled, profile, cell, options), traffic_of, options
-    )
-    if not grid.solved:
-        raise no_solution("the program with one vector of tile sizes", grid, options)
-    vector = dict(grid.solved[0].solution.values)
-    waf = grid.solved[0].cell.alignment(profile)
-    selections = tuple(
-        _describe(facts, profile, options, grid, kernel_sizes(facts, waf, vector))
-        if facts.loops
-        else _untiled(facts, profile, options)
-        for facts in kernels
-    )
-    return selections, tuple(vector[position_name(at)] for at in range(len(vector)))
+    def _solved(
+        self,
+        what: str,
+        build: Callable[[Cell], Problem],
+        traffic_of: Callable[[int, dict[str, int]], Fraction],
+    ) -> _Grid:
+        """Solve every cell and rank those with a solution.
+
+        The time limit is one for all cells. When it is over, the cells left take the
+        enumeration's vector, unproven.
+
+        Raises:
+            NoSolutionError: ``EATSS-M020``, there is none; it names the least demanding conflict.
+        """
+        limit_s, began = self.options.timeout_s, time.perf_counter()
+        deadline = began + (DEFAULT_TIMEOUT_S if limit_s is None else limit_s)
+        solved: list[_Solved] = []
+        dropped: list[tuple[float, DroppedCell]] = []
+        calls = 0
+        for cell in self.options.cells:
+            problem = build(cell)
+            start = enumerate_best(problem)
+            left_s = max(0.0, deadline - time.perf_counter())
+            try:
+                sizes = dict(start.values) if start else None
+                answer = solve(problem, start=sizes, timeout_s=left_s)
+            except NoSolutionError as error:  # time ran out with nothing found
+                dropped.append((inf, _dropped(cell, (), error.diagnostics[0].message)))
+                continue
+            calls += answer.solver_calls
+            if isinstance(answer, Conflict):
+                found = _dropped(cell, answer.constraints, answer.message)
+                dropped.append((answer.excess, found))
+            else:
+                amount = traffic_of(cell.alignment(self.profile), dict(answer.values))
+                solved.append(_Solved(cell=cell, solution=answer, traffic=amount))
+        if not solved:
+            raise self._no_solution(what, min(dropped, key=lambda pair: pair[0])[1])
+        return _Grid(
+            solved=tuple(sorted(solved, key=lambda one: one.rank)),
+            dropped=tuple(one for _, one in dropped),
+            solver_calls=calls,
+            solve_time_s=time.perf_counter() - began,
+        )
+
+    def _no_solution(self, what: str, least: DroppedCell) -> NoSolutionError:
+        """Return the error that names the conflict of the least demanding cell."""
+        cell = Cell(split=least.split_factor, warp_fraction=least.warp_fraction)
+        fixed = self.options.warp_fraction is not None, self.options.split is not None
+        where = "" if all(fixed) else f" (at {cell})"
+        return NoSolutionError(
+            Diagnostic(
+                code="EATSS-M020",
+                message=f"no tile sizes of {what} stay within the limits: {least.reason}{where}",
+                hint=_ADVICE[fixed],
+            )
+        )
+
+    def _result(self, facts: KernelFacts, one: _Solved) -> tuple[CellResult, Problem]:
+        """Return what a cell comes to for a kernel, and the problem of the kernel there."""
+        waf, values = one.cell.alignment(self.profile), dict(one.solution.values)
+        sizes = kernel_sizes(facts, waf, values) if self.options.uniform else values
+        problem = build_problem(facts, self.profile, one.cell, self.options)
+        result = CellResult(
+            split_factor=one.cell.split,
+            warp_fraction=one.cell.warp_fraction,
+            tile_sizes=tuple((loop.name, sizes[loop.name]) for loop in facts.loops),
+            objective=problem.objective.evaluate(sizes),
+            optimal="proven" if one.solution.proven else "best found",
+            traffic=float(traffic(facts, waf, sizes)),
+        )
+        return result, problem
+
+    def _described(self, facts: KernelFacts, grid: _Grid) -> KernelSelection:
+        """Return the selection of a kernel in the best cell."""
+        profile, options, best = self.profile, self.options, grid.solved[0]
+        cell, waf = best.cell, best.cell.alignment(profile)
+        result, problem = self._result(facts, best)
+        inner = {loop.name: inner_extent(loop, waf) for loop in facts.inner_loops}
+        sizes = dict(result.tile_sizes) | inner
+        block = choose_block(facts, sizes, profile)
+        parts = ["*".join(f"T_{loop.name}" for loop in block_loops(facts))]
+        parts += [f"{weight}*T_{name}" for name, weight in weights(facts, waf) if weight]
+        found = {one.name: getattr(result, one.name) for one in fields(CellResult)}
+        del found["tile_sizes"]
+        return KernelSelection.of(
+            facts,
+            Layout(tile_sizes=result.tile_sizes, block=block),
+            objective_formula=" + ".join(filter(None, parts)) or "0",
+            weights=weights(facts, waf),
+            alignment=waf,
+            shared_limit_bytes=min(
+                shared_budget_bytes(profile, cell), options.shared_per_block(profile)
+            ),
+            solver_calls=grid.solver_calls,
+            solve_time_s=grid.solve_time_s,
+            references=_references(facts, cell),
+            usage=tuple(_usage(problem, one, sizes) for one in problem.constraints),
+            alternatives=tuple(
+                self._result(facts, one)[0] for one in grid.solved[1 : 1 + ALTERNATIVES]
+            ),
+            dropped=grid.dropped,
+            cells=len(grid.solved) + len(grid.dropped),
+            **found,
+        )
+
+    def _untiled(self, facts: KernelFacts) -> KernelSelection:
+        """Return the selection of a kernel without a tile band: nothing to choose.
+
+        The empty vector is the only one, so it is optimal without asking a solver.
+        """
+        cell = self.options.cells[0]
+        return KernelSelection.of(
+            facts,
+            Layout(tile_sizes=(), block=()),
+            split_factor=cell.split,
+            warp_fraction=cell.warp_fraction,
+            alignment=cell.alignment(self.profile),
+            references=_references(facts, cell),
+        )
 
 
-def _describe(
-    facts: KernelFacts,
-    profile: GpuProfile,
-    options: ModelOptions,
-    grid: SolvedGrid,
-    sizes: Mapping[str, int],
-) -> KernelSelection:
-    """Return the selection of a kernel whose sizes are known."""
-    best = grid.solved[0]
-    cell, waf = best.cell, best.cell.alignment(profile)
-    problem = build_problem(facts, profile, cell, options)
-    limit = min(shared_budget_bytes(profile, cell), options.shared_per_block(profile))
-    layout = Layout(
-        tile_sizes=tuple((loop.name, sizes[loop.name]) for loop in facts.loops),
-        block=choose_block(facts, dict(sizes), profile),
-    )
-    return KernelSelection.of(
-        facts,
-        layout,
-        objective=problem.objective.evaluate(sizes),
-        objective_formula=objective_formula(facts, waf),
-        weights=weights(facts, waf),
-        optimal=best.optimal,
+def _dropped(cell: Cell, constraints: tuple[str, ...], reason: str) -> DroppedCell:
+    return DroppedCell(
         split_factor=cell.split,
         warp_fraction=cell.warp_fraction,
-        alignment=waf,
-        traffic=float(traffic(facts, waf, sizes)),
-        shared_limit_bytes=limit,
-        solver_calls=grid.solver_calls,
-        solve_time_s=grid.solve_time_s,
-        references=references(facts, cell),
-        usage=tuple(usage(problem, constraint, sizes) for constraint in problem.constraints),
-        alternatives=tuple(
-            _alternative(facts, profile, options, entry)
-            for entry in grid.solved[1 : 1 + ALTERNATIVES]
-        ),
-        dropped=grid.dropped,
-        cells=len(grid.solved) + len(grid.dropped),
+        constraints=constraints,
+        reason=reason,
     )
 
 
-def _alternative(
-    facts: KernelFacts, profile: GpuProfile, options: ModelOptions, entry: SolvedCell
-) -> CellResult:
-    waf, values = entry.cell.alignment(profile), dict(entry.solution.values)
-    sizes = kernel_sizes(facts, waf, values) if options.uniform else values
-    problem = build_problem(facts, profile, entry.cell, options)
-    return CellResult(
-        split_factor=entry.cell.split,
-        warp_fraction=entry.cell.warp_fraction,
-        tile_sizes=tuple((loop.name, sizes[loop.name]) for loop in facts.loops),
-        objective=problem.objective.evaluate(sizes),
-        optimal=entry.optimal,
-        traffic=float(traffic(facts, waf, sizes)),
-    )
+_ADVICE = {
+    (True, True): "try a smaller warp fraction or another split; auto tries all of them",
+    (True, False): "try a smaller warp fraction; auto tries all of them",
+    (False, True): "try another split factor; auto tries all of them",
+    (False, False): "a narrower element type or a card with more on-chip memory would help",
+}
+"""What to do where nothing fits, by whether warp fraction and split are fixed."""
 
 
-def objective_formula(facts: KernelFacts, waf: int) -> str:
-    """Return the objective as text, loops in their order: ``T_i*T_j + 32*T_j``."""
-    parts = (
-        ["*".join(f"T_{loop.name}" for loop in block_loops(facts))] if block_loops(facts) else []
-    )
-    parts += [f"{weight}*T_{name}" for name, weight in weights(facts, waf) if weight]
-    return " + ".join(parts) or "0"
-
-
-def references(facts: KernelFacts, cell: Cell) -> tuple[ReferenceSelection, ...]:
+def _references(facts: KernelFacts, cell: Cell) -> tuple[ReferenceSelection, ...]:
     """Return the references with their class and where they are in ``cell``."""
     return tuple(
         ReferenceSelection.at(reference, memory_of(reference.memory, cell).value)
@@ -264,7 +372,7 @@ def references(facts: KernelFacts, cell: Cell) -> tuple[ReferenceSelection, ...]
     )
 
 
-def usage(problem: Problem, constraint: Constraint, sizes: Mapping[str, int]) -> Usage:
+def _usage(problem: Problem, constraint: Constraint, sizes: Mapping[str, int]) -> Usage:
     """Return what ``sizes`` use of one limit."""
     scale = 1 if constraint.element_bytes is None else constraint.element_bytes
     binding = any(
@@ -280,137 +388,3 @@ def usage(problem: Problem, constraint: Constraint, sizes: Mapping[str, int]) ->
         unit=constraint.unit if constraint.element_bytes is None else "bytes",
         binding=binding,
     )
-
-
-def _untiled(facts: KernelFacts, profile: GpuProfile, options: ModelOptions) -> KernelSelection:
-    """Return the selection of a kernel without a tile band: nothing to choose.
-
-    The empty vector is the only one, so it is optimal without asking a solver.
-    """
-    cell = options.cells[0]
-    return KernelSelection.of(
-        facts,
-        Layout(tile_sizes=(), block=()),
-        split_factor=cell.split,
-        warp_fraction=cell.warp_fraction,
-        alignment=cell.alignment(profile),
-        references=references(facts, cell),
-    )
-
-
-@frozen
-class SolvedCell:
-    """A cell of the grid with its optimum and its rank among the cells (smaller is better)."""
-
-    cell: Cell
-    solution: Solution
-    traffic: Fraction
-
-    @property
-    def rank(self) -> tuple[Fraction, int, float, float]:
-        """Least traffic, then largest objective, largest alignment, smallest split."""
-        return (
-            self.traffic,
-            -self.solution.objective,
-            -self.cell.warp_fraction,
-            self.cell.split,
-        )
-
-    @property
-    def optimal(self) -> Optimality:
-        """What may be said of the solution."""
-        return "proven" if self.solution.proven else "best found"
-
-
-@frozen
-class SolvedGrid:
-    """All cells of the grid: the solved ones, best first, and the dropped ones."""
-
-    solved: tuple[SolvedCell, ...]
-    dropped: tuple[DroppedCell, ...]
-    solver_calls: int
-    solve_time_s: float
-
-
-def solve_grid(
-    build: Callable[[Cell], Problem],
-    traffic_of: Callable[[Cell, Solution], Fraction],
-    options: ModelOptions,
-) -> SolvedGrid:
-    """Solve every cell and rank those with a solution.
-
-    The time limit is one for all cells. When it is over, the cells left take the
-    enumeration's vector, unproven.
-    """
-    began = time.perf_counter()
-    deadline = began + (DEFAULT_TIMEOUT_S if options.timeout_s is None else options.timeout_s)
-    solved: list[SolvedCell] = []
-    dropped: list[tuple[float, DroppedCell]] = []
-    calls = 0
-    for cell in options.cells:
-        problem = build(cell)
-        start = enumerate_best(problem)
-        left_s = max(0.0, deadline - time.perf_counter())
-        try:
-            answer = solve(problem, start=dict(start.values) if start else None, timeout_s=left_s)
-        except NoSolutionError as error:  # time ran out with nothing found
-            dropped.append((float("inf"), _dropped(cell, (), error.diagnostics[0].message)))
-            continue
-        calls += answer.solver_calls
-        if isinstance(answer, Conflict):
-            dropped.append((answer.excess, _dropped(cell, answer.constraints, answer.message)))
-        else:
-            amount = traffic_of(cell, answer)
-            solved.append(SolvedCell(cell=cell, solution=answer, traffic=amount))
-    return SolvedGrid(
-        solved=tuple(sorted(solved, key=lambda entry: entry.rank)),
-        # least demanding first when nothing is solved, else in the order of the grid
-        dropped=tuple(
-            entry for _, entry in (dropped if solved else sorted(dropped, key=lambda pair: pair[0]))
-        ),
-        solver_calls=calls,
-        solve_time_s=time.perf_counter() - began,
-    )
-
-
-def _dropped(cell: Cell, constraints: tuple[str, ...], reason: str) -> DroppedCell:
-    return DroppedCell(
-        split_factor=cell.split,
-        warp_fraction=cell.warp_fraction,
-        constraints=constraints,
-        reason=reason,
-    )
-
-
-def traffic(facts: KernelFacts, waf: int, sizes: Mapping[str, int]) -> Fraction:
-    """Return the estimated traffic from L2, in elements per iteration point.
-
-    ``Σ V_f`` over the points of a tile, those of inner loops that a tile holds included.
-    """
-    points = prod(sizes[loop.name] for loop in facts.loops)
-    points *= prod(inner_extent(loop, waf) for loop in facts.inner_loops)
-    return Fraction(sum(v.elements.evaluate(sizes) for v in facts.volumes), points)
-
-
-def no_solution(what: str, grid: SolvedGrid, options: ModelOptions) -> EatssError:
-    """Return the error that names the conflict of the least demanding cell."""
-    least = grid.dropped[0]
-    cell = Cell(split=least.split_factor, warp_fraction=least.warp_fraction)
-    where = f" (at {cell})" if options.split is None or options.warp_fraction is None else ""
-    return NoSolutionError(
-        Diagnostic(
-            code="EATSS-M020",
-            message=f"no tile sizes of {what} stay within the limits: {least.reason}{where}",
-            hint=_advice(options),
-        )
-    )
-
-
-def _advice(options: ModelOptions) -> str:
-    if options.warp_fraction is not None and options.split is not None:
-        return "try a smaller warp fraction or another split; auto tries all of them"
-    if options.warp_fraction is not None:
-        return "try a smaller warp fraction; auto tries all of them"
-    if options.split is not None:
-        return "try another split factor; auto tries all of them"
-    return "a narrower element type or a card with more on-chip memory would help"
