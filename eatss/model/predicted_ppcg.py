@@ -43,9 +43,8 @@ from eatss.model.solver import solve_table
 from eatss.notices import Told, nobody
 from eatss.plan.numbers import Number
 from eatss.prediction.demand import Demand
-from eatss.prediction.model import prediction_at
 from eatss.prediction.ppcg_model import PpcgModel
-from eatss.prediction.terms import Predicted
+from eatss.prediction.terms import Predicted, prediction_at
 
 MARGIN = 1.25
 """Sizes of ours are taken where the default is expected to cost so many times as much: below that

@@ -22,9 +22,8 @@ from eatss.model.selection import KernelSelection
 from eatss.plan.launch import trips_of
 from eatss.plan.phases import RowRun
 from eatss.prediction.expected import Prediction
-from eatss.prediction.model import prediction_at
 from eatss.prediction.phases import rows_prediction
-from eatss.prediction.terms import Predicted
+from eatss.prediction.terms import Predicted, prediction_at
 
 ROWS = (1, 2, 4, 8)
 """Rows of a block."""

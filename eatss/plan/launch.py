@@ -53,9 +53,8 @@ from eatss.plan.rows import (
     vector,
     with_neighbours,
 )
-from eatss.plan.split import chunks_of, threads_beside_lanes, widening
+from eatss.plan.shares import Stream, chunks_of, stream_of, threads_beside_lanes, widening
 from eatss.plan.stage import Stage, buffers, is_ahead
-from eatss.plan.stream import Stream, stream_of
 from eatss.plan.uniform_references import UniformSet, uniform_sets
 from eatss.targets import AXES, CUDA
 

@@ -11,7 +11,7 @@ import numpy as np
 from eatss.analysis.work import StatementFacts
 from eatss.plan.numbers import Number
 from eatss.prediction.card import SCHEDULERS, Card
-from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.constants import CodeConstants
 from eatss.prediction.demand import Column
 
 _WIDE_BYTES = 8

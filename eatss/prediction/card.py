@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from eatss.analysis.structure import TensorFormat
 from eatss.diagnostics import input_error
 from eatss.frozen import frozen
 from eatss.gpu.profile import TIMES_TF32, GpuProfile
 from eatss.gpu.scaled import FALLBACK_LIMIT_W, calibration_of
+from eatss.plan.numbers import Number
 from eatss.targets import CUDA
 
 SCHEDULERS = 4
@@ -40,6 +43,9 @@ predicted of it."""
 
 REGISTER_STEP = 8
 """Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
+
+BLOCK_SHARED_BYTES = 1024
+"""Shared memory that CUDA keeps of each block."""
 
 
 @frozen
@@ -122,6 +128,27 @@ class Card:
         if form == "fp64":
             return max(1.0, self.fp64_tensor_per_cycle)
         return max(1.0, TIMES_TF32[form] * self.tf32_tensor_per_cycle)
+
+    def resident_blocks(
+        self, threads: Number, registers: Number, shared_bytes: Number, shared_limit_bytes: Number
+    ) -> Number:
+        """Return the blocks of an SM that run at a time, an entry a candidate; 0 cannot launch.
+
+        The least that registers (allocated to a thread by eights; each scheduler has a part of them
+        for its warps), threads (by whole warps), shared memory (with 1024 bytes a block that CUDA
+        keeps) and the limit of blocks allow [CUDA C++ Programming Guide, technical specifications
+        per compute capability]. A block may have ``shared_limit_bytes``.
+        """
+        warps = np.ceil(threads / self.warp)
+        registers = np.ceil(registers / REGISTER_STEP) * REGISTER_STEP
+        each = self.registers_per_sm / SCHEDULERS
+        by_registers = np.floor(np.floor(each / (registers * self.warp)) * SCHEDULERS / warps)
+        by_threads = np.floor(self.threads_per_sm / (warps * self.warp))
+        by_shared = np.floor(self.shared_per_sm_bytes / (shared_bytes + BLOCK_SHARED_BYTES))
+        least = np.minimum(np.minimum(by_registers, by_threads), by_shared)
+        least = np.where(shared_bytes > shared_limit_bytes, 0.0, least)
+        least = np.where(threads > self.threads_per_block, 0.0, least)
+        return np.clip(least, 0, self.blocks_per_sm)
 
 
 def card_of(profile: GpuProfile) -> Card:

@@ -23,10 +23,8 @@ from eatss.prediction.access import (
     sectors,
 )
 from eatss.prediction.card import REGISTER_STEP, Card
-from eatss.prediction.code_constants import CodeConstants
-from eatss.prediction.cuda_constants import CudaConstants
+from eatss.prediction.constants import CodeConstants, CudaConstants
 from eatss.prediction.demand_builder import DemandBuilder
-from eatss.prediction.occupancy import resident_blocks
 
 _LEAST_L1_BYTES = 16 * 1024.0
 
@@ -141,7 +139,7 @@ class CudaCode(DemandBuilder):
         """Blocks that fit an SM."""
         threads, card = self.plan.block_threads, self.card
         limit = card.shared_optin_bytes
-        resident = resident_blocks(threads, self.registers, self.shared_bytes, card, limit)
+        resident = card.resident_blocks(threads, self.registers, self.shared_bytes, limit)
         streams = np.ceil(self.plan.stream.blocks / card.sms)
         return np.where((streams > 0) & (streams <= resident), streams, resident)
 

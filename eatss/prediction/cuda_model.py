@@ -19,17 +19,15 @@ from eatss.gpu.profile import GpuProfile
 from eatss.plan.launch import LaunchPlan, plan
 from eatss.plan.numbers import Flag
 from eatss.prediction.card import SCHEDULERS, Card, card_of
-from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.computes import add_computes, loops_apart
+from eatss.prediction.constants import CodeConstants, CudaConstants
 from eatss.prediction.cuda_code import CudaCode
-from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.prediction.expected import Prediction
 from eatss.prediction.memory import moved_bytes, scatter
-from eatss.prediction.model import prediction_at
 from eatss.prediction.stages import add_stages
 from eatss.prediction.sums import add_held, add_parts, add_spread
-from eatss.prediction.terms import Predicted, predict
+from eatss.prediction.terms import Predicted, predict, prediction_at
 
 
 def demand_of(

@@ -14,7 +14,7 @@ from eatss.plan.numbers import Number
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES, box_wavefronts, torn_sectors
 from eatss.prediction.arithmetic import is_wide
 from eatss.prediction.card import Card
-from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.constants import CodeConstants
 from eatss.prediction.demand import TENSOR_COLUMNS, Demand
 
 

@@ -13,10 +13,9 @@ from eatss.plan.ppcg import PpcgPlan
 from eatss.plan.ppcg_groups import Group
 from eatss.plan.rows import element_words
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES, line_wavefronts, lines, sectors
-from eatss.prediction.card import Card
-from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.card import BLOCK_SHARED_BYTES, Card
+from eatss.prediction.constants import CodeConstants
 from eatss.prediction.demand_builder import DemandBuilder
-from eatss.prediction.occupancy import BLOCK_SHARED_BYTES, resident_blocks
 
 CARVE_OUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 """Shared memory that an SM can be set to; what is left is L1 [CUDA C++ Programming Guide]."""
@@ -90,9 +89,8 @@ class PpcgCode(DemandBuilder):
     @cached_property
     def resident(self) -> Number:
         """Blocks that fit an SM."""
-        plan, limit = self.plan, self.card.shared_per_block_bytes
-        shared_bytes = plan.shared_bytes
-        return resident_blocks(plan.block_threads, self.registers, shared_bytes, self.card, limit)
+        threads, limit = self.plan.block_threads, self.card.shared_per_block_bytes
+        return self.card.resident_blocks(threads, self.registers, self.plan.shared_bytes, limit)
 
     @cached_property
     def present(self) -> Number:

@@ -20,13 +20,12 @@ from eatss.plan.ppcg import PpcgCandidates, PpcgPlan, ppcg_plan
 from eatss.plan.ppcg_groups import Group, PpcgKernel
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import Card, card_of
-from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.constants import CodeConstants
 from eatss.prediction.demand import Demand
 from eatss.prediction.expected import Prediction
-from eatss.prediction.model import prediction_at
 from eatss.prediction.ppcg_code import PpcgCode
 from eatss.prediction.ppcg_computes import add_computes
-from eatss.prediction.terms import Predicted, predict
+from eatss.prediction.terms import Predicted, predict, prediction_at
 
 PAGE_PIECE_BYTES = 256
 

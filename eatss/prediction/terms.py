@@ -10,9 +10,9 @@ from eatss.frozen import frozen
 from eatss.gpu.scaled import voltage_share
 from eatss.plan.numbers import Number
 from eatss.prediction.card import SCHEDULERS, Card
-from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.constants import CodeConstants
 from eatss.prediction.demand import TENSOR_COLUMNS, Column, Demand
-from eatss.prediction.occupancy import resident_blocks
+from eatss.prediction.expected import Parts, Prediction
 
 LEAST_CLOCK = 0.2
 """Share of the highest clock below which a power limit is not taken to go."""
@@ -101,8 +101,8 @@ class _Launch:
 
     def __init__(self, demand: Demand, card: Card) -> None:
         self.demand, self.card, self.streams = demand, card, demand.streams > 0
-        resident = resident_blocks(
-            demand.threads, demand.registers, demand.shared_bytes, card, demand.shared_limit_bytes
+        resident = card.resident_blocks(
+            demand.threads, demand.registers, demand.shared_bytes, demand.shared_limit_bytes
         )
         at_once = np.where(demand.streams <= resident, demand.streams, 0.0)
         self.resident = np.where(self.streams, at_once, resident)
@@ -220,3 +220,23 @@ def _clock(power_w: Callable[[Number], Number], limit_w: float, count: int) -> N
             over = power_w(middle) > limit_w
             low, high = np.where(over, low, middle), np.where(over, middle, high)
     return np.where(kept, 1.0, low)
+
+
+def prediction_at(demand: Demand, expected: Predicted, row: int) -> Prediction | None:
+    """Return one entry of the columns, ``None`` where that candidate cannot launch."""
+    if not expected.resident_blocks[row]:
+        return None
+
+    def ordered(terms: dict[str, Number]) -> Parts:
+        at_row = ((name, float(column[row])) for name, column in terms.items())
+        return tuple(sorted(at_row, key=lambda item: -item[1]))
+
+    counts = ("launches", "blocks", "threads", "registers", "shared_bytes")
+    return Prediction(
+        time_s=float(expected.time_s[row]),
+        energy_j=float(expected.energy_j[row]),
+        times_s=ordered(expected.terms_s),
+        energies_j=ordered(expected.terms_j),
+        resident_blocks=int(expected.resident_blocks[row]),
+        **{name: int(getattr(demand, name)[row]) for name in counts},
+    )

@@ -8,7 +8,7 @@ from math import prod
 
 from eatss.frozen import frozen
 from eatss.kernel.instruction import Coordinate, Distribution
-from eatss.plan.split import widening
+from eatss.plan.shares import widening
 from eatss.program.linear import Linear
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import LoopMember

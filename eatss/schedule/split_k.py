@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import SplitK
 from eatss.gpu import GpuProfile
-from eatss.plan.split import chunks_of, threads_beside_lanes
+from eatss.plan.shares import chunks_of, threads_beside_lanes
 from eatss.polyhedral import Dependences
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.mapping import MappedLoop, Mapping, laid_out

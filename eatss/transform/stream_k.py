@@ -68,7 +68,7 @@ from eatss.kernel.nodes import (
     Streamed,
 )
 from eatss.kernel.uses import accesses, every, every_of, own_expressions, with_expressions, written
-from eatss.plan.stream import MOST_WAVES, rounded_up, shared_steps, whole_waves
+from eatss.plan.shares import MOST_WAVES, rounded_up, shared_steps, whole_waves
 from eatss.program import (
     Apply,
     Constant,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eatss.analysis.work import StatementFacts
 from eatss.api import inspect
 from eatss.prediction.arithmetic import instructions_of, unrolled_instructions
-from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.constants import CodeConstants
 from eatss.shipped import data_directory
 from tests.examples import examples
 

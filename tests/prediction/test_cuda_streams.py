@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.plan.stream import Stream, stream_of
+from eatss.plan.shares import Stream, stream_of
 from tests.examples import examples
 from tests.streamed_blocks import Turn, grid_of, sizes_with, turns_of
 

@@ -15,7 +15,6 @@ from eatss.model.selection import PpcgOptions
 from eatss.plan.ppcg_groups import PpcgKernel
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
-from eatss.prediction.occupancy import resident_blocks
 from eatss.prediction.ppcg_code import l1_left
 from eatss.prediction.ppcg_model import PpcgModel
 from eatss.shipped import data_directory
@@ -114,8 +113,8 @@ def test_blocks_of_an_sm_are_known_at_known_points(
     threads: int, registers: int, shared: int, resident: int, ga100: Card
 ) -> None:
     asked = demand(threads=threads, registers=registers, shared=shared)
-    blocks = resident_blocks(
-        asked.threads, asked.registers, asked.shared_bytes, ga100, ga100.shared_per_block_bytes
+    blocks = ga100.resident_blocks(
+        asked.threads, asked.registers, asked.shared_bytes, ga100.shared_per_block_bytes
     )
     assert blocks[0] == resident
 

@@ -13,7 +13,7 @@ from eatss.gpu import load_profile
 from eatss.plan.launch import lanes_of
 from eatss.prediction.access import SECTOR_BYTES, sectors, torn_sectors
 from eatss.prediction.card import card_of
-from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.constants import CodeConstants
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.targets import CUDA
 

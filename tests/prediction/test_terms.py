@@ -13,7 +13,7 @@ from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.gpu.scaled import voltage_share
 from eatss.prediction.card import Card, card_of
-from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.constants import CodeConstants
 from eatss.prediction.demand import Demand
 from eatss.prediction.terms import predict
 

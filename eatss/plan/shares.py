@@ -1,17 +1,60 @@
-"""Blocks that take equal shares of the steps of all tiles (stream-K): what each of them takes.
+"""Sums that threads and blocks share: lanes and chunks (split-K), equal shares of steps (stream-K).
 
-Blocks take whole tiles, one each, in waves, as long as there are twice as many left as blocks. Of
-the steps of all tiles that are left then each takes as many. These rules are over numbers, columns
-of them, and integer expressions of the code that computes them.
+Lanes of a warp add up a sum together, and blocks of which each has a chunk of its steps. Or blocks
+take whole tiles, one each, in waves, as long as there are twice as many left as blocks; of the
+steps of all tiles that are left then each takes as many. Those rules are over numbers, columns of
+them, and integer expressions of the code that computes them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from eatss.frozen import frozen
-from eatss.plan.numbers import Number, most
+from eatss.plan.numbers import Number, chosen, least, most
 from eatss.program import Apply, Constant, Name, at_least
+
+_AXES_BEFORE_Z = 2
+
+
+def threads_beside_lanes(
+    threads: Sequence[Number], lanes: Number, most_threads: int, most_along_z: int
+) -> list[Number]:
+    """Return the threads along loops beside the lanes that share a sum: as many as there is room.
+
+    Args:
+        threads: wanted along each loop, the one along x first. Lanes go before them, if there are
+            several; from the third axis on loops share z.
+        lanes: threads that share a sum.
+        most_threads: of a block.
+        most_along_z: of a block along z.
+    """
+    left, along_z = most(1, most_threads // lanes), 1
+    found: list[Number] = []
+    for position, wanted in enumerate(threads):
+        is_z = position + (lanes > 1) >= _AXES_BEFORE_Z
+        here = least(wanted, left)
+        here = chosen(is_z, least(here, most_along_z // along_z), here)
+        along_z = chosen(is_z, along_z * here, along_z)
+        left = left // here
+        found.append(here)
+    return found
+
+
+def chunks_of(wanted: Number, trips: Number, tile: Number) -> Number:
+    """Return how many blocks share a sum: as many as wanted, if each has a tile."""
+    return most(1, least(wanted, -(-trips // tile)))
+
+
+def widening(threads: Number, lanes: Number, most_threads: int) -> Number:
+    """Return how many times the threads along x launches have beside one whose sums lanes share.
+
+    Their blocks are as large.
+    """
+    return most(1, least(lanes, most_threads // threads))
+
 
 MOST_WAVES = 2
 """Times as many tiles as blocks of which blocks share the steps: less than that."""
