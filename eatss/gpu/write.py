@@ -47,9 +47,12 @@ def profile_text(profile: GpuProfile, calibration: Calibration, text: str | None
             comments too. A new text is made if not given.
     """
     document = _document(profile) if text is None else tomlkit.parse(text)
-    made, before = _calibration(calibration), document.get("calibration")
-    if before is not None:  # what stands after its last key belongs to what follows
-        body = before["coefficients"].value.body
+    made = _calibration(calibration)
+    parts = [item for key, item in document.body if key == "calibration"]
+    if parts:  # what stands after its last key belongs to what follows
+        body = parts[-1].value.body
+        while body and isinstance(body[-1][1], Table):
+            body = body[-1][1].value.body
         for _, item in reversed(list(takewhile(lambda one: one[0] is None, reversed(body)))):
             made["coefficients"].add(item)
     elif text is not None:
