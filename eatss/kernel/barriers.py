@@ -406,7 +406,10 @@ class Follower:
         written, read = accesses(node)
         same = isinstance(node, Copy)
         wrote = frozenset(
-            (self._box_of(one), self._places(one.subscripts) if same and _is_box(one) else None)
+            (
+                self._box_of(one),
+                self._places(one.subscripts) if same and one.buffer.space == "shared" else None,
+            )
             for one in written
             if self._is_met(one.buffer)
         )
@@ -455,10 +458,6 @@ class Follower:
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(varies(expression, self._varying) for expression in expressions)
-
-
-def _is_box(element: Element) -> bool:
-    return element.buffer.space == "shared"
 
 
 def _meet(one: _Box, other: _Box) -> bool:

@@ -276,11 +276,6 @@ def _groups_in(node: Node, groups: Mapping[str, int]) -> set[int]:
     return {groups[one.name] for one in used if _is_overlaid(one, groups)}
 
 
-def _named_in(node: Node) -> set[str]:
-    """Return the names that something inside a node, or its counter, has."""
-    return {name for one in every((node,)) for name in own_names(one)}
-
-
 def _is_overlaid(buffer: Buffer, groups: Mapping[str, int]) -> bool:
     return buffer.space == "shared" and buffer.name in groups
 
@@ -329,7 +324,7 @@ class _Fills:
                 for body in inside(node):
                     self._follow(body, tests)
             if inside(node):
-                self._forget(_named_in(node))
+                self._forget({name for one in every((node,)) for name in own_names(one)})
 
     def _forget(self, names: set[str]) -> None:
         for name, known in self._filled.items():

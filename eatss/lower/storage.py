@@ -163,10 +163,6 @@ def within_registers(
     return replace(storage, registers=tuple(kept)), tuple(notes)
 
 
-def _across(reference: Reference) -> frozenset[str]:
-    return frozenset(name for one in reference.subscripts[:-1] for name in one.loops)
-
-
 def _along(references: Sequence[Reference]) -> tuple[str | None, ...]:
     subscripts = references[0].subscripts
     return tuple(
@@ -349,7 +345,9 @@ class _Planner:
                     text=self._access(own[0]).text,
                     places=frozenset(own),
                     moving=references[form][0].loops,
-                    across=_across(references[form][0]),
+                    across=frozenset(
+                        loop for one in references[form][0].subscripts[:-1] for loop in one.loops
+                    ),
                     along=_along(references[form]),
                 )
 

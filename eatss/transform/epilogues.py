@@ -174,8 +174,9 @@ class _Sum:
         if shared is None or not (shared or computed or (parted != "none" and loaded)):
             return None
         boxes = {one for one in buffers_of(own) if one.space == "shared"}
-        used = buffers_of((*(one for one in before if one not in own and not _fills(one)), loop))
-        fills = [one for one in before if _fills(one) and written((one,)) & boxes - used]
+        staged = [one for one in before if isinstance(one, Staging)]
+        used = buffers_of((*(one for one in before if one not in (*own, *staged)), loop))
+        fills = [one for one in staged if written((one,)) & boxes - used]
         moves = tuple(one for one in before if one in own or one in fills)
         return cls(
             stays=tuple(one for one in before if one not in moves),
@@ -258,10 +259,6 @@ class _Sum:
 
 def _declares(node: Node, buffer: Buffer) -> bool:
     return isinstance(node, Declare) and node.buffer == buffer
-
-
-def _fills(node: Node) -> bool:
-    return isinstance(node, Staging)
 
 
 def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from eatss.kernel.nodes import Compute, Element, For, Kernel, Let, Node, Nodes
+from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, Nodes
 from eatss.kernel.uses import rewritten
 from eatss.program import names_in
 from eatss.scops import Binary, Expression, Read
@@ -77,7 +77,7 @@ def _grouped(node: Node, known: Names) -> Node:
 
     def depends(part: Expression) -> frozenset[str]:
         assert isinstance(part, Read)
-        return _of_element(node.reads[part.access], known)
+        return _points(names_in(*node.reads[part.access].subscripts), known)
 
     product = regrouped(parts, depends)
     summed = Binary(operator="+", left=own_part(node), right=product)
@@ -104,10 +104,6 @@ def _is_in_turn(node: Compute) -> bool:
             return False
         value = value.left
     return value == own_part(node)
-
-
-def _of_element(element: Element, known: Names) -> frozenset[str]:
-    return _points(names_in(*element.subscripts), known)
 
 
 def _points(names: Iterable[str], known: Names) -> frozenset[str]:

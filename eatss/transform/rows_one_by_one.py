@@ -150,14 +150,11 @@ def _together(first: Sequence[Node], second: Sequence[Node]) -> Nodes | None:
             continue
         last = found[-1] if found else None
         inner = None
-        if isinstance(node, If) and isinstance(last, If) and _same_test(node, last):
-            inner = _together(last.body, node.body)
+        if isinstance(node, If) and isinstance(last, If) and not (node.orelse or last.orelse):
+            same = node.conditions == last.conditions
+            inner = _together(last.body, node.body) if same else None
         if isinstance(last, If) and inner is not None:
             found[-1] = replace(last, body=inner)
         else:
             found.append(node)
     return tuple(found)
-
-
-def _same_test(one: If, other: If) -> bool:
-    return one.conditions == other.conditions and not one.orelse and not other.orelse
