@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from itertools import product as iterproduct
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -133,27 +134,19 @@ MOST_LAYOUTS, MOST_OF_PROGRAM = 1 << 18, 400_000
 one of two kernels, and each takes ten microseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """What is offered: mapped loops with threads and points, tiled serial ones, single stagings.
-
-    ``serial`` are the innermost loops whose tiles differ; others have their least one.
-    """
-
-    free: int
-    serial: int
-    single: bool
-
-
 _OFFERS = (
-    _Offer(FREE_LOOPS, MAX_DEPTH, single=True),
-    _Offer(FREE_LOOPS, 2, single=True),
-    _Offer(3, 2, single=True),
-    _Offer(3, 1, single=True),
-    _Offer(3, 1, single=False),
-    _Offer(2, 1, single=False),
+    (FREE_LOOPS, MAX_DEPTH, True),
+    (FREE_LOOPS, 2, True),
+    (3, 2, True),
+    (3, 1, True),
+    (3, 1, False),
+    (2, 1, False),
 )
-"""Everything, then less and less: the first with few enough layouts, or the last, is taken."""
+"""Everything, then less and less: the first with few enough layouts, or the last, is taken.
+
+Mapped loops with threads and points, the innermost serial loops whose tiles differ (others have
+their least one), and whether single groups are staged.
+"""
 
 _MANY = 1 << 13
 
@@ -231,7 +224,7 @@ def streaming_candidates(
             count = each * profile.sm_count
             rounds = _tiles(facts, own) / count
             wanted = (boxes > 0) & (once == 0) & (1.0 - rounds / np.ceil(rounds) > LEAST_IDLE)
-            kept = replace(own, staged=staged).map(_rows(np.flatnonzero(wanted)))
+            kept = replace(own, staged=staged).map(itemgetter(np.flatnonzero(wanted)))
             blocks = np.full(len(kept), count, dtype=np.int64)
             total = SharedSum(loop=loop, blocks=blocks, streamed=True)
             found.append(replace(kept, shared_sum=total))
@@ -272,12 +265,8 @@ def sharing_candidates(
             rows.append(kept)
             blocks.append(chunks[kept].astype(np.int64))
         total = SharedSum(loop=loop, blocks=np.concatenate(blocks))
-        found.append(replace(own.map(_rows(np.concatenate(rows))), shared_sum=total))
+        found.append(replace(own.map(itemgetter(np.concatenate(rows))), shared_sum=total))
     return [own for own in found if len(own)]
-
-
-def _rows(keep: Integers) -> Callable[[Integers], Integers]:
-    return lambda column: column[keep]
 
 
 def _points(facts: KernelFacts) -> float:
@@ -336,16 +325,17 @@ def _plain(facts: KernelFacts, structure: Structure, ahead: Sequence[int], most:
     read_often = [_in_loops(facts, group, names) for group in groups]
     of_sums = dict.fromkeys(outer, (1,) if structure.in_order else (PLAIN_TILE,))
     for offer in _OFFERS:
+        free, several, single = offer
         wide = len(mapped) > len(AXES)
-        threads, points = _wide_pairs(facts, mapped, offer.free) if wide else _pairs(mapped)
+        threads, points = _wide_pairs(facts, mapped, free) if wide else _pairs(mapped)
         if not held:
             few = points.prod(axis=1) <= STREAM_POINTS
             threads, points = threads[few], points[few]
-        staged_tiles = _staged_tiles(serial, outer, offer.serial, in_order=structure.in_order)
+        staged_tiles = _staged_tiles(serial, outer, several, in_order=structure.in_order)
         plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), of_sums)
         inner = [
             (*staging, *tiles, stages)
-            for staging in _stagings(read_often, single=offer.single)
+            for staging in _stagings(read_often, single=single)
             for tiles in (staged_tiles if any(staging) else plain_tiles)
             for stages in (ahead if any(staging) and serial and held else (1,))
         ]
@@ -364,7 +354,7 @@ def _plain(facts: KernelFacts, structure: Structure, ahead: Sequence[int], most:
         dict(zip(names, threads.T, strict=True)),
         staged=dict(zip(groups, flags, strict=True)),
         stages=table[-1],
-        fewer=offer is not _OFFERS[0],
+        fewer=offer != _OFFERS[0],
     )
 
 
@@ -568,26 +558,23 @@ def _serial_tiles(
 def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
     """Return threads and points along up to three mapped loops, a row each."""
     reaches = [reach(loop.trip_count) for loop in mapped]
-    most = [
-        min(r, CUDA.most_threads["z"])
-        if at == 0 and len(mapped) == len(AXES)
-        else min(r, THREADS[-1])
-        for at, r in enumerate(reaches)
-    ]
-    everything = prod(most)
+    most = [min(r, THREADS[-1]) for r in reaches]
+    if len(mapped) == len(AXES):
+        most[0] = min(reaches[0], CUDA.most_threads["z"])
     offered = (SINGLE_WARP, *THREADS) if len(mapped) == 1 else THREADS
-    totals = {min(total, everything) for total in offered}
+    totals = {min(total, prod(most)) for total in offered}
     threads = [
         choice
         for choice in iterproduct(*([1 << n for n in range(m.bit_length())] for m in most))
         if prod(choice) in totals and choice[-1] >= min(LEAST_ALONG_X, most[-1])
     ]
-    points = [
-        p
-        for p in iterproduct(POINTS, repeat=len(mapped))
-        if prod(p) <= MOST_POINTS and sum(size > 1 for size in p) <= POINT_LOOPS
-    ]
-    return _kept(threads, points, reaches)
+    return _kept(threads, _few(POINTS, len(mapped), MOST_POINTS, POINT_LOOPS), reaches)
+
+
+def _few(sizes: Sequence[int], loops: int, most: int, several: int) -> list[tuple[int, ...]]:
+    """Return points along loops, no more than so many in all, and along several of them."""
+    every = iterproduct(sizes, repeat=loops)
+    return [p for p in every if prod(p) <= most and sum(size > 1 for size in p) <= several]
 
 
 def _spread_pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
@@ -602,11 +589,7 @@ def _spread_pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
         and sum(size > 1 for size in choice) <= 2
         and threads_along("z", choice, thread_axes(choice)) <= CUDA.most_threads["z"]
     ]
-    points = [
-        p
-        for p in iterproduct(SPREAD_POINTS, repeat=len(mapped))
-        if prod(p) <= 2 * SPREAD_POINTS[-1] and sum(size > 1 for size in p) <= 2
-    ]
+    points = _few(SPREAD_POINTS, len(mapped), 2 * SPREAD_POINTS[-1], 2)
     return _kept(threads, points, reaches)
 
 
