@@ -87,7 +87,7 @@ class _Request:
 
     @classmethod
     def of(cls, program: Program, sizes: Mapping[str, int], *, specialize: bool) -> _Request:
-        macros = [one for one in program.parameters if one.kind == "macro"]
+        macros = program.macros
         if not specialize:
             return cls(
                 defined=tuple((one.macro, size_constant(one.name)) for one in macros),

@@ -81,7 +81,7 @@ def _heading(kernel: KernelCode) -> str:
 
 def _macros(program: Program) -> str:
     """Return the definitions of sizes: no header stands behind them."""
-    macros = [one for one in program.parameters if one.kind == "macro"]
+    macros = program.macros
     if not macros:
         return ""
     lines = [f"// Sizes: -D{macros[0].macro}=VALUE sets {macros[0].name}."]

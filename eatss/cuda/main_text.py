@@ -269,7 +269,7 @@ def main_text(program: Program) -> str:
     if macros:
         lines.add("", *map(size_definition, macros))
     for entry in program.entries:
-        lines.add("", *_runner(entry, program.parameters).splitlines())
+        lines.add("", *_runner(entry, program).splitlines())
     lines.add("", *_main(program).splitlines(), "#endif // EATSS_MAIN")
     return lines.text()
 
@@ -367,8 +367,8 @@ $check
 """
 
 
-def _runner(entry: Entry, parameters: Sequence[Parameter]) -> str:
-    defaults = {parameter.name: parameter.default for parameter in parameters}
+def _runner(entry: Entry, program: Program) -> str:
+    defaults = {parameter.name: parameter.default for parameter in program.parameters}
     stored = [a for a in entry.arguments if a.role in ("array", "cell")]
     sizes = [a for a in entry.arguments if a.role == "parameter"]
     declared = [
@@ -379,7 +379,7 @@ def _runner(entry: Entry, parameters: Sequence[Parameter]) -> str:
             if argument.role != "parameter"
         ),
     ]
-    shown = [*(a.name for a in sizes), *(p.name for p in parameters if p.kind == "macro")]
+    shown = [*(a.name for a in sizes), *(one.name for one in program.macros)]
     words = {
         "launcher": entry.launcher,
         "declared": _below(declared),
@@ -494,10 +494,9 @@ def _main(program: Program) -> str:
         f'std::printf("  {p.name}: {"has to be given" if p.default is None else p.default}\\n");'
         for p in given
     ]
-    for one in program.parameters:
-        if one.kind == "macro":
-            text = f"  {one.name}=%lld, set when compiled with -D{one.macro}=VALUE"
-            told.append(f'std::printf("{text}\\n", (long long)({size_text(one.name)}));')
+    for one in program.macros:
+        text = f"  {one.name}=%lld, set when compiled with -D{one.macro}=VALUE"
+        told.append(f'std::printf("{text}\\n", (long long)({size_text(one.name)}));')
     runs = (f"eatss_failed |= eatss_run_{one.launcher}(eatss_given);" for one in program.entries)
     return Template(_MAIN).substitute(
         usage="".join(f" [{p.name}=VALUE]" for p in given),

@@ -183,7 +183,7 @@ def options_of(
     toolchain: Toolchain, program: Program, sizes: Sizes, capability: int
 ) -> tuple[str, ...]:
     """Return what a compiler is told; NVRTC optimises as ``-O3`` does without being told."""
-    macros = ((one.macro, sizes[one.name]) for one in program.parameters if one.kind == "macro")
+    macros = ((one.macro, sizes[one.name]) for one in program.macros)
     return (
         *_target_options(toolchain, capability),
         *program.flags,

@@ -351,6 +351,11 @@ class Program(Shown):
         """
         return resolve_name(_COMPILED)(self, specialize=specialize, cache=cache)
 
+    @property
+    def macros(self) -> tuple[Parameter, ...]:
+        """The sizes that macros set when it is compiled."""
+        return tuple(one for one in self.parameters if one.kind == "macro")
+
     def kernel(self, name: str) -> KernelCode:
         """Return the kernel called ``name``; ``KeyError`` if there is none."""
         return called(name, self.kernels)

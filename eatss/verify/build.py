@@ -103,7 +103,7 @@ class Builder:
         self._work = work
         self._kept = kept
         self._device = device
-        self._macros = tuple(p.name for p in program.parameters if p.kind == "macro")
+        self._macros = tuple(one.name for one in program.macros)
         self._built: dict[tuple[str, tuple[str, ...]], Path | CompileError] = {}
         self._shapes: dict[int, CallShape] = {}
         self._vanished: tuple[str, ...] | None = None
@@ -184,8 +184,7 @@ class Builder:
 
     def _set(self, texts: _Texts) -> list[str]:
         """Return options that set macro sizes in the generated text."""
-        parameters = self._program.parameters
-        return _definitions({p.macro: texts[p.name] for p in parameters if p.kind == "macro"})
+        return _definitions({one.macro: texts[one.name] for one in self._program.macros})
 
     def _cpu(self, target: Path, texts: _Texts) -> Path:
         variables = target.with_suffix(".hpp")
