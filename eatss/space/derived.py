@@ -205,7 +205,7 @@ class KernelSpace:
     def staged(self) -> dict[Group, str]:
         """What may be staged, and its variables: ``staged_A``, of further groups ``staged_A_2``."""
         found: dict[Group, str] = {}
-        offered = [group for one in self.apart for group, on in one.staged.items() if on.any()]
+        offered = [group for one in self.every for group, on in one.staged.items() if on.any()]
         for group in dict.fromkeys(offered):
             array = re.sub("[^0-9A-Za-z_]", "_", self.facts.references[group[0]].array)
             several = (f"staged_{array}_{number}" for number in count(2))
@@ -471,6 +471,9 @@ class KernelSpace:
         )
         turns = f"ceildiv({int(trips_of(self.facts)[loop])}, {self._tile(loop)})"
         yield "a turn for each block that shares a sum", f"{none}share <= {turns}"
+        for group, name in self.staged.items():
+            if not any(np.any(one.staged.get(group, 0)) for one in self.apart):
+                yield f"{name} where blocks share a sum", f"share > 1 or {name} == 0"
 
     def _streaming_filters(self) -> _Filters:
         """Yield what holds where blocks take equal shares of all steps."""
