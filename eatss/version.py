@@ -35,6 +35,8 @@ def package_revision(root: Path | None = None) -> tuple[str | None, str]:
         )
     except FileNotFoundError:
         return None, "git is not installed"
+    except OSError as error:
+        return None, f"git cannot be run: {error.strerror}"
     except subprocess.TimeoutExpired:
         return None, f"git did not answer within {_GIT_LIMIT_S:g} s"
     except subprocess.CalledProcessError as error:

@@ -58,7 +58,8 @@ def _documented(command: Any, name: str, *, level: int) -> Iterator[str]:
     if children := getattr(command, "commands", None):
         if level == 1:
             yield _table(command)
-        for child, found in children.items():
+        for child in children:
+            found = command.get_command(None, child)  # made when it is asked for
             yield from _documented(found, f"{name} {child}", level=level + 1)
         return
     arguments = [one for one in command.params if not hasattr(one, "is_flag")]

@@ -474,7 +474,7 @@ def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
             auto found none (``EATSS-B008``).
     """
     own = (output if output.is_file() else subject.profile) if is_auto(gpu) else gpu
-    if own:
+    if own or not is_auto(gpu):
         return same_kind(load_profile(own), subject)
     major, minor = divmod(subject.compute_capability, 10)
     named = DetectedGpu(

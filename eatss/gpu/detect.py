@@ -203,5 +203,5 @@ def _join(nvml: DetectedGpu, cuda: DetectedGpu) -> DetectedGpu:
     for field in fields(DetectedGpu):
         told = getattr(nvml, field.name), getattr(cuda, field.name)
         first, other = told if field.name in fuller else reversed(told)
-        figures[field.name] = other if first is None else first
+        figures[field.name] = other if first in (None, 0) else first
     return DetectedGpu(**figures | {"readers": ("NVML", "CuPy")})

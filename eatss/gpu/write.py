@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import takewhile
+import re
+from collections.abc import Callable, Sequence
 from math import floor, log10
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from eatss.gpu.document import calibration_to_document, profile_to_document
 from eatss.gpu.profile import COEFFICIENTS, FIGURES_IN_WORDS, Calibration, GpuProfile
 from eatss.text import BYTES_OF_UNIT
 
+_HEADER = re.compile(r"\s*\[")
+_CALIBRATION = re.compile(r"\s*\[\s*calibration\s*[.\]]")
 _HEAD = """\
 A GPU profile of eatss. Edit it and give its path: eatss select FILE.c --gpu ./{name}.toml
 Units stand in the names. Sizes are bytes, or a text such as "192 KiB" (1024-based).
@@ -46,19 +48,30 @@ def profile_text(profile: GpuProfile, calibration: Calibration, text: str | None
         text: a TOML of the profile; all of it but the table ``[calibration]`` stays as it is,
             comments too. A new text is made if not given.
     """
-    document = _document(profile) if text is None else tomlkit.parse(text)
-    made = _calibration(calibration)
-    parts = [item for key, item in document.body if key == "calibration"]
-    if parts:  # what stands after its last key belongs to what follows
-        body = parts[-1].value.body
-        while body and isinstance(body[-1][1], Table):
-            body = body[-1][1].value.body
-        for _, item in reversed(list(takewhile(lambda one: one[0] is None, reversed(body)))):
-            made["coefficients"].add(item)
-    elif text is not None:
-        document = tomlkit.parse(text.rstrip("\n") + "\n")
-    document["calibration"] = made
-    return tomlkit.dumps(document)
+    kept = tomlkit.dumps(_document(profile)) if text is None else text
+    lines = kept.splitlines(keepends=True)
+    first, last = _calibration_lines(lines)
+    before, after = "".join(lines[:first]), "".join(lines[last:])
+    if first == last and before.strip():
+        before = before.rstrip("\n") + "\n\n"
+    made = tomlkit.document()
+    made["calibration"] = _calibration(calibration)
+    return before + tomlkit.dumps(made).rstrip() + "\n" + after
+
+
+def _calibration_lines(lines: Sequence[str]) -> tuple[int, int]:
+    """Return where the tables of a calibration begin and end; the end of all where there are none.
+
+    Comments and blank lines after the last key belong to what follows.
+    """
+    headers = [n for n, line in enumerate(lines) if _HEADER.match(line)]
+    own = [n for n in headers if _CALIBRATION.match(lines[n])]
+    if not own:
+        return len(lines), len(lines)
+    last = next((n for n in headers if n > own[-1]), len(lines))
+    while not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#"):
+        last -= 1
+    return own[0], last
 
 
 def write_profile(path: Path, profile: GpuProfile, calibration: Calibration) -> None:

@@ -118,7 +118,9 @@ def finished(
         right: axes of the same place whose entries it has, too.
         below: what ticks and the label of the axis take, in sizes of its font.
     """
-    axes.set(title=title, xlabel=x, ylabel=y)
+    axes.set(
+        **{name: text for name, text in (("title", title), ("xlabel", x), ("ylabel", y)) if text}
+    )
     axes.grid(axis=lines, linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
     handles, labels = axes.get_legend_handles_labels()
