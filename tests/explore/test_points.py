@@ -30,7 +30,7 @@ from tests.examples import with_long
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
-QUICK = ("atax", "gemm")
+QUICK = ("durbin", "gemm")
 PROFILE = load_profile("h200")
 
 

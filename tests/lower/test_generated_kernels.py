@@ -44,7 +44,7 @@ def points(sizes: dict[str, int]) -> int:
     )
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("kernel", "dtype", "gpu"),
     [

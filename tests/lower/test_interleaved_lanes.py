@@ -232,6 +232,7 @@ def test_names_of_the_source_stay_its_own(tmp_path: Path) -> None:
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", with_long(["float", "double"], ["double"]))
 def test_a_third_loop_goes_from_warp_to_warp(dtype: str, tmp_path: Path) -> None:
     program = eatss.codegen(

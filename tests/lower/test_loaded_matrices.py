@@ -127,7 +127,7 @@ def test_selected_tiles_are_right(text: str, tmp_path: Path) -> None:
     check(tmp_path, [{**tiles, **more}, {"n": 130, "m": 47, "p": 71, **more}])
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("second", "places"),
     [(("B[k][2 * j]", "p][2 * m"), PLACES), (B["rows"], {"A": "shared", "B": "l1"})],

@@ -76,7 +76,7 @@ def test_products_of_odd_sizes_are_right(
     assert (found.status, found.message) == ("ok", "")
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("stages", [2, 3])
 def test_vectors_of_another_factor_are_copied_without_registers(
     stages: int, tmp_path: Path

@@ -106,6 +106,7 @@ ODD = {"NI": 131, "NJ": 141, "NK": 101}
 """Rows begin anywhere, so that copies are of one element each."""
 
 
+@pytest.mark.long
 def test_many_copies_stand_among_the_first_products(verify_kernel: Check) -> None:
     source = data_directory("kernels") / "gemm.c"
     defines: dict[str, str | int] = {"DATA_TYPE": "float", **ODD}

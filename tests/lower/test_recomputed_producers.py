@@ -121,6 +121,7 @@ def test_operations_are_those_of_the_source() -> None:
 # Which are computed anew -------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_prediction_says_what_is_computed_anew() -> None:
     session = Session(LOCAL, code=True)
     assert [one.array for one in session.recomputable] == ["lap", "fli", "flj"]

@@ -154,7 +154,7 @@ def test_blocks_take_shares_of_them(name: str, tmp_path: Path) -> None:
     assert computed(program, MMA) == {"S0"}
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", FORMS)
 def test_threads_add_them_one_by_one(name: str, tmp_path: Path) -> None:
     source = source_of(FORMS[name]).replace("double", "float")

@@ -166,6 +166,7 @@ def test_a_broken_reduction_is_reported(what: str, reduced: Path, tmp_path: Path
     assert found.status in ("wrong result", "race")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["double", pytest.param("int", marks=pytest.mark.long)])
 def test_strict_code_spreads_what_is_exact_in_any_order(kind: str, tmp_path: Path) -> None:
     defines: dict[str, str | int] = {"n": 64, "m": 5000}

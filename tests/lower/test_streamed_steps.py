@@ -141,6 +141,7 @@ def test_blocks_take_shares_whatever_is_copied_ahead(
     assert ("eatss_wait_for_copies" in program.text) == (stages > 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stages", "blocks"),
     [(3, 5), *(pytest.param(n, m, marks=pytest.mark.long) for n in (1, 2, 3) for m in (2, 13))],

@@ -44,7 +44,7 @@ def sizes_of(program: Program) -> list[dict[str, int]]:
     return [{one.name: size for one, size in zip(program.parameters, sizes, strict=False)}]
 
 
-@pytest.mark.samples(4)
+@pytest.mark.samples(2)
 def test_no_kernel_combines_threads_when_strict(
     any_kernel: str, generate: Callable[..., Program]
 ) -> None:

@@ -196,7 +196,7 @@ def test_doubles_and_triangles_are_turned_too(first: str, tmp_path: Path) -> Non
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("row", [ODD, EVEN])
 def test_the_prediction_knows_the_boxes(row: int, tmp_path: Path) -> None:
     """Shared memory of the code is what is predicted, whichever boxes are turned."""

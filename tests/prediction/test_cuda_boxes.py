@@ -18,6 +18,7 @@ LESS = {"threads alone": 1.0, "warps": 0.96}
 """What code may have of the predicted bytes: of some rows that lanes load it pads less."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kernel", "layouts"),
     [

@@ -94,7 +94,7 @@ CASES = (
     slow("rand_621", 20),
     slow("rand_712", 20),
     replace(slow("rand_783", 38), sizes=(("M", 12), ("N", 30))),  # few sizes make it do anything
-    Case("rand_179", "verify chose 8 GB a buffer"),
+    Case("rand_179", "verify chose 8 GB a buffer", takes_long=True),
     unbounded("rand_135"),
     unbounded("rand_444"),
     unbounded("rand_458"),

@@ -73,7 +73,7 @@ def test_one_set_of_registers_for_two_sums_is_right(
     assert found.ok, found.message
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("why", with_long(APART, ["other factors", "at fewer points"]))
 def test_two_sets_where_the_other_sum_is_something_else_too(why: str, tmp_path: Path) -> None:
     assert "sum_C_r" in made(tmp_path, APART[why], stages=1).text

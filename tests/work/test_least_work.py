@@ -112,7 +112,7 @@ def executed(
     return dict(zip(keys, lines, strict=True))
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("kernel", with_long(SOURCES, SLOW_KERNELS))
 def test_counts_equal_those_of_running_the_c(
     kernel: str, executed: Mapping[tuple[str, str], tuple[int, ...]]
