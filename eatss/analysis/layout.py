@@ -78,7 +78,7 @@ class SharedSum:
     Threads, points, places and instructions are as without: each block adds what it has to memory.
     Where it is ``streamed``, these are all blocks that there are, and they take equal shares of
     the loop's turns of all tiles, one tile after another: of a tile that several blocks have parts
-    of, the last of them puts it together [``eatss.transform.stream_k``].
+    of, the last of them puts it together.
     """
 
     loop: str

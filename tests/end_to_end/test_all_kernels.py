@@ -35,7 +35,7 @@ def test_all_31_kernels_are_there() -> None:
     assert len(FILES) == 31
 
 
-@pytest.mark.samples(2)
+@pytest.mark.samples(1)
 @each_file
 def test_every_kernel_selects_or_says_why_not(file: Path) -> None:
     for dtype, published, predicted in CARDS:

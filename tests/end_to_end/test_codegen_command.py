@@ -277,6 +277,7 @@ def test_a_saved_selection_takes_the_place_of_solving(tmp_path: Path) -> None:
         assert code_of(KERNELS / other, *options) == "EATSS-K011"
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("kernel", ["gemm", "lu", "two"])
 def test_a_saved_schedule_gives_the_same_program(kernel: str, tmp_path: Path) -> None:
     source = KERNELS / f"{kernel}.c"

@@ -88,7 +88,7 @@ def tiles_of(program: Program) -> set[str]:
     return {loop for kernel in program.kernels for loop, _ in kernel.tile_sizes}
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("which", with_long(CONTRACTIONS, set(CONTRACTIONS) - QUICK))
 def test_a_collapsed_contraction_equals_the_original(which: str, tmp_path: Path) -> None:
     program = verified_on_cpu(source(*CONTRACTIONS[which]), tmp_path, SIZES)

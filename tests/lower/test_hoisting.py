@@ -203,7 +203,7 @@ def test_many_parallel_iterations_leave_loops_where_they_are() -> None:
     assert set(launched_in_loops(program.entries[0].body).values()) == {0}
 
 
-@pytest.mark.samples(4)
+@pytest.mark.samples(2)
 def test_no_kernel_of_the_collection_is_hoisted(
     any_kernel: str, generate: Callable[..., Program]
 ) -> None:

@@ -106,7 +106,7 @@ def instruction_of(code: KernelCode, statement: str) -> str | None:
     return next((name for name, _, known in notes if statement in known.split(", ")), None)
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW_KERNELS, "seidel-2d")))
 def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) -> None:
     """Launches, spread sums, host loop, threads, tiles and shared bytes of layouts at random."""

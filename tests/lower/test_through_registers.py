@@ -71,7 +71,7 @@ def test_loads_stand_in_front_of_products_and_stores_behind(
     assert LOAD not in before  # the first boxes are copied as always
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("value", "options"),
     [

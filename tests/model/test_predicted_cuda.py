@@ -46,7 +46,7 @@ def select(kernel: str, card: GpuProfile, **changes: Any) -> Selection:
     return select_for(analysed(kernel).program, card, replace(ENERGY, **changes))
 
 
-@pytest.mark.samples(6)
+@pytest.mark.samples(3)
 @pytest.mark.parametrize(
     ("name", "dtype", "gpu"),
     [

@@ -102,7 +102,7 @@ def copied(code: Kernel) -> dict[str, list[Copy]]:
     return found
 
 
-@pytest.mark.samples(3)
+@pytest.mark.samples(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_plan_counts_what_its_kernel_has(seed: int, tmp_path: Path) -> None:
     dice = Random(seed)

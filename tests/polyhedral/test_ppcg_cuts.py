@@ -82,7 +82,7 @@ def test_the_two_products_of_mvt_have_the_numbers_that_ppcg_gives_them() -> None
     assert program.warnings == ()
 
 
-@pytest.mark.samples(13)
+@pytest.mark.samples(5)
 @pytest.mark.parametrize(("nests", "bound"), ORDERS)
 def test_independent_nests_run_in_the_order_in_which_ppcg_runs_them(nests: str, bound: str) -> None:
     check = _check()

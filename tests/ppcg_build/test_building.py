@@ -32,7 +32,6 @@ def there(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()) or ["."]
 
 
-@pytest.mark.samples(2)
 @pytest.mark.parametrize("selects", [True, False])
 @pytest.mark.parametrize("name", cases.NAMES)
 def test_what_ppcg_generates_computes_what_the_source_does(
@@ -128,6 +127,7 @@ def test_several_regions_are_compared_with_the_kernels_that_eatss_expects(
     assert verify(tmp_path / "out", device="cpu").status == "ok"
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("selects", [True, False])
 def test_kernels_of_ppcg_that_are_for_no_other_size_can_be_verified(
     selects: bool, recorded: Path, tmp_path: Path

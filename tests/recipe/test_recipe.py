@@ -114,6 +114,7 @@ def test_an_edited_recipe_is_carried_out() -> None:
     assert dict(analysed("gemm").generate(recipe, H200).kernels[0].tile_sizes)["k"] != 8
 
 
+@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("gpu", "wanted", "boxes"),
     [("h200", 1, 1), ("h200", 2, 2), ("h200", 3, 2), ("v100", 3, 1)],

@@ -60,7 +60,7 @@ CASES = (
         gpu="ga100",
         takes_long=True,
     ),
-    Case("vacuous_verify", "verify compared nothing and said ok"),
+    Case("vacuous_verify", "verify compared nothing and said ok", takes_long=True),
     Case(
         "double_mod_min",
         "the text does not compile: (double)n % 2",
@@ -99,7 +99,7 @@ CASES = (
     unbounded("rand_444"),
     unbounded("rand_458"),
     unbounded("rand_715"),
-    Case("rand_216", "verify ran an unsigned counter with N = -3"),
+    Case("rand_216", "verify ran an unsigned counter with N = -3", takes_long=True),
     Case(
         "vgemm_acc",
         "one thread a row, the sum not tiled",

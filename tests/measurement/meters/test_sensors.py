@@ -223,6 +223,7 @@ def test_the_verdict_tells_measuring_from_selecting() -> None:
 HIDDEN = ("z3", "islpy", "clang", "networkx")
 
 
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("hidden", [(*HIDDEN, "scipy"), ("numpy",)])
 def test_doctor_runs_where_solver_and_compiler_are_missing(hidden: tuple[str, ...]) -> None:
     checks = doctor_without(
