@@ -235,9 +235,6 @@ unhurried = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-test_a_random_update_in_place_equals_the_original = settings(unhurried, max_examples=examples(1))(
-    drawn(equals_the_original)
-)
-test_more_random_updates_in_place_equal_the_original = pytest.mark.long(
+test_random_updates_in_place_equal_the_original = pytest.mark.long(
     settings(unhurried, max_examples=examples(20))(drawn(equals_the_original))
 )

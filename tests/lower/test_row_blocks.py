@@ -147,7 +147,7 @@ def test_one_kernel_does_what_several_do(
     assert (found.status, found.message) == ("ok", "")
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("text", [SOFTMAX, LAYER_NORM, ACCUMULATED])
 @pytest.mark.parametrize(("rows", "lanes", "tile"), [(1, 64, 128), (4, 32, 256)])
 def test_threads_keep_rows_of_known_length_in_registers(

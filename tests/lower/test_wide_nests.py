@@ -238,7 +238,7 @@ def nest(seed: int) -> tuple[str, list[str]]:
     return f"{head}\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n", parallel + serial
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [3, 8])
 def test_a_nest_of_many_parallel_loops_computes_the_same(seed: int, tmp_path: Path) -> None:
     check_nest(seed, tmp_path)

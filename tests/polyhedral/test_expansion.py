@@ -70,7 +70,7 @@ def test_it_takes_the_layout_of_the_sum_in_the_array() -> None:
     assert layouts[0] == layouts[1]
 
 
-@pytest.mark.samples(1)
+@pytest.mark.long
 @pytest.mark.parametrize("style", PRODUCTS)
 def test_it_computes_what_the_original_does(style: str, tmp_path: Path) -> None:
     path = tmp_path / "f.c"

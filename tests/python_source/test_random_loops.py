@@ -74,6 +74,7 @@ def check_on_cpu(seed: int, folder: Path) -> None:
     check_equal(scop, arguments(seed), folder)
 
 
+@pytest.mark.long
 @settings(max_examples=1, deadline=None, suppress_health_check=_HEALTH)
 @given(seed=st.integers(0, 2**32))
 def test_generated_code_leaves_what_python_leaves(seed: int) -> None:

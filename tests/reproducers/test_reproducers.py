@@ -78,6 +78,7 @@ CASES = (
         "names_like_dimensions",
         "wrong results: counters p0, p1 called like dimensions of sets",
         sizes=(("d0", 33), ("v0", 9)),
+        takes_long=True,
     ),
     Case(
         "counters_like_words",
