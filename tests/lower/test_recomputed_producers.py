@@ -104,7 +104,6 @@ def test_arrays_that_others_see_are_stored_by_the_same_kernel(tmp_path: Path) ->
     assert [kernel.statements for kernel in program.kernels] == [("S0", "S1", "S2", "S3")]
 
 
-@pytest.mark.long
 def test_operations_are_those_of_the_source() -> None:
     sizes = {"NK": 4, "NI": 20, "NJ": 20}
     counted = []

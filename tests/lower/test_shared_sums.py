@@ -206,7 +206,7 @@ def test_what_is_no_sum_is_not_shared() -> None:
         eatss.codegen(source, gpu="h200", share={"k": 0})
 
 
-@pytest.mark.long
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("dtype", ["double", "float"])
 @pytest.mark.parametrize(
     ("source", "sizes"),

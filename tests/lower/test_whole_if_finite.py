@@ -65,7 +65,7 @@ def made(tmp_path: Path) -> Made:
 @pytest.mark.parametrize(
     ("bounds", "way"),
     [
-        pytest.param("above", "warps, copies ahead", marks=pytest.mark.long),
+        ("above", "warps, copies ahead"),
         pytest.param("below", "threads alone", marks=pytest.mark.long),
         pytest.param("above", "threads alone", marks=pytest.mark.long),
         pytest.param("below", "warps, copies ahead", marks=pytest.mark.long),

@@ -136,7 +136,7 @@ def compared(
 KERNELS = {"gemm": 1, "syrk": 1, "syr2k": 1, "trmm": 1, "symm": 1, "mttkrp": 2}
 
 
-@pytest.mark.long
+@pytest.mark.samples(1)
 @pytest.mark.parametrize("kernel", with_long(["gemm", "syrk", "syr2k"], ["syrk"]))
 def test_code_loads_operands_ahead_where_it_is_predicted(kernel: str) -> None:
     ahead, lines, wrong = compared(kernel, "h200", KERNELS[kernel], 14)

@@ -164,7 +164,6 @@ def test_energy_of_products_is_that_of_the_card() -> None:
     assert np.allclose((spent[0] - spent[1])[runs], NI * NJ * NK * each_j, rtol=1e-9)
 
 
-@pytest.mark.long
 def test_what_blocks_share_is_counted_once_but_for_their_last_turns() -> None:
     card = load_profile("h200")
     sizes = {"NI": 512, "NJ": 500, "NK": 512, "NR": 64}

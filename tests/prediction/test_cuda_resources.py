@@ -20,7 +20,6 @@ SYMM = data_directory("kernels") / "symm.c"
 SIZES = {"DATA_TYPE": "float", "NI": "1900", "NJ": "2600"}
 
 
-@pytest.mark.long
 def test_compilers_are_bound_to_as_many_blocks_as_sums_leave_registers_for() -> None:
     program = Session(SYMM, Reading(defines=SIZES)).symbolic.program
     (kernel,) = select_for(program, CARD, ModelOptions(target="cuda")).kernels
