@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eatss
-from eatss.diagnostics import EatssError
+from eatss.base.diagnostics import EatssError
 from tests.frontend.random_programs import generate
 from tests.lower.test_property_programs import program
 

@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rich.console import RenderableType
 
 from benchmarks.recorded import RESULTS
-from eatss.characterize.fit import EnergyFit, calibrated
-from eatss.characterize.power_limited_roofline import WIDTHS
-from eatss.characterize.result import read_record
-from eatss.gpu import load_profile
+from eatss.cards import load_profile
+from eatss.measurement.characterize.fit import EnergyFit, calibrated
+from eatss.measurement.characterize.power_limited_roofline import WIDTHS
+from eatss.measurement.characterize.result import read_record
 from eatss.report.card_plots import (
     block_figure,
     energy_figure,

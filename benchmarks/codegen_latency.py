@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import eatss
-from eatss.diagnostics import EatssError
-from eatss.gpu import GpuProfile, load_profile
-from eatss.model import Selection
-from eatss.model.options import SelectOptions
+from eatss.base.diagnostics import EatssError
+from eatss.base.shipped import data_directory
+from eatss.cards import GpuProfile, load_profile
+from eatss.choose import Selection
+from eatss.choose.options import SelectOptions
+from eatss.lower.recipe.options import CodeRequest
 from eatss.program import Program
-from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
-from eatss.shipped import data_directory
 
 TILES = (8, 32, 128)
 

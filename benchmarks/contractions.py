@@ -29,12 +29,12 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
+from eatss.base.shipped import data_directory
 from eatss.measurement import measure_variants
 from eatss.measurement.measurement import Measurement
-from eatss.shipped import data_directory
 
 if TYPE_CHECKING:
-    from eatss.gpu import GpuProfile
+    from eatss.cards import GpuProfile
 
 FILE = "contractions.json"
 OPTIONS = replace(TWO_WINDOWS, budget_s=1.6)
@@ -76,7 +76,7 @@ LAYOUTS: dict[str, dict[str, Layout]] = {
 
 def without_tensor_cores(gpu: str) -> GpuProfile:
     """Return a card as if it had no tensor cores for doubles."""
-    from eatss.gpu import load_profile  # noqa: PLC0415 - not on the machine with the card
+    from eatss.cards import load_profile  # noqa: PLC0415 - not on the machine with the card
 
     return replace(load_profile(gpu), peak_fp64_tensor_gflops=None)
 
@@ -84,8 +84,8 @@ def without_tensor_cores(gpu: str) -> GpuProfile:
 def prepare_all(directory: Path, gpu: str) -> None:
     """Generate every layout."""
     # not on the machine with the card
-    from eatss.model.options import SelectOptions  # noqa: PLC0415
-    from eatss.recipe.options import CodeRequest  # noqa: PLC0415
+    from eatss.choose.options import SelectOptions  # noqa: PLC0415
+    from eatss.lower.recipe.options import CodeRequest  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     profile = without_tensor_cores(gpu)

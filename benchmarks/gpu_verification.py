@@ -49,7 +49,7 @@ class Row:
 def prepare(directory: Path, gpu: str) -> None:
     """Generate every kernel in both types."""
     from eatss.api import codegen  # noqa: PLC0415 - not on the machine with the card
-    from eatss.shipped import data_directory  # noqa: PLC0415
+    from eatss.base.shipped import data_directory  # noqa: PLC0415
 
     for source in sorted(data_directory("kernels").glob("*.c")):
         for dtype in ("double", "float"):

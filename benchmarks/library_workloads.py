@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.ppcg_records import DEFAULT, Row, load_rows
 from benchmarks.recorded import geometric_mean
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 
 RESULTS = Path("ppcg-results.jsonl")
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import eatss
 from benchmarks.ppcg_records import DEFAULT, Row, load_rows
 from benchmarks.recorded import RESULTS, geometric_mean
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 
 RUNS = (
     "ppcg-5", "ppcg-4", "ppcg-3", "ppcg-2", "ppcg", "ppcg-tuning-3", "ppcg-tuning-2",

@@ -38,10 +38,10 @@ import islpy as isl
 
 from eatss import api
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
-from eatss.diagnostics import EatssError
+from eatss.base.diagnostics import EatssError
+from eatss.base.shipped import data_directory
 from eatss.polyhedral.kernel import Kernel
 from eatss.session.steps import ppcg_schedule_of
-from eatss.shipped import data_directory
 
 TIMEOUT_S = 300
 

@@ -28,18 +28,18 @@ import eatss
 from benchmarks.ppcg_records import Row, load_rows
 from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
-from eatss.gpu import load_profile
-from eatss.gpu.profile import GpuProfile
-from eatss.model.ppcg_candidates import Vector, candidates, default_vector
-from eatss.model.selection import PPCG_SHARED_BYTES, PpcgOptions
-from eatss.prediction.ppcg_model import PpcgModel
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.cards.profile import GpuProfile
+from eatss.choose.ppcg_candidates import Vector, candidates, default_vector
+from eatss.choose.selection import PPCG_SHARED_BYTES, PpcgOptions
+from eatss.cost.ppcg_model import PpcgModel
 
 FITTED = (
     "2mm", "atax", "conv-2d", "fdtd-2d", "gemver", "heat-3d", "jacobi-2d", "matmul", "mvt", "syr2k",
     "trmm",
 )  # fmt: skip
-"""Kernels whose variants the constants of ``eatss/prediction/constants.py`` were fitted to."""
+"""Kernels whose variants the constants of ``eatss/cost/constants.py`` were fitted to."""
 
 FEWEST = 5
 """Variants from which a rank correlation says something."""

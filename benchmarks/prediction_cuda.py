@@ -37,13 +37,13 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, SplitK
 from eatss.analysis.mapping import thread_axes, threads_along
 from eatss.analysis.structure import LaunchFacts, Structure
-from eatss.gpu import load_profile
-from eatss.gpu.profile import GpuProfile
+from eatss.base.shipped import data_directory
+from eatss.base.targets import AXES
+from eatss.cards import load_profile
+from eatss.cards.profile import GpuProfile
+from eatss.cost.card import card_of
+from eatss.cost.cuda_model import CudaModel
 from eatss.lower.structures import structures_for
-from eatss.prediction.card import card_of
-from eatss.prediction.cuda_model import CudaModel
-from eatss.shipped import data_directory
-from eatss.targets import AXES
 
 ROWS = ("cuda-tuning.jsonl", "unseen-cuda.jsonl")
 PROGRAMS = Path(__file__).resolve().parent / "programs"

@@ -34,8 +34,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.program_families import FAMILIES, sample
 from eatss.api import codegen
-from eatss.diagnostics import InputError, NoSolutionError
-from eatss.shipped import data_directory
+from eatss.base.diagnostics import InputError, NoSolutionError
+from eatss.base.shipped import data_directory
 from eatss.verify import verify
 
 RUNTIME = Path(__file__).resolve().with_name("random_runtime.hpp")

@@ -26,12 +26,12 @@ from typing import TypeVar
 from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import analyse
 from eatss.api import select
-from eatss.diagnostics import NoSolutionError
+from eatss.base.diagnostics import NoSolutionError
+from eatss.base.shipped import data_directory
+from eatss.cards import GpuProfile, load_profile
+from eatss.choose import ModelOptions, select_program
 from eatss.frontend import parse_file
-from eatss.gpu import GpuProfile, load_profile
-from eatss.model import ModelOptions, select_program
 from eatss.polyhedral import schedule_scop
-from eatss.shipped import data_directory
 
 T = TypeVar("T")
 

@@ -30,10 +30,10 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
+from eatss.base.shipped import data_directory
 from eatss.measurement import compare, measure_variants
 from eatss.measurement.measurement import Comparison, Measurement, Ratio
 from eatss.report.comparison_plot import plot_comparisons
-from eatss.shipped import data_directory
 
 SELECTED, DEFAULT = "selected", "32"
 FILE = "selected-and-default.json"

@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eatss
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 
 WARM_UP = 10
 KERNELS = ("gemm", "atax", "jacobi-2d", "mvt")

@@ -35,7 +35,7 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
-from eatss.diagnostics import EatssError
+from eatss.base.diagnostics import EatssError
 from eatss.measurement import measure_variants
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
@@ -109,9 +109,9 @@ def random_layout(source: random.Random, kernels: Sequence[Any], arrays: Sequenc
 def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
     """Analyse and select once, generate every layout."""
     # not on the machine with the card
-    from eatss.gpu import load_profile  # noqa: PLC0415
-    from eatss.model.options import SelectOptions  # noqa: PLC0415
-    from eatss.recipe.options import CodeRequest  # noqa: PLC0415
+    from eatss.cards import load_profile  # noqa: PLC0415
+    from eatss.choose.options import SelectOptions  # noqa: PLC0415
+    from eatss.lower.recipe.options import CodeRequest  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     directory, source, gpu, count, seed = job

@@ -17,24 +17,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from eatss.api import codegen, inspect, predict, select
+    from eatss.base.diagnostics import (
+        Diagnostic,
+        EatssError,
+        InputError,
+        InternalError,
+        NoSolutionError,
+    )
+    from eatss.base.notices import EatssWarning
+    from eatss.base.schemas import schema
     from eatss.building import PpcgBuild, ppcg
-    from eatss.calls.api import jit
-    from eatss.calls.callable import JitFunction
-    from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
-    from eatss.explore.generation import Generation
-    from eatss.explore.options import SweepOptions
-    from eatss.explore.sweeping import prepare_sweep, sweep
-    from eatss.gpu import GpuProfile, list_profiles, load_profile
-    from eatss.measurement.energy.measurement import EnergyMeasurement
-    from eatss.measurement.energy.meter import energy_meter
-    from eatss.measurement.measured import Interrupted
-    from eatss.measurement.measurement import Comparison, Measurement
-    from eatss.measurement.options import MeasureOptions
-    from eatss.measuring import compare, measure
-    from eatss.model.selection import KernelSelection, Selection
-    from eatss.notices import EatssWarning
-    from eatss.program import Program
-    from eatss.python_source.annotations import (
+    from eatss.cards import GpuProfile, list_profiles, load_profile
+    from eatss.choose.selection import KernelSelection, Selection
+    from eatss.frontend.python.annotations import (
         Param,
         f16,
         f32,
@@ -48,73 +43,84 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
-    from eatss.python_source.python_scop import PythonScop, scop
+    from eatss.frontend.python.python_scop import PythonScop, scop
+    from eatss.measurement.energy.measurement import EnergyMeasurement
+    from eatss.measurement.energy.meter import energy_meter
+    from eatss.measurement.measured import Interrupted
+    from eatss.measurement.measurement import Comparison, Measurement
+    from eatss.measurement.options import MeasureOptions
+    from eatss.measuring import compare, measure
+    from eatss.program import Program
     from eatss.reporting import sweep_report
-    from eatss.schemas import schema
+    from eatss.session.jit.api import jit
+    from eatss.session.jit.callable import JitFunction
     from eatss.session.variants import SourceOptions
-    from eatss.space.document import read_space
-    from eatss.space.nouns import Space
-    from eatss.store.nouns import Sweep
-    from eatss.store.store import read_sweep
-    from eatss.strategies.budget import Budget
+    from eatss.tune.explore.generation import Generation
+    from eatss.tune.explore.options import SweepOptions
+    from eatss.tune.explore.sweeping import prepare_sweep, sweep
+    from eatss.tune.space.document import read_space
+    from eatss.tune.space.nouns import Space
+    from eatss.tune.store.nouns import Sweep
+    from eatss.tune.store.store import read_sweep
+    from eatss.tune.strategies.budget import Budget
     from eatss.version import __version__
 
 _HOME = {
-    "Budget": "eatss.strategies.budget",
+    "Budget": "eatss.tune.strategies.budget",
     "Comparison": "eatss.measurement.measurement",
-    "Diagnostic": "eatss.diagnostics",
-    "EatssError": "eatss.diagnostics",
-    "EatssWarning": "eatss.notices",
+    "Diagnostic": "eatss.base.diagnostics",
+    "EatssError": "eatss.base.diagnostics",
+    "EatssWarning": "eatss.base.notices",
     "EnergyMeasurement": "eatss.measurement.energy.measurement",
-    "Generation": "eatss.explore.generation",
-    "GpuProfile": "eatss.gpu",
-    "InputError": "eatss.diagnostics",
-    "InternalError": "eatss.diagnostics",
+    "Generation": "eatss.tune.explore.generation",
+    "GpuProfile": "eatss.cards",
+    "InputError": "eatss.base.diagnostics",
+    "InternalError": "eatss.base.diagnostics",
     "Interrupted": "eatss.measurement.measured",
-    "JitFunction": "eatss.calls.callable",
-    "KernelSelection": "eatss.model.selection",
+    "JitFunction": "eatss.session.jit.callable",
+    "KernelSelection": "eatss.choose.selection",
     "MeasureOptions": "eatss.measurement.options",
     "Measurement": "eatss.measurement.measurement",
-    "NoSolutionError": "eatss.diagnostics",
-    "Param": "eatss.python_source.annotations",
+    "NoSolutionError": "eatss.base.diagnostics",
+    "Param": "eatss.frontend.python.annotations",
     "PpcgBuild": "eatss.building",
     "Program": "eatss.program",
-    "PythonScop": "eatss.python_source.python_scop",
-    "Selection": "eatss.model.selection",
+    "PythonScop": "eatss.frontend.python.python_scop",
+    "Selection": "eatss.choose.selection",
     "SourceOptions": "eatss.session.variants",
-    "Space": "eatss.space.nouns",
-    "Sweep": "eatss.store.nouns",
-    "SweepOptions": "eatss.explore.options",
+    "Space": "eatss.tune.space.nouns",
+    "Sweep": "eatss.tune.store.nouns",
+    "SweepOptions": "eatss.tune.explore.options",
     "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
     "energy_meter": "eatss.measurement.energy.meter",
-    "f16": "eatss.python_source.annotations",
-    "f32": "eatss.python_source.annotations",
-    "f64": "eatss.python_source.annotations",
-    "i16": "eatss.python_source.annotations",
-    "i32": "eatss.python_source.annotations",
-    "i64": "eatss.python_source.annotations",
-    "i8": "eatss.python_source.annotations",
+    "f16": "eatss.frontend.python.annotations",
+    "f32": "eatss.frontend.python.annotations",
+    "f64": "eatss.frontend.python.annotations",
+    "i16": "eatss.frontend.python.annotations",
+    "i32": "eatss.frontend.python.annotations",
+    "i64": "eatss.frontend.python.annotations",
+    "i8": "eatss.frontend.python.annotations",
     "inspect": "eatss.api",
-    "jit": "eatss.calls.api",
-    "list_profiles": "eatss.gpu",
-    "load_profile": "eatss.gpu",
+    "jit": "eatss.session.jit.api",
+    "list_profiles": "eatss.cards",
+    "load_profile": "eatss.cards",
     "measure": "eatss.measuring",
     "ppcg": "eatss.building",
     "predict": "eatss.api",
-    "prepare_sweep": "eatss.explore.sweeping",
-    "read_space": "eatss.space.document",
-    "read_sweep": "eatss.store.store",
-    "schema": "eatss.schemas",
-    "scop": "eatss.python_source.python_scop",
+    "prepare_sweep": "eatss.tune.explore.sweeping",
+    "read_space": "eatss.tune.space.document",
+    "read_sweep": "eatss.tune.store.store",
+    "schema": "eatss.base.schemas",
+    "scop": "eatss.frontend.python.python_scop",
     "select": "eatss.api",
-    "sweep": "eatss.explore.sweeping",
+    "sweep": "eatss.tune.explore.sweeping",
     "sweep_report": "eatss.reporting",
-    "u16": "eatss.python_source.annotations",
-    "u32": "eatss.python_source.annotations",
-    "u64": "eatss.python_source.annotations",
-    "u8": "eatss.python_source.annotations",
+    "u16": "eatss.frontend.python.annotations",
+    "u32": "eatss.frontend.python.annotations",
+    "u64": "eatss.frontend.python.annotations",
+    "u8": "eatss.frontend.python.annotations",
 }
 
 __all__ = [

@@ -7,28 +7,28 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from eatss.cache.options import Caching
-from eatss.diagnostics import Diagnostic, input_error
-from eatss.forked import in_bounds
+from eatss.base.cache.options import Caching
+from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.forked import in_bounds
+from eatss.base.notices import warn_caller
+from eatss.base.options import Keywords, spelled_out
+from eatss.base.targets import TARGETS, Cut, TargetName
+from eatss.cards import GpuProfile, load_profile
+from eatss.choose.options import SelectKeywords, SelectOptions, VolumeName, check_target, one_of
+from eatss.choose.selection import Selection
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
-from eatss.gpu import GpuProfile, load_profile
-from eatss.model.options import SelectKeywords, SelectOptions, VolumeName, check_target, one_of
-from eatss.model.selection import Selection
-from eatss.notices import warn_caller
-from eatss.options import Keywords, spelled_out
+from eatss.frontend.python.python_scop import PythonScop
+from eatss.lower.recipe.options import CodeRequest, SizeKeywords
+from eatss.lower.recipe.recipe import Recipe, read_recipe
+from eatss.lower.recipe.requests import check_alone, choices
 from eatss.program import Program
-from eatss.python_source.python_scop import PythonScop
-from eatss.recipe.options import CodeRequest, SizeKeywords
-from eatss.recipe.recipe import Recipe, read_recipe
-from eatss.recipe.requests import check_alone, choices
 from eatss.session.found import FoundProgram, FoundSelection
 from eatss.session.kept import kept_program, kept_selection, write_kept
 from eatss.session.source import Source
-from eatss.targets import TARGETS, Cut, TargetName
 
 if TYPE_CHECKING:
     from eatss.analysis.program import AnalysedProgram
-    from eatss.model.expectation import ProgramExpectation
+    from eatss.choose.expectation import ProgramExpectation
 
 
 @dataclass(frozen=True, kw_only=True)

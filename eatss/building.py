@@ -16,25 +16,27 @@ from pathlib import Path
 from typing import Literal
 
 from eatss.api import found_selection
-from eatss.cache.options import Caching
-from eatss.cuda.folder import OriginalFiles, headers_of, program_files
-from eatss.diagnostics import (
+from eatss.base.cache.options import Caching
+from eatss.base.diagnostics import (
     Diagnostic,
     InputError,
     NoSolutionError,
     Severity,
 )
-from eatss.files import folder_named, placed_files
-from eatss.forked import in_bounds
+from eatss.base.files import folder_named, placed_files
+from eatss.base.forked import in_bounds
+from eatss.base.frozen import frozen
+from eatss.base.notices import Told, nobody
+from eatss.base.options import Keywords, spelled_out
+from eatss.base.shipped import MARK
+from eatss.base.shown import Shown
+from eatss.cards import GpuProfile, load_profile
+from eatss.cards.load import profile_file
+from eatss.choose import Selection
+from eatss.choose.options import SelectKeywords, SelectOptions
+from eatss.choose.selection import SELECTION
+from eatss.cuda.folder import OriginalFiles, headers_of, program_files
 from eatss.frontend.options import Reading
-from eatss.frozen import frozen
-from eatss.gpu import GpuProfile, load_profile
-from eatss.gpu.load import profile_file
-from eatss.model import Selection
-from eatss.model.options import SelectKeywords, SelectOptions
-from eatss.model.selection import SELECTION
-from eatss.notices import Told, nobody
-from eatss.options import Keywords, spelled_out
 from eatss.ppcg_build.arguments import PpcgArguments, ppcg_arguments
 from eatss.ppcg_build.findings import (
     cannot_write,
@@ -62,8 +64,6 @@ from eatss.ppcg_build.side_files import check_place, dependency_text, ppcg_readm
 from eatss.ppcg_build.sizes import is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
-from eatss.shipped import MARK
-from eatss.shown import Shown
 
 Fallback = Literal["default"]
 

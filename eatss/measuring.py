@@ -12,8 +12,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.diagnostics import input_error
-from eatss.files import folder_named
+from eatss.base.diagnostics import input_error
+from eatss.base.files import folder_named
+from eatss.base.notices import warn_caller
 from eatss.measurement.compare_variants import check_comparable
 from eatss.measurement.labels import (
     SELECTED,
@@ -26,12 +27,11 @@ from eatss.measurement.labels import (
 from eatss.measurement.measured import compared, measured, stack_warnings_of
 from eatss.measurement.measurement import Comparison, Measurement
 from eatss.measurement.options import MeasureOptions
-from eatss.notices import warn_caller
 
 if TYPE_CHECKING:
+    from eatss.frontend.python.python_scop import PythonScop
     from eatss.measurement.card import Card
     from eatss.measurement.job import Progress
-    from eatss.python_source.python_scop import PythonScop
     from eatss.session.variants import SourceOptions
 
 DEFAULT_TILES = (SELECTED, "32")

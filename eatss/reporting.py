@@ -7,15 +7,15 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from eatss.diagnostics import input_error
-from eatss.files import write_whole
-from eatss.notices import Told, Warned, nobody, warn_caller
-from eatss.shipped import located_sweep
-from eatss.store.faults import check_no_store
+from eatss.base.diagnostics import input_error
+from eatss.base.files import write_whole
+from eatss.base.notices import Told, Warned, nobody, warn_caller
+from eatss.base.shipped import located_sweep
+from eatss.tune.store.faults import check_no_store
 
 if TYPE_CHECKING:
-    from eatss.evaluation.sweep_evaluation import Evaluated, SweepReport
-    from eatss.store.nouns import Sweep
+    from eatss.tune.evaluation.sweep_evaluation import Evaluated, SweepReport
+    from eatss.tune.store.nouns import Sweep
 
 ReportFormat: TypeAlias = Literal["html", "text", "json"]
 FigureFormat: TypeAlias = Literal["png", "svg", "pdf"]
@@ -78,8 +78,8 @@ def evaluated(
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-H003``).
     """
-    from eatss.evaluation.sweep_evaluation import evaluate  # noqa: PLC0415 - needs SciPy
-    from eatss.store.store import read_sweep  # noqa: PLC0415
+    from eatss.tune.evaluation.sweep_evaluation import evaluate  # noqa: PLC0415 - needs SciPy
+    from eatss.tune.store.store import read_sweep  # noqa: PLC0415
 
     if not sweeps:
         raise input_error("EATSS-H003", "there is no sweep to report", hint="name a store")
@@ -109,7 +109,7 @@ def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
     """
     report = _summed_up(found)
     if output == "json":
-        from eatss.codec import json_text  # noqa: PLC0415
+        from eatss.base.codec import json_text  # noqa: PLC0415
 
         return json_text(report)
     if output == "text":
@@ -199,13 +199,13 @@ def write_figures(
 
 
 def _summed_up(found: Sequence[Evaluated]) -> SweepReport:
-    from eatss.evaluation.sweep_evaluation import summed_up  # noqa: PLC0415
+    from eatss.tune.evaluation.sweep_evaluation import summed_up  # noqa: PLC0415
 
     return summed_up(found)
 
 
 def _is_sweep(one: object) -> bool:
-    from eatss.store.nouns import Sweep  # noqa: PLC0415
+    from eatss.tune.store.nouns import Sweep  # noqa: PLC0415
 
     return isinstance(one, Sweep)
 

@@ -18,9 +18,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from eatss.base.schemas import PUBLISHED, schema
+from eatss.cards import list_profiles
 from eatss.cli.typer_app import app
-from eatss.gpu import list_profiles
-from eatss.schemas import PUBLISHED, schema
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

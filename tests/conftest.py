@@ -143,7 +143,7 @@ system has no room for another: forking a process as large as this takes longer 
 def _one_process(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.path.name not in _FORKING and importlib.util.find_spec("islpy") is not None:
-            patch.setattr("eatss.forked._fork", _no_room)
+            patch.setattr("eatss.base.forked._fork", _no_room)
         yield
 
 
@@ -170,7 +170,7 @@ def _forked_workers(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
             from tests.forked_workers import guarded  # noqa: PLC0415 - needs the path above
 
-            patch.setattr("eatss.supervisor.guarded", guarded)
+            patch.setattr("eatss.base.supervisor.guarded", guarded)
         yield
 
 

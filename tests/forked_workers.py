@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import eatss
-from eatss.guard import guarded as guarded_by_itself
+from eatss.base.guard import guarded as guarded_by_itself
 from tests import forking_server
 from tests.precompiled_shim import FOLDER
 
@@ -77,9 +77,9 @@ RUNNING = Server(
 
 ALL = Server(
     *RUNNING.modules,
-    "eatss.explore.maker_worker",
-    "eatss.explore.card_worker",
-    "eatss.forked:_load",
+    "eatss.tune.explore.maker_worker",
+    "eatss.tune.explore.card_worker",
+    "eatss.base.forked:_load",
 )
 """Forks workers of sweeps, commands and scripts: it has all that they import later."""
 
@@ -95,7 +95,7 @@ def python(*words: str | Path) -> list[str]:
 
 
 def guarded(command: Sequence[str]) -> list[str]:
-    """Return what :func:`eatss.guard.guarded` does, of what has a worker forked."""
+    """Return what :func:`eatss.base.guard.guarded` does, of what has a worker forked."""
     module = command[-1]
     if module not in ALL.modules:
         return guarded_by_itself(command)  # a compiler

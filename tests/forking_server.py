@@ -178,7 +178,7 @@ def _work(asked: dict[str, object], streams: list[int], place: str) -> None:
 
 
 def _fork_workers(place: str) -> None:
-    from eatss import guard, supervisor  # noqa: PLC0415 - not for the one in a worker's place
+    from eatss.base import guard, supervisor  # noqa: PLC0415 - not for the one in a worker's place
 
     stand_in = [sys.executable, "-I", "-S", __file__, place]
     forked = lambda command: guard.guarded([*stand_in, *command[1:]])  # noqa: E731

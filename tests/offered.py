@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eatss.extensions import Registry
+from eatss.base.extensions import Registry
 
 
 def install(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from eatss.choose import Selection
 from eatss.frontend.options import Reading
-from eatss.model import Selection
 from eatss.session.session import Session
 from eatss.session.source import Source
 

@@ -10,8 +10,8 @@ from functools import cache
 import pytest
 
 import eatss
-from eatss.kernel.nodes import For, Kernel, Let, Node, PutTogether
-from eatss.kernel.uses import every
+from eatss.lower.kernel.nodes import For, Kernel, Let, Node, PutTogether
+from eatss.lower.kernel.uses import every
 from eatss.program import Launch, Program, evaluate
 
 SOURCE = """

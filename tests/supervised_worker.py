@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from eatss.diagnostics import input_error
-from eatss.supervisor import Refused, connect
+from eatss.base.diagnostics import input_error
+from eatss.base.supervisor import Refused, connect
 
 Behaviour = Literal["work", "hang", "exit", "abort", "refuse", "sleep beside a child"]
 

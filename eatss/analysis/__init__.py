@@ -2,7 +2,7 @@
 
 ``mapping`` says which loops go to blocks and threads, to the model and the generator alike.
 
-Next folder: ``eatss/model``.
+Next folder: ``eatss/choose``.
 
 Importing this package is cheap: isl is loaded when something is analysed.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eatss.lazy_names import loading_names
+from eatss.base.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.analysis.analyse import analyse_kernel

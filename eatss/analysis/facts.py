@@ -6,9 +6,9 @@ from dataclasses import field
 from enum import Enum
 
 from eatss.analysis.work import KernelWork
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
+from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.kernel import Loop, Reduction
-from eatss.polynomial import Polynomial
 
 
 class Memory(Enum):

@@ -11,8 +11,8 @@ from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from eatss.analysis.structure import Structure
-from eatss.codec import BY_NAME
-from eatss.frozen import frozen
+from eatss.base.codec import BY_NAME
+from eatss.base.frozen import frozen
 
 Noun = TypeVar("Noun")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from eatss.targets import AXES, Axis
+from eatss.base.targets import AXES, Axis
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import KernelFacts

@@ -5,11 +5,11 @@ from __future__ import annotations
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.sizes import bytes_of_arrays, parameter_values, sizes_of
 from eatss.analysis.work import bytes_of, instances_of
-from eatss.diagnostics import Diagnostic
-from eatss.expected_run import ProgramSize
-from eatss.frozen import frozen
+from eatss.base.diagnostics import Diagnostic
+from eatss.base.expected_run import ProgramSize
+from eatss.base.frozen import frozen
 from eatss.polyhedral.program import ScheduledScop
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 
 @frozen

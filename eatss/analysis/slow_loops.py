@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eatss.diagnostics import Diagnostic, Severity, SourceSpan
-from eatss.frozen import frozen
+from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.base.frozen import frozen
 
 
 @frozen

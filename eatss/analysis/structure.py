@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 
 Numbers = TypeVar("Numbers", bound=Any)
 """A whole number, or a column of them: the generator asks for one, the model for thousands."""

@@ -13,6 +13,8 @@ from math import prod
 
 import islpy as isl
 
+from eatss.analysis.counts.count import count
+from eatss.analysis.counts.operations import operations_of
 from eatss.analysis.sizes import (
     ASSUMED_SIZE,
     extents_of,
@@ -21,8 +23,8 @@ from eatss.analysis.sizes import (
     touched_elements,
 )
 from eatss.analysis.touched import TouchedBox, Values, touched_box
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.frozen import frozen
+from eatss.polyhedral.isl_names import (
     affine_form,
     at_values,
     constant_value,
@@ -38,11 +40,9 @@ from eatss.isl_names import (
 )
 from eatss.polyhedral.kernel import Kernel, Loop, Reference
 from eatss.polyhedral.kernels import trip_count
+from eatss.polyhedral.scops import Binary, ElementType, Expression, Read, Scop, Statement, Unary
+from eatss.polyhedral.scops.expression import added_to, factors, product_of, regrouped
 from eatss.program import Constant
-from eatss.scops import Binary, ElementType, Expression, Read, Scop, Statement, Unary
-from eatss.scops.expression import added_to, factors, product_of, regrouped
-from eatss.work.count import count
-from eatss.work.operations import operations_of
 
 
 @frozen

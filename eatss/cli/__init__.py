@@ -41,9 +41,9 @@ def _command_word() -> str:
 
 
 def _bounded_command() -> int:
-    from eatss.diagnostics import InputError  # noqa: PLC0415
-    from eatss.forked import bounded  # noqa: PLC0415
-    from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
+    from eatss.base.diagnostics import InputError  # noqa: PLC0415
+    from eatss.base.forked import bounded  # noqa: PLC0415
+    from eatss.base.interrupts import ended_as_interrupted  # noqa: PLC0415
 
     try:
         with ended_as_interrupted():
@@ -65,6 +65,10 @@ def command() -> int:
         from eatss.cli.completion import rejoin  # noqa: PLC0415
 
         rejoin(os.environ)
+    from eatss.base.diagnostics import EatssError, ExitCode  # noqa: PLC0415
+    from eatss.base.interrupts import ended_as_interrupted  # noqa: PLC0415
+    from eatss.base.missing_packages import missing_packages_named  # noqa: PLC0415
+    from eatss.base.streams import standard_streams  # noqa: PLC0415
     from eatss.cli.talk import (  # noqa: PLC0415
         current,
         internal_fault,
@@ -72,10 +76,6 @@ def command() -> int:
         report_error,
         talk_of_words,
     )
-    from eatss.diagnostics import EatssError, ExitCode  # noqa: PLC0415
-    from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
-    from eatss.missing_packages import missing_packages_named  # noqa: PLC0415
-    from eatss.streams import standard_streams  # noqa: PLC0415
 
     before = current.set(talk_of_words(sys.argv[1:]))
     try:
@@ -108,7 +108,7 @@ def _run(words: list[str]) -> None:
     """Run a command: what is plainly right at once, all else through Typer, which loads slowly."""
     if "_EATSS_COMPLETE" not in os.environ:
         if words == ["--version"]:
-            from eatss.streams import echo  # noqa: PLC0415
+            from eatss.base.streams import echo  # noqa: PLC0415
             from eatss.version import __version__  # noqa: PLC0415
 
             echo(f"eatss {__version__}")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
+from eatss.base.diagnostics import input_error
+from eatss.base.options import option
+from eatss.base.streams import echo
 from eatss.cli.options import (
     CARD_HELP,
     CARD_METAVAR,
@@ -13,9 +16,6 @@ from eatss.cli.options import (
     of_output,
 )
 from eatss.cli.talk import given_card
-from eatss.diagnostics import input_error
-from eatss.options import option
-from eatss.streams import echo
 
 EXAMPLES = {
     "profiles": """
@@ -62,7 +62,7 @@ def profiles(
     ] = "table",
 ) -> None:
     """List the known cards, or one card's figures with their sources."""
-    from eatss.gpu import list_profiles  # noqa: PLC0415 - keeps --help fast
+    from eatss.cards import list_profiles  # noqa: PLC0415 - keeps --help fast
     from eatss.report.profiles import render_profile, render_profiles  # noqa: PLC0415
 
     if name is not None:
@@ -109,10 +109,10 @@ def roofline(
     A program that stands left of a balance saves most by moving fewer bytes, right of it by doing
     fewer operations.
     """
-    from eatss.characterize.fit import same_kind  # noqa: PLC0415
-    from eatss.characterize.power_limited_roofline import WIDTHS  # noqa: PLC0415 - keeps --help fast
-    from eatss.characterize.result import read_record  # noqa: PLC0415
-    from eatss.characterize.roofline_points import WIDTH_OF_DTYPE, roofline_points_of  # noqa: PLC0415
+    from eatss.measurement.characterize.fit import same_kind  # noqa: PLC0415
+    from eatss.measurement.characterize.power_limited_roofline import WIDTHS  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.characterize.result import read_record  # noqa: PLC0415
+    from eatss.measurement.characterize.roofline_points import WIDTH_OF_DTYPE, roofline_points_of  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
     from eatss.report.roofline import CardRoofline, render_roofline  # noqa: PLC0415
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from eatss.base.options import option
+from eatss.base.streams import echo
 from eatss.cli.options import (
     CARD_HELP,
     Format,
@@ -15,11 +17,9 @@ from eatss.cli.options import (
     card_option,
 )
 from eatss.cli.talk import report_warnings, say, working
-from eatss.options import option
-from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.characterize.result import Record
+    from eatss.measurement.characterize.result import Record
 
 EXAMPLES = {
     "characterize": """
@@ -84,7 +84,7 @@ def characterize(
 
     It takes about eight minutes. What was finished before an interruption is kept: call it again.
     """
-    from eatss.characterize.result import read_record  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.characterize.result import read_record  # noqa: PLC0415 - keeps --help fast
 
     _check(replay, output, {"--only": only, "--fresh": fresh, "--force": force, "--record": record})
     if replay:
@@ -106,7 +106,7 @@ def _check(replay: list[Path] | None, output: Path | None, of_a_run: Mapping[str
     Raises:
         InputError: ``EATSS-B009``: they do not. ``EATSS-C009``: there is no folder for the profile.
     """
-    from eatss.diagnostics import input_error  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.diagnostics import input_error  # noqa: PLC0415 - keeps --help fast
 
     given = [name for name, value in of_a_run.items() if value]
     if replay and given:
@@ -129,9 +129,9 @@ def _measured(
     fresh: bool,
     force: bool,
 ) -> Record:
-    from eatss.characterize.session import characterise_card  # noqa: PLC0415
-    from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
+    from eatss.cards.this_machine import is_auto  # noqa: PLC0415
     from eatss.measurement.card import LaunchError  # noqa: PLC0415
+    from eatss.measurement.characterize.session import characterise_card  # noqa: PLC0415
 
     path = record or (
         Path("characterize.jsonl") if output is None else output.with_suffix(".jsonl")
@@ -164,7 +164,7 @@ def _report(
     records: tuple[Record, ...], gpu: str, output: Path | None, format_: TableOrJson
 ) -> None:
     """Print the tables of the last record, and write the profile that all of them give."""
-    from eatss.characterize.fit import calibrated, joined, profile_for  # noqa: PLC0415
+    from eatss.measurement.characterize.fit import calibrated, joined, profile_for  # noqa: PLC0415
     from eatss.report.card_tables import render_characterisation  # noqa: PLC0415
 
     with working("fitting"):
@@ -172,7 +172,7 @@ def _report(
         calibration = joined([found for found, _ in fits])
     echo(render_characterisation(records[-1], fits[-1][1], calibration, format_), nl=False)
     if output is not None:
-        from eatss.gpu.write import write_profile  # noqa: PLC0415
+        from eatss.cards.write import write_profile  # noqa: PLC0415
 
         # as named, as already at ``output``, or that of the card
         profile = profile_for(gpu, records[-1].subject, output)

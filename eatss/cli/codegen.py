@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from eatss.cache.options import Caching
+from eatss.base.cache.options import Caching
+from eatss.base.diagnostics import input_error
+from eatss.base.files import folder_named
+from eatss.base.options import Asked, option
+from eatss.base.streams import echo
+from eatss.choose.options import SelectKeywords, SelectOptions
 from eatss.cli.declared import Given
 from eatss.cli.options import (
     Card,
@@ -21,20 +26,15 @@ from eatss.cli.options import (
     write_text,
 )
 from eatss.cli.talk import given_card, read, report_warnings, say, working
-from eatss.diagnostics import input_error
-from eatss.files import folder_named
 from eatss.frontend.options import Reading, ReadingKeywords
+from eatss.lower.recipe.options import CodeRequest
 from eatss.measurement.options import nvcc_option
-from eatss.model.options import SelectKeywords, SelectOptions
-from eatss.options import Asked, option
-from eatss.recipe.options import CodeRequest
-from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.gpu import GpuProfile
-    from eatss.model.selection import Selection
+    from eatss.cards import GpuProfile
+    from eatss.choose.selection import Selection
+    from eatss.lower.recipe.recipe import Recipe
     from eatss.program import Program
-    from eatss.recipe.recipe import Recipe
     from eatss.session.found import FoundProgram
     from eatss.session.source import Source
     from eatss.verify.ptxas import KernelResources
@@ -133,8 +133,8 @@ def codegen(
             hint="name one with -o, or print the launch plan with --format json",
         )
 
-    from eatss.recipe.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
-    from eatss.recipe.requests import check_alone, choices  # noqa: PLC0415
+    from eatss.lower.recipe.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
+    from eatss.lower.recipe.requests import check_alone, choices  # noqa: PLC0415
     from eatss.session.kept import Printed, kept_program, write_kept  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 
@@ -207,7 +207,7 @@ def _compiled(
     program: Program, profile: GpuProfile, nvcc: str | None
 ) -> tuple[KernelResources, ...]:
     """Compile with nvcc, and refuse kernels that the card cannot launch."""
-    from eatss.forked import release  # noqa: PLC0415
+    from eatss.base.forked import release  # noqa: PLC0415
     from eatss.verify.ptxas import check_launchable, compile_report  # noqa: PLC0415
 
     release()

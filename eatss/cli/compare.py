@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from eatss.base.diagnostics import EatssError, ExitCode, input_error
+from eatss.base.options import option
+from eatss.base.streams import echo
 from eatss.cli.measure import (
     MEASURED,
     GeneratingOptions,
@@ -16,9 +19,6 @@ from eatss.cli.measure import (
 )
 from eatss.cli.measure import finish as finish_measured
 from eatss.cli.options import of_output, source_argument
-from eatss.diagnostics import EatssError, ExitCode, input_error
-from eatss.options import option
-from eatss.streams import echo
 
 if TYPE_CHECKING:
     from eatss.measurement.measured import Measured

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from pathlib import Path
 from typing import get_args
 
-from eatss.objectives import ObjectiveName
+from eatss.base.objectives import ObjectiveName
 
 Offer = Callable[[str], list[str]]
 """From what is typed of a word to the words it may become."""
@@ -41,8 +41,8 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
 
 def cards(incomplete: str) -> list[str]:
     """Offer ``auto``, the names and aliases of cards, and TOML files."""
-    from eatss.gpu.card_names import ENTRY_POINTS, shipped_names  # noqa: PLC0415
-    from eatss.shipped import data_directory  # noqa: PLC0415
+    from eatss.base.shipped import data_directory  # noqa: PLC0415
+    from eatss.cards.card_names import ENTRY_POINTS, shipped_names  # noqa: PLC0415
 
     try:
         known = shipped_names(data_directory("gpu_profiles"))
@@ -55,7 +55,7 @@ def cards(incomplete: str) -> list[str]:
 
 def sources(incomplete: str) -> list[str]:
     """Offer the kernels of eatss as ``@gemm``; files are the shell's business."""
-    from eatss.shipped import MARK  # noqa: PLC0415
+    from eatss.base.shipped import MARK  # noqa: PLC0415
 
     if not incomplete.startswith(MARK):
         return []
@@ -64,8 +64,8 @@ def sources(incomplete: str) -> list[str]:
 
 def recorded_sweeps(incomplete: str) -> list[str]:
     """Offer the recorded sweeps of eatss as ``@gemm``; files are the shell's business."""
-    from eatss.diagnostics import EatssError  # noqa: PLC0415
-    from eatss.shipped import MARK, sweep_names  # noqa: PLC0415
+    from eatss.base.diagnostics import EatssError  # noqa: PLC0415
+    from eatss.base.shipped import MARK, sweep_names  # noqa: PLC0415
 
     if not incomplete.startswith(MARK):
         return []
@@ -77,8 +77,8 @@ def recorded_sweeps(incomplete: str) -> list[str]:
 
 def kernels(incomplete: str) -> list[str]:
     """Offer the names of the kernels of eatss."""
-    from eatss.diagnostics import EatssError  # noqa: PLC0415
-    from eatss.shipped import kernel_names  # noqa: PLC0415
+    from eatss.base.diagnostics import EatssError  # noqa: PLC0415
+    from eatss.base.shipped import kernel_names  # noqa: PLC0415
 
     try:
         return _beginning(kernel_names(), incomplete)

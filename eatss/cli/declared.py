@@ -1,9 +1,9 @@
 """Commands as they are declared: a function, whose parameters say what is typed.
 
-A parameter is an option or an argument (:class:`~eatss.options.Option` in its annotation), a noun
-whose fields are options (:class:`~eatss.options.Asked`), what another function makes of options
-(:class:`Group`), or what was typed itself (:class:`Given`). What reads a command line, and the help
-of Typer, are led by the same parameters.
+A parameter is an option or an argument (:class:`~eatss.base.options.Option` in its annotation), a
+noun whose fields are options (:class:`~eatss.base.options.Asked`), what another function makes of
+options (:class:`Group`), or what was typed itself (:class:`Given`). What reads a command line, and
+the help of Typer, are led by the same parameters.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from typing import (
     get_type_hints,
 )
 
+from eatss.base.frozen import frozen
+from eatss.base.options import OF_FIELD, Asked, Option, option
 from eatss.cli.talk import (
     QUIET_HELP,
     VERBOSE_HELP,
@@ -36,8 +38,6 @@ from eatss.cli.talk import (
     chosen,
     current,
 )
-from eatss.frozen import frozen
-from eatss.options import OF_FIELD, Asked, Option, option
 
 if TYPE_CHECKING:
     from eatss.cli.settings_file import InForce

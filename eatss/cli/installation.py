@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from eatss.base.diagnostics import ExitCode, input_error
+from eatss.base.options import argument, option
+from eatss.base.streams import echo
 from eatss.cli.options import (
     Format,
     Nvcc,
@@ -13,13 +16,10 @@ from eatss.cli.options import (
     show,
 )
 from eatss.cli.talk import working
-from eatss.diagnostics import ExitCode, input_error
 from eatss.measurement.options import DEVICE_HELP, parse_device
-from eatss.options import argument, option
-from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.machine.environment import Check
+    from eatss.cards.machine.environment import Check
 
 EXAMPLES = {
     "kernels": """
@@ -74,7 +74,7 @@ def print_version(*, in_full: bool) -> None:
     echo(f"eatss {__version__}")
     if not in_full:
         return
-    from eatss.machine.installed_versions import installed_versions  # noqa: PLC0415
+    from eatss.cards.machine.installed_versions import installed_versions  # noqa: PLC0415
 
     with working("asking cards and compilers"):
         facts = installed_versions()
@@ -102,7 +102,7 @@ def kernels(
     -D sets its sizes, -D SMALL_DATASET all of them (MINI, SMALL, STANDARD, LARGE, EXTRALARGE), and
     -D DATA_TYPE=float single precision.
     """
-    from eatss.shipped import ShippedKernels, shipped_kernel, shipped_kernels  # noqa: PLC0415
+    from eatss.base.shipped import ShippedKernels, shipped_kernel, shipped_kernels  # noqa: PLC0415
 
     found = shipped_kernels() if name is None else ShippedKernels(kernels=(shipped_kernel(name),))
     if name is None or output is not None:
@@ -129,7 +129,7 @@ def doctor(
     Exits with 1 if something is missing that this install is for: selecting, or without the
     solver (eatss-measure) verifying and measuring.
     """
-    from eatss.machine.environment import examine  # noqa: PLC0415 - keeps --help fast
+    from eatss.cards.machine.environment import examine  # noqa: PLC0415 - keeps --help fast
     from eatss.report.environment import Examination  # noqa: PLC0415
 
     with working("looking at packages, compilers and cards") as step:
@@ -158,9 +158,9 @@ def schema(
     ] = None,
 ) -> None:
     """List the JSON documents of eatss, or print the JSON Schema of one."""
-    from eatss.codec import json_text  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.codec import json_text  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.schemas import schema as schema_of  # noqa: PLC0415
     from eatss.report.listings import schemas_table  # noqa: PLC0415
-    from eatss.schemas import schema as schema_of  # noqa: PLC0415
 
     text = schemas_table() if document is None else json_text(schema_of(document))
     echo(text, nl=False)
@@ -168,8 +168,8 @@ def schema(
 
 def cache_ls(output: Format = "table") -> None:
     """List what is kept, what was used last first."""
-    from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
-    from eatss.cache.store import Contents  # noqa: PLC0415
+    from eatss.base.cache import default_cache  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.cache.store import Contents  # noqa: PLC0415
 
     show(Contents.of(default_cache()), output)
 
@@ -181,7 +181,7 @@ def cache_clear(
     ] = None,
 ) -> None:
     """Remove what is kept; it is computed anew when it is needed."""
-    from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.cache import default_cache  # noqa: PLC0415 - keeps --help fast
     from eatss.report.listings import count_text  # noqa: PLC0415
 
     cache = default_cache()
@@ -198,6 +198,6 @@ def cache_clear(
 
 def cache_path() -> None:
     """Print the folder of the cache."""
-    from eatss.cache import default_cache  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.cache import default_cache  # noqa: PLC0415 - keeps --help fast
 
     echo(str(default_cache().folder))

@@ -11,6 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
+from eatss.base.diagnostics import ExitCode, NoSolutionError
+from eatss.base.files import folder_named
+from eatss.base.frozen import frozen
+from eatss.base.options import Asked, option
+from eatss.base.streams import echo
 from eatss.cli.declared import Group
 from eatss.cli.options import (
     CARD_HELP,
@@ -21,16 +26,11 @@ from eatss.cli.options import (
     source_argument,
 )
 from eatss.cli.talk import given_card, report_warnings, say, working
-from eatss.diagnostics import ExitCode, NoSolutionError
-from eatss.files import folder_named
 from eatss.frontend.options import ReadingKeywords
-from eatss.frozen import frozen
 from eatss.measurement.options import MeasureOptions
-from eatss.options import Asked, option
-from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.gpu import GpuProfile
+    from eatss.cards import GpuProfile
     from eatss.measurement.job import Progress
     from eatss.measurement.labels import TileChoice
     from eatss.measurement.measured import Measured

@@ -7,6 +7,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated
 
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.options import Asked, argument, option
+from eatss.base.streams import echo
 from eatss.cli.options import (
     TableOrJson,
     check_writable,
@@ -14,13 +17,10 @@ from eatss.cli.options import (
     write_text,
 )
 from eatss.cli.talk import current, report_error
-from eatss.diagnostics import InputError, input_error
 from eatss.measurement.options import MeterOptions
-from eatss.options import Asked, argument, option
-from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.foreign import ProgramEnergy
+    from eatss.measurement.foreign import ProgramEnergy
 
 EXAMPLES = {
     "meter": """
@@ -68,7 +68,7 @@ def meter(
     The program's standard streams, signals and exit code are its own: results go to standard
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
-    from eatss.foreign import without_trace  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.foreign import without_trace  # noqa: PLC0415 - keeps --help fast
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
     from eatss.report.render import printed  # noqa: PLC0415
 
@@ -86,7 +86,7 @@ def meter(
 
 def _metered(command: Sequence[str], options: MeterOptions, nvml: str | None) -> ProgramEnergy:
     """Run the program; one that cannot be started ends the command as a shell would."""
-    from eatss.foreign import NotStartedError, meter_program  # noqa: PLC0415
+    from eatss.measurement.foreign import NotStartedError, meter_program  # noqa: PLC0415
 
     module = None if nvml is None else resolve_name(nvml)
     try:

@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from eatss.diagnostics import InputError, input_error
-from eatss.files import read_regular, write_whole
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.files import read_regular, write_whole
+from eatss.base.options import argument, option
+from eatss.base.shipped import source_path
+from eatss.base.streams import echo
 from eatss.measurement.options import nvcc_option
-from eatss.options import argument, option
-from eatss.shipped import source_path
-from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.model import Selection
+    from eatss.choose import Selection
 
 
 of_source = partial(option, panel="Source")
@@ -70,7 +70,7 @@ def named_gcc(option: str, path: str) -> str:
     Raises:
         InputError: ``EATSS-V010``, it is none.
     """
-    from eatss.compilers import find_gcc  # noqa: PLC0415 - rarely named
+    from eatss.base.compilers import find_gcc  # noqa: PLC0415 - rarely named
 
     return path if path in ("gcc", "g++") else str(Path(find_gcc(option, path)).absolute())
 
@@ -82,7 +82,7 @@ def read_selection(file: Path) -> Selection:
         InputError: ``EATSS-C009`` the file cannot be read, ``EATSS-M010`` or ``EATSS-M011`` it
             is no selection.
     """
-    from eatss.model import Selection  # noqa: PLC0415 - keeps --help fast
+    from eatss.choose import Selection  # noqa: PLC0415 - keeps --help fast
 
     text = read_text("--selection", file)
     try:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from eatss.cache.options import Caching
+from eatss.base.cache.options import Caching
+from eatss.base.options import Asked, argument
+from eatss.base.streams import echo
+from eatss.choose.options import SelectKeywords
 from eatss.cli.options import (
     Card,
     of_output,
     of_source,
 )
 from eatss.cli.talk import current, given_card, report_warnings, say, working
-from eatss.model.options import SelectKeywords
-from eatss.options import Asked, argument
-from eatss.streams import echo
 
 EXAMPLES = {
     "ppcg": """
@@ -92,7 +92,7 @@ def ppcg(
     else than it was asked for.
     """
     import eatss  # noqa: PLC0415 - keeps --help fast
-    from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
+    from eatss.cards.this_machine import is_auto  # noqa: PLC0415
     from eatss.ppcg_build.run import command_text  # noqa: PLC0415
 
     first, *others = words

@@ -5,6 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
+from eatss.base.options import Asked, option
+from eatss.base.streams import echo
+from eatss.base.targets import TARGETS, TargetName
+from eatss.choose.options import check_target
 from eatss.cli.options import (
     Card,
     Format,
@@ -15,11 +19,7 @@ from eatss.cli.options import (
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
-from eatss.model.options import check_target
-from eatss.options import Asked, option
-from eatss.recipe.options import CodeRequest, SizeKeywords
-from eatss.streams import echo
-from eatss.targets import TARGETS, TargetName
+from eatss.lower.recipe.options import CodeRequest, SizeKeywords
 
 EXAMPLES = {
     "predict": """

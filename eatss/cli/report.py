@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
+from eatss.base.diagnostics import input_error
+from eatss.base.streams import echo
 from eatss.cli.options import STORE_HELP, of_output, store_argument
 from eatss.cli.talk import warn_while_working, working
-from eatss.diagnostics import input_error
-from eatss.streams import echo
 
 EXAMPLES = {
     "report": """
@@ -62,7 +62,7 @@ def report(
         write_figures,
         write_report,
     )
-    from eatss.store.faults import check_no_store  # noqa: PLC0415
+    from eatss.tune.store.faults import check_no_store  # noqa: PLC0415
 
     if figures_as is not None and figures is None:
         raise input_error(

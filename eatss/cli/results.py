@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+from eatss.base.diagnostics import input_error
+from eatss.base.objectives import Order, meant
+from eatss.base.options import argument, option
+from eatss.base.shipped import store_of_ones_own
+from eatss.base.streams import echo
 from eatss.cli.options import STORE_HELP, Format, show, store_argument
 from eatss.cli.talk import Step, say, warn_while_working, working
-from eatss.diagnostics import input_error
-from eatss.objectives import Order, meant
-from eatss.options import argument, option
-from eatss.shipped import store_of_ones_own
-from eatss.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.store.nouns import Sweep
+    from eatss.tune.store.nouns import Sweep
 
 EXAMPLES = {
     "results": """
@@ -55,7 +55,7 @@ HELP = {"results": "List, show, merge, export, import and prune what sweeps meas
 
 def results_ls(stores: StoreFiles, output: Format = "table") -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
-    from eatss.store.summary import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.store.summary import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
 
     with working("reading stores") as step:
         found = [summary_of(path, sweep) for path, sweep in _read(stores, step, measurements=False)]
@@ -64,7 +64,7 @@ def results_ls(stores: StoreFiles, output: Format = "table") -> None:
 
 def _read(stores: Sequence[str], step: Step, *, measurements: bool) -> Iterator[tuple[str, Sweep]]:
     """Yield stores and what was read of each."""
-    from eatss.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
 
     for number, path in enumerate(stores):
         step.at(f"reading {path}", number, len(stores))
@@ -96,9 +96,9 @@ def results_show(
     from dataclasses import replace  # noqa: PLC0415 - keeps --help fast
 
     from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
-    from eatss.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
-    from eatss.store.nouns import latest_of, with_counters  # noqa: PLC0415
-    from eatss.store.store import read_sweep  # noqa: PLC0415
+    from eatss.tune.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
+    from eatss.tune.store.nouns import latest_of, with_counters  # noqa: PLC0415
+    from eatss.tune.store.store import read_sweep  # noqa: PLC0415
 
     with working(f"reading {store}"):
         sweep = read_sweep(
@@ -121,8 +121,8 @@ def results_merge(stores: StoreFiles, output: NewStore) -> None:
 
     The rows of each card stay apart. The same row in two stores is taken once.
     """
-    from eatss.store.identity import merged  # noqa: PLC0415 - keeps --help fast
-    from eatss.store.store import Store  # noqa: PLC0415
+    from eatss.tune.store.identity import merged  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.store.store import Store  # noqa: PLC0415
 
     with working("reading stores") as step:
         sweeps = [*_read(stores, step, measurements=True)]
@@ -156,9 +156,9 @@ def results_export(
     Tables have a line a measurement. t4 and kernel-tuner have one a variant, the careful one.
     """
     from eatss.cli.options import check_writable, write_bytes  # noqa: PLC0415
-    from eatss.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
-    from eatss.store.faults import check_no_store  # noqa: PLC0415
-    from eatss.store.store import read_sweep  # noqa: PLC0415
+    from eatss.tune.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
+    from eatss.tune.store.faults import check_no_store  # noqa: PLC0415
+    from eatss.tune.store.store import read_sweep  # noqa: PLC0415
 
     to_stdout = str(output) == "-"
     chosen = form or ("csv" if to_stdout else format_of(output))
@@ -188,8 +188,8 @@ def results_import(
 
     Times are taken as milliseconds, energies (nvml_energy, ps_energy, ...) as joules.
     """
-    from eatss.exchange.formats import imported  # noqa: PLC0415 - keeps --help fast
-    from eatss.store.store import Store  # noqa: PLC0415
+    from eatss.tune.exchange.formats import imported  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.store.store import Store  # noqa: PLC0415
 
     with working(f"importing {file}"):
         sweep = imported(file)
@@ -222,9 +222,9 @@ def results_prune(
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - keeps --help fast
 
-    from eatss.store.conditions import Unwanted, moment_before  # noqa: PLC0415
-    from eatss.store.store import Store  # noqa: PLC0415
-    from eatss.text import bytes_text  # noqa: PLC0415
+    from eatss.base.text import bytes_text  # noqa: PLC0415
+    from eatss.tune.store.conditions import Unwanted, moment_before  # noqa: PLC0415
+    from eatss.tune.store.store import Store  # noqa: PLC0415
 
     if not (failed or damaged) and keep_best is None and older_than is None:
         raise input_error(

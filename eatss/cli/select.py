@@ -6,7 +6,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from eatss.cache.options import Caching
+from eatss.base.cache.options import Caching
+from eatss.base.diagnostics import input_error
+from eatss.base.options import Asked
+from eatss.base.streams import echo
+from eatss.base.targets import TARGETS, TargetName
+from eatss.choose.options import SelectKeywords, SelectOptions, check_target
 from eatss.cli.options import (
     Card,
     SourceFile,
@@ -15,15 +20,10 @@ from eatss.cli.options import (
     write_text,
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
-from eatss.diagnostics import input_error
 from eatss.frontend.options import PpcgReadingKeywords, Reading
-from eatss.model.options import SelectKeywords, SelectOptions, check_target
-from eatss.options import Asked
-from eatss.streams import echo
-from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
-    from eatss.gpu import GpuProfile
+    from eatss.cards import GpuProfile
     from eatss.session.found import FoundSelection
     from eatss.session.session import Session
 
@@ -124,7 +124,7 @@ def select(
         text = FORMATS.get(output)(selected)
         if not isinstance(text, str):
             raise input_error("EATSS-X006", f"the format '{output}' returned no text")
-        from eatss.model import sizes_alone  # noqa: PLC0415 - what is kept needs none
+        from eatss.choose import sizes_alone  # noqa: PLC0415 - what is kept needs none
 
         alone = sizes_alone(found.selection) if output == "ppcg" else ()
         report_warnings(alone)

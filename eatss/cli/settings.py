@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from eatss.base.diagnostics import Diagnostic, EatssError, InputError
 from eatss.cli.declared import COMMANDS, Given, Parameter, UnclearError
 from eatss.cli.options import Format, show
 from eatss.cli.settings_file import (
@@ -19,7 +20,6 @@ from eatss.cli.settings_file import (
     find_settings,
     read_settings,
 )
-from eatss.diagnostics import Diagnostic, EatssError, InputError
 
 EXAMPLES = {
     "settings": """

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from eatss.diagnostics import Diagnostic, InputError, input_error
-from eatss.files import read_regular
-from eatss.frozen import frozen
-from eatss.gpu.findings import Place, find_place, place_at
+from eatss.base.diagnostics import Diagnostic, InputError, input_error
+from eatss.base.files import read_regular
+from eatss.base.frozen import frozen
+from eatss.cards.findings import Place, find_place, place_at
 
 Value: TypeAlias = bool | str | tuple[str, ...]
 """A default as Click takes it: what is no flag as one types it."""
@@ -143,7 +143,7 @@ def _text(path: Path) -> str:
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415 - most folders have no settings
 
-    from eatss.gpu.load import LONG_KEY, SYNTAX_PLACE  # noqa: PLC0415
+    from eatss.cards.load import LONG_KEY, SYNTAX_PLACE  # noqa: PLC0415
 
     if LONG_KEY.search(text) is not None:  # tomllib takes minutes for one
         raise _at(None, path, "a key of very many parts is none of eatss")

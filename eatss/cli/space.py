@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from eatss.base.diagnostics import input_error
+from eatss.base.options import Asked, changed, option
+from eatss.base.streams import echo
+from eatss.base.targets import TARGETS, TargetName
+from eatss.choose.options import check_target
 from eatss.cli.declared import fields_of
 from eatss.cli.options import (
     CARD_HELP,
@@ -13,16 +18,11 @@ from eatss.cli.options import (
     source_argument,
 )
 from eatss.cli.talk import given_card, read, working
-from eatss.diagnostics import input_error
 from eatss.frontend.options import PpcgReadingKeywords, Reading
-from eatss.model.options import check_target
-from eatss.options import Asked, changed, option
-from eatss.streams import echo
-from eatss.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
-    from eatss.point import Value
-    from eatss.space.nouns import Space
+    from eatss.tune.point import Value
+    from eatss.tune.space.nouns import Space
 
 EXAMPLES = {
     "space": """
@@ -70,9 +70,9 @@ def space(
     A space is a TOML file, or it is derived from the loops of a C or Python file.
     """
     from eatss.report.listings import render_space  # noqa: PLC0415 - keeps --help fast
-    from eatss.space.bound import bind  # noqa: PLC0415
-    from eatss.space.document import read_space, space_text  # noqa: PLC0415
-    from eatss.space.nouns import card_constants  # noqa: PLC0415
+    from eatss.tune.space.bound import bind  # noqa: PLC0415
+    from eatss.tune.space.document import read_space, space_text  # noqa: PLC0415
+    from eatss.tune.space.nouns import card_constants  # noqa: PLC0415
 
     how = Reading(**reading.fields)
     check_target(
@@ -88,11 +88,12 @@ def space(
         constants.update(how.parameters or {})
     else:
         from eatss.session.session import Session  # noqa: PLC0415
+        from eatss.tune.space.derived import space_of  # noqa: PLC0415
 
         session = Session(file, how, cut=TARGETS[target].cut)
         read(session)
         with working("deriving the space"):
-            found = session.space(profile)
+            found = space_of(session, profile)
     if output == "toml":
         echo(space_text(found), nl=False)
         return
@@ -106,7 +107,7 @@ def space(
 
 def _check_reading(space: Space, target: str, how: Reading) -> None:
     """Refuse what is of derived spaces only, and parameters that the file has no use for."""
-    from eatss.space.parsed import parsed_space  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.space.parsed import parsed_space  # noqa: PLC0415 - keeps --help fast
 
     spelled = {one.name: one.words[0] for one in fields_of(PpcgReadingKeywords)}
     given = [] if target == "cuda" else ["--target"]

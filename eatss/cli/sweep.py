@@ -8,6 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.frozen import frozen
+from eatss.base.objectives import ObjectiveName, either
+from eatss.base.options import Asked, option
+from eatss.base.shipped import MARK, store_of_ones_own
+from eatss.base.streams import echo
+from eatss.base.targets import SweepTarget
 from eatss.cli.declared import Given, Group
 from eatss.cli.options import (
     CARD_HELP,
@@ -18,21 +25,14 @@ from eatss.cli.options import (
     source_argument,
 )
 from eatss.cli.talk import given_card, say, warn_while_working, working
-from eatss.diagnostics import InputError, input_error
-from eatss.explore.options import SweepOptions
 from eatss.frontend.options import Reading, ReadingKeywords
-from eatss.frozen import frozen
-from eatss.objectives import ObjectiveName, either
-from eatss.options import Asked, option
-from eatss.shipped import MARK, store_of_ones_own
-from eatss.streams import echo
-from eatss.targets import SweepTarget
+from eatss.tune.explore.options import SweepOptions
 
 if TYPE_CHECKING:
-    from eatss.explore.generation import Generation
-    from eatss.explore.nouns import Progress
-    from eatss.store.nouns import Sweep
-    from eatss.strategies.budget import Budget
+    from eatss.tune.explore.generation import Generation
+    from eatss.tune.explore.nouns import Progress
+    from eatss.tune.store.nouns import Sweep
+    from eatss.tune.strategies.budget import Budget
 
 EXAMPLES = {
     "sweep": """
@@ -108,8 +108,8 @@ def generation_options(
     reading: Asked[ReadingKeywords],
 ) -> Made:
     """Return what variants are made of."""
-    from eatss.explore.generation import Generation  # noqa: PLC0415 - keeps --help fast
-    from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
+    from eatss.cards.this_machine import is_auto  # noqa: PLC0415
+    from eatss.tune.explore.generation import Generation  # noqa: PLC0415 - keeps --help fast
 
     given = {
         "--gpu": not is_auto(gpu),
@@ -194,7 +194,7 @@ def sweep(
     Run it again to go on where it stopped. Exits with 130 after Ctrl-C, which keeps what was
     measured.
     """
-    from eatss.explore.prepared import is_prepared  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.explore.prepared import is_prepared  # noqa: PLC0415 - keeps --help fast
 
     options = searched.made()
     measured = _given(
@@ -208,7 +208,7 @@ def sweep(
         if source is not None:
             raise _useless("--replay", "a source")
         _refuse("--replay", (*made.given, *measured, *prepares), typed)
-        from eatss.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
+        from eatss.tune.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
 
         budget = searched.fields.get("budget")
         with working(f"replaying {replay}"):
@@ -246,8 +246,8 @@ def _sweep(
     card: str | None,
     format_: TableOrJson,
 ) -> None:
-    from eatss.explore.sweeping import sweep as run  # noqa: PLC0415 - keeps --help fast
     from eatss.reporting import evaluated, rendered  # noqa: PLC0415
+    from eatss.tune.explore.sweeping import sweep as run  # noqa: PLC0415 - keeps --help fast
 
     interrupted = False
     with sweep_progress() as progress:
@@ -277,7 +277,7 @@ def _sweep(
 
 
 def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
-    from eatss.explore.sweeping import prepare_sweep  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.explore.sweeping import prepare_sweep  # noqa: PLC0415 - keeps --help fast
 
     with working(f"generating variants of {source}") as step:
         made = prepare_sweep(
@@ -340,8 +340,8 @@ def replay_command(
         objective: what is to be small.
         output: ``table`` or ``json``.
     """
-    from eatss.replay import replayed  # noqa: PLC0415 - keeps --help fast
     from eatss.report.render import printed  # noqa: PLC0415
+    from eatss.tune.replay import replayed  # noqa: PLC0415 - keeps --help fast
 
     names = [name.strip() for name in strategies.split(",") if name.strip()]
     return printed(replayed(sweep, names, seeds, budget, objective), output)

@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from eatss.diagnostics import (
+from eatss.base.diagnostics import (
     Diagnostic,
     EatssError,
     ExitCode,
@@ -29,15 +29,15 @@ from eatss.diagnostics import (
     Severity,
     input_error,
 )
-from eatss.frozen import frozen
-from eatss.streams import echo
-from eatss.text import printable
+from eatss.base.frozen import frozen
+from eatss.base.streams import echo
+from eatss.base.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from eatss.cards import GpuProfile
     from eatss.cli.settings_file import SettingsFile
-    from eatss.gpu import GpuProfile
     from eatss.session.session import Session
 
 FindingsFormat: TypeAlias = Literal["text", "json"]
@@ -408,7 +408,7 @@ def given_card(gpu: str, device: int | str = 0) -> GpuProfile:
     Raises:
         InputError: as ``eatss.load_profile``.
     """
-    from eatss.gpu.this_machine import card_here, is_auto, load_profile  # noqa: PLC0415 - slow
+    from eatss.cards.this_machine import card_here, is_auto, load_profile  # noqa: PLC0415 - slow
 
     if not is_auto(gpu):
         return load_profile(gpu)

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from eatss.base.diagnostics import EatssError, input_error
 from eatss.cli import completion, settings
 from eatss.cli.declared import COMMANDS, Command, Given, Parameter, Source
 from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, Talk, chosen, current
-from eatss.diagnostics import EatssError, input_error
 
 EXAMPLES = """
 Examples:

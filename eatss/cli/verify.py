@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from eatss.base.diagnostics import EatssError
+from eatss.base.options import argument, option
 from eatss.cli.options import Format, Nvcc, named_gcc, show
 from eatss.cli.talk import current, report_error, working
-from eatss.diagnostics import EatssError
 from eatss.measurement.options import named_nvcc
-from eatss.options import argument, option
 
 if TYPE_CHECKING:
     from eatss.verify import Verification

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from eatss.base.diagnostics import EatssError
 from eatss.cli.declared import (
     COMMANDS,
     REQUIRED,
@@ -20,7 +21,6 @@ from eatss.cli.declared import (
     Source,
     UnclearError,
 )
-from eatss.diagnostics import EatssError
 
 
 def understood(words: Sequence[str]) -> tuple[Command, Given] | None:

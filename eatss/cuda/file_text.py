@@ -10,8 +10,8 @@ from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.main_text import main_text, size_definition
 from eatss.cuda.preamble import preamble
 from eatss.cuda.text import HALF, type_text
-from eatss.kernel.nodes import Kernel
-from eatss.kernel.uses import Needs, needs_of, operators_in
+from eatss.lower.kernel.nodes import Kernel
+from eatss.lower.kernel.uses import Needs, needs_of, operators_in
 from eatss.program import (
     INTEGERS,
     KernelCode,

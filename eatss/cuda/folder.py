@@ -15,9 +15,9 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from eatss.base.diagnostics import input_error
+from eatss.base.files import check_places, is_c_text, place_files, read_regular
 from eatss.cuda.readme import readme_text
-from eatss.diagnostics import input_error
-from eatss.files import check_places, is_c_text, place_files, read_regular
 from eatss.frontend.files import read_bytes
 from eatss.program import Original, Program, program_to_dict
 

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from eatss.analysis.counts.least_work import work_of
+from eatss.base.diagnostics import input_error
+from eatss.cards import GpuProfile
 from eatss.cuda.file_text import file_text
 from eatss.cuda.region import Made, RegionBuilder, RegionInput, WideIndicesError
 from eatss.cuda.signature import (
     parameters_of,
 )
-from eatss.diagnostics import input_error
-from eatss.gpu import GpuProfile
-from eatss.instructions import ATOMICS, SHUFFLES
-from eatss.kernel.nodes import Kernel
-from eatss.kernel.uses import Needs, needs_of
 from eatss.lower.assumptions import (
     index_bits_of,
 )
+from eatss.lower.instructions import ATOMICS, SHUFFLES
+from eatss.lower.kernel.nodes import Kernel
+from eatss.lower.kernel.uses import Needs, needs_of
+from eatss.lower.recipe.recipe import Recipe, recipe_to_dict
 from eatss.lower.size_products import (
     work_written_out,
     written_out,
@@ -29,8 +31,6 @@ from eatss.program import (
     Original,
     Program,
 )
-from eatss.recipe.recipe import Recipe, recipe_to_dict
-from eatss.work.least_work import work_of
 
 _OF_SUMS = (*ATOMICS.values(), *SHUFFLES.values())
 

@@ -11,17 +11,19 @@ from typing import TypeVar
 import islpy as isl
 
 from eatss.cuda.text import Lines, argument_text, type_text
-from eatss.isl_names import (
+from eatss.lower.index_range import widened
+from eatss.lower.isl_text import TRUE, condition_of, value_of
+from eatss.lower.kernel_context import BuiltKernel
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.pieces import Piece
+from eatss.lower.size_products import multiplies_sizes
+from eatss.polyhedral.isl_names import (
     coalesced,
     parameter_at_least,
     parameter_at_most,
     parameter_bound,
     without_parameters,
 )
-from eatss.lower.index_range import widened
-from eatss.lower.isl_text import TRUE, condition_of, value_of
-from eatss.lower.kernel_context import BuiltKernel
-from eatss.lower.size_products import multiplies_sizes
 from eatss.program import (
     Apply,
     Constant,
@@ -43,8 +45,6 @@ from eatss.program import (
 )
 from eatss.program.linear import strict
 from eatss.program.source_names import converted, generated_text, size_text
-from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from contextlib import ExitStack
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from eatss.base.targets import CUDA
 from eatss.cuda.text import Lines, constant_text, type_text
 from eatss.cuda.value_text import ValuePrinter
-from eatss.kernel.nodes import (
+from eatss.lower.kernel.nodes import (
     Aligned,
     AllFinite,
     Argument,
@@ -34,7 +35,7 @@ from eatss.kernel.nodes import (
     Source,
     Wait,
 )
-from eatss.kernel.uses import affine_values
+from eatss.lower.kernel.uses import affine_values
 from eatss.program import (
     Apply,
     Constant,
@@ -46,7 +47,6 @@ from eatss.program import (
     substitute,
 )
 from eatss.program.source_names import SHARED, generated_text, size_text
-from eatss.targets import CUDA
 
 
 def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:

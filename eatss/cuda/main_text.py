@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from string import Template
 
 from eatss.cuda.text import HALF, Lines, type_text
+from eatss.polyhedral.scops import ElementType
 from eatss.program import (
     Apply,
     Argument,
@@ -17,7 +18,6 @@ from eatss.program import (
     substitute,
 )
 from eatss.program.source_names import converted, generated_text, size_text
-from eatss.scops import ElementType
 
 SUPPORT = r"""// A program by itself: nvcc -DEATSS_MAIN FILE.cu -o PROGRAM && ./PROGRAM --help
 #include <algorithm>

@@ -5,8 +5,8 @@ No name in it is one that a size macro of the user is likely to have (``N``, ``T
 
 from __future__ import annotations
 
-from eatss.instructions import INSTRUCTIONS
-from eatss.kernel.uses import Needs
+from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.kernel.uses import Needs
 from eatss.program import Operator
 
 _LAUNCH = """\

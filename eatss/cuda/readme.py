@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from eatss.cuda.text import argument_text, type_text
+from eatss.polyhedral.scops import ElementType
 from eatss.program import (
     Argument,
     Constant,
@@ -16,7 +17,6 @@ from eatss.program import (
     c_text,
     every_step,
 )
-from eatss.scops import ElementType
 
 _OPT_IN_BYTES = 48 * 1024
 

@@ -13,6 +13,10 @@ import islpy as isl
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import Layout, RowBlock, SharedSum
 from eatss.analysis.slow_loops import SlowLoop
+from eatss.base.diagnostics import input_error
+from eatss.base.forked import left_s
+from eatss.base.targets import AXES, CUDA
+from eatss.cards import GpuProfile
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import (
     entry_arguments,
@@ -20,19 +24,6 @@ from eatss.cuda.signature import (
     outside_arrays,
     taken_names,
     temporaries_of,
-)
-from eatss.diagnostics import input_error
-from eatss.forked import left_s
-from eatss.gpu import GpuProfile
-from eatss.kernel.instruction import Instruction
-from eatss.kernel.nodes import Buffer, Kernel, Streamed
-from eatss.kernel.uses import (
-    computed_by,
-    grid_strides,
-    inexact_instructions,
-    instruction_notes,
-    resources_of,
-    rounded_sums,
 )
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import (
@@ -48,21 +39,37 @@ from eatss.lower.assumptions import (
 from eatss.lower.bounds import TooManyCasesError
 from eatss.lower.checks import check_order
 from eatss.lower.index_range import INT_MAX, Indices, Sizes, common_sizes
+from eatss.lower.kernel.instruction import Instruction
+from eatss.lower.kernel.nodes import Buffer, Kernel, Streamed
+from eatss.lower.kernel.uses import (
+    computed_by,
+    grid_strides,
+    inexact_instructions,
+    instruction_notes,
+    resources_of,
+    rounded_sums,
+)
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.placement import neighbours_of, promoted_candidates, unpromoted_notes, with_vectors
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import padding_of
+from eatss.lower.recipe.recipe import Recipe
 from eatss.lower.row_phases import rows_in_one
 from eatss.lower.row_planning import RowPlanner
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.pieces import Piece, pieces_of
 from eatss.lower.size_products import (
     shared_tile,
 )
 from eatss.lower.structures import stream_loop
 from eatss.lower.thread_ast import subtree_of
+from eatss.lower.transform.chain import transformed
+from eatss.lower.transform.stream_k import Stream
 from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, ran_out
+from eatss.polyhedral.scops import Scop
 from eatss.program import (
     Assumption,
     Constant,
@@ -75,13 +82,6 @@ from eatss.program import (
     minimum,
     multiplied,
 )
-from eatss.recipe.recipe import Recipe
-from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece, pieces_of
-from eatss.scops import Scop
-from eatss.targets import AXES, CUDA
-from eatss.transform.chain import transformed
-from eatss.transform.stream_k import Stream
 
 FIRST_OPERATIONS = 2_000_000
 """What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""

@@ -9,11 +9,11 @@ from functools import partial
 from types import MappingProxyType
 
 from eatss.lower.arrays import DeviceArray, device_arrays
+from eatss.lower.schedule.names import NameTable
+from eatss.polyhedral.scops import Array, FunctionParameter, ParameterDeclaration, Scop
 from eatss.program import Argument, Constant, Interface, InterfaceEntry, Parameter, Temporary
 from eatss.program.plan import Place, Role
 from eatss.program.source_names import SHARED, size_macro
-from eatss.schedule.names import NameTable
-from eatss.scops import Array, FunctionParameter, ParameterDeclaration, Scop
 
 
 def names_of(scop: Scop, macros: Iterable[str]) -> NameTable:

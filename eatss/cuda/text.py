@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from math import isfinite, isinf, isnan
 from types import MappingProxyType
 
+from eatss.polyhedral.scops import ElementType, Literal
 from eatss.program import Argument
 from eatss.program.source_names import size_text
-from eatss.scops import ElementType, Literal
 
 
 class Lines:

@@ -14,10 +14,7 @@ from dataclasses import dataclass, field
 import islpy as isl
 
 from eatss.cuda.text import converted_literal, literal_text, type_text
-from eatss.program import Apply, IntExpr, Operator
-from eatss.program.expression import binds_as_a_name
-from eatss.program.source_names import generated_text
-from eatss.scops import (
+from eatss.polyhedral.scops import (
     AffineValue,
     Binary,
     Call,
@@ -30,6 +27,9 @@ from eatss.scops import (
     Statement,
     Unary,
 )
+from eatss.program import Apply, IntExpr, Operator
+from eatss.program.expression import binds_as_a_name
+from eatss.program.source_names import generated_text
 
 _SELECT, _UNARY, _ATOM = 0, 11, 12
 _LEVELS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eatss.lazy_names import loading_names
+from eatss.base.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.frontend.options import FrontendOptions, FrontendResult, Reading

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import islpy as isl
 
+from eatss.base.polynomial import Monomial, accumulate
 from eatss.frontend import division
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.ranges import RangeProver
@@ -34,9 +35,8 @@ from eatss.frontend.values import (
     extremum,
     same,
 )
-from eatss.isl_names import coalesced
-from eatss.polynomial import Monomial, accumulate
-from eatss.scops import SizeCondition
+from eatss.polyhedral.isl_names import coalesced
+from eatss.polyhedral.scops import SizeCondition
 
 _MAX_DEPTH = 120
 _MINIMA = frozenset({"min", "MIN", "imin", "Min"})

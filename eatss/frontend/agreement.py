@@ -9,8 +9,8 @@ from typing import Any
 
 import islpy as isl
 
-from eatss.isl_names import constant_value, parameters_set
-from eatss.scops import (
+from eatss.polyhedral.isl_names import constant_value, parameters_set
+from eatss.polyhedral.scops import (
     Access,
     AffineValue,
     Array,
@@ -23,7 +23,7 @@ from eatss.scops import (
     Unary,
     operands,
 )
-from eatss.scops.expression import label
+from eatss.polyhedral.scops.expression import label
 
 _COMPARED: dict[type[object], tuple[str, ...]] = {
     Scop: (

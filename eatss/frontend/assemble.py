@@ -7,22 +7,22 @@ from dataclasses import replace
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.frontend.delinearise import Delinearised
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.report import Reporter, reference_text
 from eatss.frontend.signature import origin_of
 from eatss.frontend.symbols import Variable
 from eatss.frontend.values import Poly, Value, ValueAlgebra
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.polyhedral.isl_names import (
     box,
     parameters_as_dims,
     parameters_as_function_inputs,
     parameters_as_inputs,
     tuple_of_functions,
 )
-from eatss.scops import Access, AffineValue, Array, Binary, Expression, Statement
-from eatss.scops.expression import rebuilt
+from eatss.polyhedral.scops import Access, AffineValue, Array, Binary, Expression, Statement
+from eatss.polyhedral.scops.expression import rebuilt
 
 
 @frozen

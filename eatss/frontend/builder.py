@@ -9,6 +9,7 @@ from itertools import count
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import why_not_inlined
@@ -40,9 +41,8 @@ from eatss.frontend.updates import (
     update_of,
 )
 from eatss.frontend.values import Value, same
-from eatss.frozen import frozen
-from eatss.isl_names import coalesced
-from eatss.scops import AccessKind
+from eatss.polyhedral.isl_names import coalesced
+from eatss.polyhedral.scops import AccessKind
 
 _MAX_DEPTH = 150
 

@@ -17,8 +17,8 @@ from eatss.frontend.signature import Surroundings
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node, named_in, read_tree
 from eatss.frontend.values import ValueAlgebra
-from eatss.isl_names import without_parameters
-from eatss.scops import AccessKind
+from eatss.polyhedral.isl_names import without_parameters
+from eatss.polyhedral.scops import AccessKind
 
 _MAX_LOOPS = 8
 

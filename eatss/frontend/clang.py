@@ -14,8 +14,8 @@ from typing import Any
 from clang import cindex
 from clang.cindex import conf
 
-from eatss.diagnostics import input_error
-from eatss.frozen import frozen
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
 
 CursorKind: Any = cindex.CursorKind
 StorageClass: Any = cindex.StorageClass

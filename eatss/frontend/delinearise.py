@@ -16,6 +16,8 @@ from itertools import product
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
+from eatss.base.polynomial import Monomial
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.reading import RawAccess, RawStatement, RegionReader
 from eatss.frontend.refusals import NotAffineError
@@ -23,9 +25,7 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
-from eatss.frozen import frozen
-from eatss.isl_names import parameter_is_bounded, parameter_names, without_parameters
-from eatss.polynomial import Monomial
+from eatss.polyhedral.isl_names import parameter_is_bounded, parameter_names, without_parameters
 
 _MAX_INNER = 3
 _MAX_FACTORS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eatss.diagnostics import SourceSpan
+from eatss.base.diagnostics import SourceSpan
 from eatss.frontend.clang import ClangMessage, Found, Unit
 from eatss.frontend.findings import Findings, SourceText
 from eatss.frontend.regions import UNKNOWN_PRAGMAS, Region

@@ -34,9 +34,8 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import ELEMENTS, Node, chain
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
-from eatss.isl_names import coalesced, constant_value
-from eatss.program.source_names import MATH_FUNCTIONS
-from eatss.scops import (
+from eatss.polyhedral.isl_names import coalesced, constant_value
+from eatss.polyhedral.scops import (
     AccessKind,
     AffineValue,
     Binary,
@@ -49,7 +48,8 @@ from eatss.scops import (
     Select,
     Unary,
 )
-from eatss.scops.expression import as_single, single_text
+from eatss.polyhedral.scops.expression import as_single, single_text
+from eatss.program.source_names import MATH_FUNCTIONS
 
 
 def as_float(value: Expression, node: Node) -> Expression:

@@ -8,8 +8,8 @@ import re
 import stat
 from pathlib import Path
 
-from eatss.diagnostics import input_error
-from eatss.files import read_regular
+from eatss.base.diagnostics import input_error
+from eatss.base.files import read_regular
 from eatss.frontend.findings import Findings, SourceText
 
 MAX_BYTES = 4 * 1024 * 1024

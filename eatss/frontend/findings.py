@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from math import inf
 
-from eatss.diagnostics import Diagnostic, InputError, Severity, SourceSpan
-from eatss.frozen import frozen
+from eatss.base.diagnostics import Diagnostic, InputError, Severity, SourceSpan
+from eatss.base.frozen import frozen
 
 
 @frozen

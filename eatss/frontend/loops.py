@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.reading import RegionReader
 from eatss.frontend.refusals import NotAffineError, has_product
 from eatss.frontend.symbols import Variable, started_by
 from eatss.frontend.tree import WRITES, Node, unconverted
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.polyhedral.isl_names import (
     coalesced,
     involves_parameter,
     parameter_is_bounded,

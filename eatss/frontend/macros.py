@@ -21,10 +21,10 @@ from pathlib import Path
 
 from clang.cindex import TranslationUnitLoadError
 
+from eatss.base.frozen import frozen
 from eatss.frontend.clang import Unit
 from eatss.frontend.errors import span_of
 from eatss.frontend.findings import Findings, SourceText
-from eatss.frozen import frozen
 
 _SPLICE = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

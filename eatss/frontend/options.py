@@ -9,12 +9,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from eatss.diagnostics import Diagnostic, input_error
-from eatss.frozen import frozen
-from eatss.options import Words, option, parse_parameters, shows_types
+from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.frozen import frozen
+from eatss.base.options import Words, option, parse_parameters, shows_types
 
 if TYPE_CHECKING:
-    from eatss.scops import Scop
+    from eatss.polyhedral.scops import Scop
 
 _option = partial(option, panel="Source")
 

@@ -12,7 +12,8 @@ from typing import TypeVar
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
-from eatss.diagnostics import input_error
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.aliases import check_aliases, check_counters
 from eatss.frontend.assemble import Assembler
@@ -55,9 +56,8 @@ from eatss.frontend.tree import (
     without_unused_labels,
 )
 from eatss.frontend.values import ValueAlgebra
-from eatss.frozen import frozen
-from eatss.isl_names import parameter_space
-from eatss.scops import Scop
+from eatss.polyhedral.isl_names import parameter_space
+from eatss.polyhedral.scops import Scop
 
 _Result = TypeVar("_Result")
 _STACK_BYTES = 512 * 1024 * 1024

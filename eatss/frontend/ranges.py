@@ -14,7 +14,12 @@ from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node
 from eatss.frontend.types import CType
 from eatss.frontend.values import Poly, Value, ValueAlgebra
-from eatss.isl_names import coalesced, parameter_names, parameters_set, without_parameters
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    parameter_names,
+    parameters_set,
+    without_parameters,
+)
 
 _FITS = "a number of the original would not fit its type otherwise"
 _USUAL_SIZES = (61, 4099)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import Node
 from eatss.frontend.values import Value
-from eatss.frozen import frozen
-from eatss.scops import AccessKind, Expression
+from eatss.polyhedral.scops import AccessKind, Expression
 
 
 class RegionReader:

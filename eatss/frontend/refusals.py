@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from eatss.base.frozen import frozen
 from eatss.frontend import clang
 from eatss.frontend.tree import ELEMENTS, Kind, Node
-from eatss.frozen import frozen
 
 Refusal: TypeAlias = tuple[str, str, str]
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NoReturn
 
+from eatss.base.frozen import frozen
 from eatss.frontend.clang import CursorKind, Unit
 from eatss.frontend.findings import Findings, RefusedError, SourceText
-from eatss.frozen import frozen
 
 UNKNOWN_PRAGMAS = "-Wunknown-pragmas"
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NoReturn, TypeAlias
 
-from eatss.diagnostics import SourceSpan
+from eatss.base.diagnostics import SourceSpan
 from eatss.frontend.findings import Findings, RefusedError, SourceText
 from eatss.frontend.refusals import NotAffineError, Reason
 from eatss.frontend.tree import Node

@@ -23,6 +23,7 @@ from typing import Final
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.loops import Header, LoopReader
 from eatss.frontend.reading import RegionReader
@@ -31,7 +32,6 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, base_name
 from eatss.frontend.tree import Node, leaves
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, extremum, same
-from eatss.frozen import frozen
 
 _WRITES = ("assign", "step", "variable")
 _SKIPS: Final = ("continue", "goto", "return")

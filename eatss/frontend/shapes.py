@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from eatss.base.frozen import frozen
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind, TypeKind
 from eatss.frontend.tree import Node, read_tree
 from eatss.frontend.types import ARRAYS, CType, type_of
-from eatss.frozen import frozen
 
 
 @frozen

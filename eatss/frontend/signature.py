@@ -12,7 +12,7 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.shapes import shape_of
 from eatss.frontend.symbols import SymbolTable, Variable
 from eatss.frontend.tree import WRITES, Kind, Node, read_tree, unconverted
-from eatss.scops import FunctionParameter, Origin, ParameterDeclaration
+from eatss.polyhedral.scops import FunctionParameter, Origin, ParameterDeclaration
 
 _EFFECTS: frozenset[Kind] = WRITES | {"call", "broken", "other"}
 _VALUES = frozenset(

@@ -16,8 +16,9 @@ from typing import get_args
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
-from eatss.diagnostics import Diagnostic, InputError, Severity
-from eatss.files import is_c_text
+from eatss.base.diagnostics import Diagnostic, InputError, Severity
+from eatss.base.files import is_c_text
+from eatss.base.frozen import frozen
 from eatss.frontend.agreement import agree
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
@@ -27,9 +28,8 @@ from eatss.frontend.macros import MacroNames, macro_names
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
 from eatss.frontend.parse import on_large_stack, parse_bytes
 from eatss.frontend.symbols import ISL_WORDS
-from eatss.frozen import frozen
+from eatss.polyhedral.scops import Scop
 from eatss.program.source_names import OWN_WORDS
-from eatss.scops import Scop
 
 _TYPES = frozenset({"int", "unsigned int", "long", "unsigned long", "long long"})
 _VALUE = "eatss_value_of_"
@@ -86,7 +86,7 @@ def parse_symbolic(
     """Read the regions of a file with its overridable macro sizes as parameters.
 
     Args:
-        source: a path, or C source text: see :func:`~eatss.files.is_c_text`.
+        source: a path, or C source text: see :func:`~eatss.base.files.is_c_text`.
         options: as for ``parse_file``; a macro given there stays the number it is.
         numeric: the file as it is, where it was read with these options before; its sets and
             those of the result live in one isl context.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from eatss.free_names import free_name
+from eatss.base.free_names import free_name
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.shapes import Shape, shape_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from eatss.frontend.clang import TypeKind
-from eatss.scops import ElementType
+from eatss.polyhedral.scops import ElementType
 
 TypeClass: TypeAlias = Literal["integer", "floating", "pointer", "array", "record", "other"]
 """The classes of C types the front end tells apart."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eatss.base.frozen import frozen
+from eatss.base.trees import Parts
 from eatss.frontend.expressions import ExpressionReader, as_float
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import WRITES, Node
-from eatss.frozen import frozen
-from eatss.scops import (
+from eatss.polyhedral.scops import (
     AccessKind,
     Binary,
     Cast,
@@ -22,7 +23,6 @@ from eatss.scops import (
     Read,
     Unary,
 )
-from eatss.trees import Parts
 
 _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1}
 """What changes no number. To a sum it is added as -0.0, since -0.0 + 0.0 is 0.0."""

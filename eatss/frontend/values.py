@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.isl_names import big_value, coalesced, constant_value, linear_function
-from eatss.polynomial import Monomial, Terms
+from eatss.base.polynomial import Monomial, Terms
+from eatss.polyhedral.isl_names import big_value, coalesced, constant_value, linear_function
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,13 @@ from math import prod
 
 import islpy as isl
 
-from eatss.free_names import free_name
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.free_names import free_name
+from eatss.base.frozen import frozen
+from eatss.lower.isl_text import expression_of, value_of
+from eatss.lower.kernel.nodes import Buffer, Element, Extents
+from eatss.lower.schedule.names import NameTable
+from eatss.plan.rows import may_be_aligned
+from eatss.polyhedral.isl_names import (
     affine_form,
     dim_names,
     dims_as_parameters,
@@ -20,9 +24,7 @@ from eatss.isl_names import (
     parameter_is_bounded,
     without_parameters,
 )
-from eatss.kernel.nodes import Buffer, Element, Extents
-from eatss.lower.isl_text import expression_of, value_of
-from eatss.plan.rows import may_be_aligned
+from eatss.polyhedral.scops import Access, Array, Scop
 from eatss.program import (
     Constant,
     IntExpr,
@@ -30,8 +32,6 @@ from eatss.program import (
     evaluate,
     substitute,
 )
-from eatss.schedule.names import NameTable
-from eatss.scops import Access, Array, Scop
 
 
 @frozen

@@ -9,11 +9,17 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis.sizes import leaving_accesses
-from eatss.diagnostics import input_error
-from eatss.isl_names import coalesced, constant_value, parameter_bound, parameter_is_bounded
+from eatss.base.diagnostics import input_error
 from eatss.lower.arrays import DeviceArray, declared_shape
 from eatss.lower.index_range import INT_MAX, Sizes
 from eatss.lower.isl_text import TRUE, condition_of
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    constant_value,
+    parameter_bound,
+    parameter_is_bounded,
+)
+from eatss.polyhedral.scops import Scop
 from eatss.program import (
     Apply,
     Assumption,
@@ -24,7 +30,6 @@ from eatss.program import (
     equals,
     evaluate,
 )
-from eatss.scops import Scop
 
 
 def assumptions_of(

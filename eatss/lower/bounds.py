@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.frozen import frozen
+from eatss.lower.isl_text import value_of
+from eatss.lower.schedule.mapping import MappedLoop, SerialTile
+from eatss.polyhedral.isl_names import (
     affine_bounds,
     coalesced,
     parameter_at_least,
@@ -16,9 +18,7 @@ from eatss.isl_names import (
     parameters_set,
     without_parameters,
 )
-from eatss.lower.isl_text import value_of
 from eatss.program import Apply, Constant, IntExpr, Operator, floored
-from eatss.schedule.mapping import MappedLoop, SerialTile
 
 _MOST_CASES = 64
 

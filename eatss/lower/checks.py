@@ -10,8 +10,17 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.diagnostics import SourceSpan, internal_error
-from eatss.isl_names import (
+from eatss.base.diagnostics import SourceSpan, internal_error
+from eatss.lower.bounds import TileRange
+from eatss.lower.isl_text import isl_notation
+from eatss.lower.schedule.launch_order import launches_respect, only_updates, tied_between
+from eatss.lower.schedule.mapping import MappedLoop, Mapping, SerialTile
+from eatss.lower.schedule.parts import Part
+from eatss.lower.schedule.pieces import Piece
+from eatss.lower.thread_ast import Phase, Subtree, order_of, tile_set
+from eatss.polyhedral import Dependences
+from eatss.polyhedral.checks import live_ranges_overlap
+from eatss.polyhedral.isl_names import (
     maps_of,
     padding,
     parameter_names,
@@ -19,12 +28,8 @@ from eatss.isl_names import (
     time_depth,
     without_parameters,
 )
-from eatss.lower.bounds import TileRange
-from eatss.lower.isl_text import isl_notation
-from eatss.lower.thread_ast import Phase, Subtree, order_of, tile_set
-from eatss.polyhedral import Dependences
-from eatss.polyhedral.checks import live_ranges_overlap
 from eatss.polyhedral.scheduling import coincidence_dependences
+from eatss.polyhedral.scops import Scop
 from eatss.polyhedral.tiled_sums import in_any_order
 from eatss.program import (
     Apply,
@@ -34,11 +39,6 @@ from eatss.program import (
     equals,
     names_in,
 )
-from eatss.schedule.launch_order import launches_respect, only_updates, tied_between
-from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
-from eatss.schedule.parts import Part
-from eatss.schedule.pieces import Piece
-from eatss.scops import Scop
 
 
 def crosses_threads(scop: Scop, piece: Piece, mapping: Mapping, dependences: Dependences) -> bool:

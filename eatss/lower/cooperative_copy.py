@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from eatss.frozen import frozen
-from eatss.kernel.nodes import For, Nodes
+from eatss.base.frozen import frozen
+from eatss.lower.kernel.nodes import For, Nodes
+from eatss.lower.schedule.names import NameTable
 from eatss.plan.stage import copied_in_rows
 from eatss.program import (
     Apply,
@@ -15,7 +16,6 @@ from eatss.program import (
     Name,
     Operator,
 )
-from eatss.schedule.names import NameTable
 
 
 @frozen

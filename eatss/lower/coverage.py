@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.diagnostics import SourceSpan, internal_error
-from eatss.isl_names import parameter_names, without_parameters
+from eatss.base.diagnostics import SourceSpan, internal_error
 from eatss.lower.isl_text import isl_notation
 from eatss.lower.thread_ast import TREE, If, Leaf, Loop, Node, Phase, thread_instances
+from eatss.polyhedral.isl_names import parameter_names, without_parameters
 from eatss.program import Apply, IntExpr, Name, Operator, equals
 
 _BOUNDS = {

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eatss.analysis.structure import MAX_STAGES
-from eatss.frozen import frozen
-from eatss.isl_names import extremes, parameter_extremes, parameters_set
+from eatss.base.frozen import frozen
+from eatss.lower.schedule.mapping import Mapping
+from eatss.lower.schedule.pieces import Piece
+from eatss.polyhedral.isl_names import extremes, parameter_extremes, parameters_set
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
 from eatss.program.source_names import converted
-from eatss.schedule.mapping import Mapping
-from eatss.schedule.pieces import Piece
 
 INT_MAX = 2**31 - 1
 

@@ -10,7 +10,7 @@ from functools import reduce
 
 import islpy as isl
 
-from eatss.isl_names import ast_operator, coalesced, integer, node_kind
+from eatss.polyhedral.isl_names import ast_operator, coalesced, integer, node_kind
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, negated
 from eatss.program.linear import linear
 

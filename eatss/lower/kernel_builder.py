@@ -11,8 +11,15 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis.structure import VECTOR_BYTES
-from eatss.isl_names import coalesced, parameters_set, without_parameters
-from eatss.kernel.nodes import (
+from eatss.base.targets import AXES, CUDA, Axis
+from eatss.lower.assumptions import within
+from eatss.lower.bounds import TileRange, full_tiles, tile_range, union_of
+from eatss.lower.checks import check_ranges
+from eatss.lower.cooperative_copy import unravelled
+from eatss.lower.coverage import check_coverage_of
+from eatss.lower.index_range import Indices
+from eatss.lower.isl_text import FALSE, TRUE, condition_of
+from eatss.lower.kernel.nodes import (
     AllFinite,
     Argument,
     Buffer,
@@ -27,20 +34,15 @@ from eatss.kernel.nodes import (
     WarpAxis,
     counted,
 )
-from eatss.kernel.uses import buffers_of, names_of, without_unused
-from eatss.lower.assumptions import within
-from eatss.lower.bounds import TileRange, full_tiles, tile_range, union_of
-from eatss.lower.checks import check_ranges
-from eatss.lower.cooperative_copy import unravelled
-from eatss.lower.coverage import check_coverage_of
-from eatss.lower.index_range import Indices
-from eatss.lower.isl_text import FALSE, TRUE, condition_of
+from eatss.lower.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.kernel_context import BuiltKernel, KernelContext, KernelInput
 from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
 from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
+from eatss.lower.schedule.mapping import MappedLoop, SerialTile
+from eatss.lower.schedule.parts import Part
 from eatss.lower.size_products import factors_of
 from eatss.lower.storage import Candidate, Place
 from eatss.lower.thread_ast import Node as Tree
@@ -49,6 +51,7 @@ from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.whole_tiles import Places, is_product, over_whole_tiles, whole_if_finite
 from eatss.plan.stage import is_ahead
 from eatss.polyhedral.isl_limits import at_most
+from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
 from eatss.program import (
     Apply,
     Constant,
@@ -62,9 +65,6 @@ from eatss.program import (
     names_in,
 )
 from eatss.program.linear import start_plus, strict
-from eatss.schedule.mapping import MappedLoop, SerialTile
-from eatss.schedule.parts import Part
-from eatss.targets import AXES, CUDA, Axis
 
 _PROJECTION = 50_000
 """What isl may do to find exactly the values of one loop."""

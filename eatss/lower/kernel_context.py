@@ -7,18 +7,18 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.kernel.nodes import Kernel
+from eatss.base.frozen import frozen
+from eatss.base.targets import Axis
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
+from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile
+from eatss.lower.schedule.mapping import Mapping
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.pieces import Piece
+from eatss.polyhedral.scops import Scop
 from eatss.program import Constant, IntExpr
-from eatss.schedule.mapping import Mapping
-from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece
-from eatss.scops import Scop
-from eatss.targets import Axis
 
 
 @frozen

@@ -15,15 +15,15 @@ from itertools import product
 from math import prod
 
 from eatss.analysis.banks import ALONG_X, ALONG_Y
-from eatss.diagnostics import SourceSpan, internal_error
-from eatss.frozen import frozen
-from eatss.instructions import COMBINES, SHUFFLES
-from eatss.kernel.nodes import Buffer, Copy, Element, Extents, Node, Nodes, Perform
+from eatss.base.diagnostics import SourceSpan, internal_error
+from eatss.base.frozen import frozen
+from eatss.base.targets import CUDA
+from eatss.lower.instructions import COMBINES, SHUFFLES
+from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, Node, Nodes, Perform
+from eatss.lower.schedule.mapping import MappedLoop, Mapping
+from eatss.lower.schedule.names import NameTable
+from eatss.polyhedral.scops.combiners import Combiner
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
-from eatss.schedule.mapping import MappedLoop, Mapping
-from eatss.schedule.names import NameTable
-from eatss.scops.combiners import Combiner
-from eatss.targets import CUDA
 
 _NUMBER = "eatss_number"
 

@@ -8,11 +8,11 @@ from typing import Literal
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.structure import Structure
-from eatss.gpu import GpuProfile
-from eatss.model import KernelSelection, Selection
-from eatss.model.predicted_kernel import in_warps, structure_of
-from eatss.recipe.options import CodegenOptions
-from eatss.schedule.thread_mapping import sizes_of
+from eatss.cards import GpuProfile
+from eatss.choose import KernelSelection, Selection
+from eatss.choose.predicted_kernel import in_warps, structure_of
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.schedule.thread_mapping import sizes_of
 
 
 def with_own_sizes(
@@ -27,7 +27,7 @@ def with_own_sizes(
     Warps compute products by an instruction where they still can.
 
     Raises:
-        InputError: as ``eatss.schedule.thread_mapping.layout``.
+        InputError: as ``eatss.lower.schedule.thread_mapping.layout``.
     """
     kernels = tuple(
         _with_own(kernel, own, structures.get(own.name, ()), profile, options)

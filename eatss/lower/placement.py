@@ -11,7 +11,13 @@ from dataclasses import replace
 
 from eatss.analysis.work import reference_of
 from eatss.lower.arrays import DeviceArray
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import KernelRecipe
+from eatss.lower.schedule.mapping import Mapping
+from eatss.lower.schedule.parts import Part
+from eatss.lower.schedule.pieces import Piece
 from eatss.lower.storage import Candidate, StoragePlan
+from eatss.lower.transform.point_groups import Neighbours
 from eatss.plan.rows import (
     LoopTile,
     StagedReads,
@@ -21,13 +27,7 @@ from eatss.plan.rows import (
     vector,
     with_neighbours,
 )
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import KernelRecipe
-from eatss.schedule.mapping import Mapping
-from eatss.schedule.parts import Part
-from eatss.schedule.pieces import Piece
-from eatss.scops import Scop
-from eatss.transform.point_groups import Neighbours
+from eatss.polyhedral.scops import Scop
 
 
 def promoted_candidates(

@@ -11,11 +11,34 @@ from math import prod
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.layout import Layout, SharedSum, SplitK
-from eatss.frozen import frozen
-from eatss.gpu import GpuProfile
-from eatss.instructions import INSTRUCTIONS
+from eatss.base.frozen import frozen
+from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, crosses_threads
+from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.products import continued_sums, may_fit
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.schedule.launch_order import may_follow, only_updates
+from eatss.lower.schedule.mapping import Mapping, in_warps, widened, with_shared_sum
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.parts import Part, parts_of
+from eatss.lower.schedule.pieces import Piece
+from eatss.lower.schedule.split_k import (
+    LEAST_TRIPS,
+    SERIAL_SPREAD,
+    adds_only,
+    split_mapping,
+    sum_loop,
+    trips,
+)
+from eatss.lower.schedule.thread_mapping import layout
+from eatss.lower.schedule.units import (
+    banded,
+    combiner_in,
+    hoistable,
+    restricted,
+    serial_runs,
+    sums_of,
+)
 from eatss.lower.storage import (
     NeedsOneThreadError,
     Place,
@@ -24,23 +47,7 @@ from eatss.lower.storage import (
     within_registers,
 )
 from eatss.polyhedral import ScheduledScop
-from eatss.recipe.options import CodegenOptions
-from eatss.schedule.launch_order import may_follow, only_updates
-from eatss.schedule.mapping import Mapping, in_warps, widened, with_shared_sum
-from eatss.schedule.names import NameTable
-from eatss.schedule.parts import Part, parts_of
-from eatss.schedule.pieces import Piece
-from eatss.schedule.split_k import (
-    LEAST_TRIPS,
-    SERIAL_SPREAD,
-    adds_only,
-    split_mapping,
-    sum_loop,
-    trips,
-)
-from eatss.schedule.thread_mapping import layout
-from eatss.schedule.units import banded, combiner_in, hoistable, restricted, serial_runs, sums_of
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 
 @frozen

@@ -5,7 +5,7 @@
 
 The factors of a product are in two groups: one moves along ``i`` and ``k``, the other along ``k``
 and ``j``. This says so of statements, sizes aside;
-:func:`eatss.transform.use_instruction.use_warp_instruction` makes the code.
+:func:`eatss.lower.transform.use_instruction.use_warp_instruction` makes the code.
 
 Which sums go on in the registers of other sums that they are added to.
 
@@ -15,7 +15,7 @@ Which sums go on in the registers of other sums that they are added to.
 
 The sum of the last line and ``t`` are multiplied by the same factors and added up. So the last loop
 may go on with ``t`` where the first one ended, and ``C`` needs no registers meanwhile. This says so
-of statements; :mod:`eatss.transform.epilogues` makes the code.
+of statements; :mod:`eatss.lower.transform.epilogues` makes the code.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ import islpy as isl
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import LaunchFacts, ProductFacts, WarpInstruction
 from eatss.analysis.work import StatementFacts, reference_of
-from eatss.frozen import frozen
-from eatss.gpu.profile import GpuProfile, Tf32
-from eatss.instructions import INSTRUCTIONS
-from eatss.isl_names import involved_dims, without_parameters
-from eatss.kernel.instruction import Instruction
+from eatss.base.frozen import frozen
+from eatss.cards.profile import GpuProfile, Tf32
+from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.promotion import SharedTile
+from eatss.lower.schedule.mapping import Mapping
+from eatss.lower.schedule.parts import Part
+from eatss.lower.schedule.pieces import Piece
 from eatss.lower.storage import Registers, StoragePlan
 from eatss.plan.contract import fragment_padding
+from eatss.polyhedral.isl_names import involved_dims, without_parameters
 from eatss.polyhedral.kernel import Reference
-from eatss.schedule.mapping import Mapping
-from eatss.schedule.parts import Part
-from eatss.schedule.pieces import Piece
-from eatss.scops import (
+from eatss.polyhedral.scops import (
     AffineValue,
     Cast,
     ElementType,
@@ -52,7 +52,7 @@ from eatss.scops import (
     Unary,
     preorder,
 )
-from eatss.scops.expression import added_to, addends, factors, narrow_factor, terms
+from eatss.polyhedral.scops.expression import added_to, addends, factors, narrow_factor, terms
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
 """Numbers in TF32 that a float may become."""

@@ -14,17 +14,17 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import coalesced, fixed_box, involved_parameters, without_parameters
-from eatss.kernel.nodes import Buffer, Extents
+from eatss.base.frozen import frozen
 from eatss.lower.isl_text import condition_of
+from eatss.lower.kernel.nodes import Buffer, Extents
+from eatss.lower.schedule.mapping import Mapping
+from eatss.lower.schedule.names import NameTable
 from eatss.lower.storage import Candidate, Place
 from eatss.plan.rows import StagedReads, Tiling, padded_rows, row_dimensions
 from eatss.plan.stage import Stage
+from eatss.polyhedral.isl_names import coalesced, fixed_box, involved_parameters, without_parameters
+from eatss.polyhedral.scops import ElementType
 from eatss.program import Constant, IntExpr, Name
-from eatss.schedule.mapping import Mapping
-from eatss.schedule.names import NameTable
-from eatss.scops import ElementType
 
 Part = TypeVar("Part")
 """What belongs to a dimension: its extent, a subscript."""

@@ -8,15 +8,11 @@ from math import prod
 
 import islpy as isl
 
-from eatss.isl_names import (
-    coalesced,
-    dims_as_parameters,
-    parameter_at_least,
-    parameter_at_most,
-    points_at_a_sample,
-    without_parameters,
-)
-from eatss.kernel.nodes import (
+from eatss.base.targets import AXES, CUDA
+from eatss.lower.bounds import union_of
+from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
+from eatss.lower.isl_text import FALSE, TRUE, condition_of, value_of
+from eatss.lower.kernel.nodes import (
     Aligned,
     Buffer,
     Copy,
@@ -31,16 +27,24 @@ from eatss.kernel.nodes import (
     Way,
     counted,
 )
-from eatss.lower.bounds import union_of
-from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
-from eatss.lower.isl_text import FALSE, TRUE, condition_of, value_of
 from eatss.lower.kernel_context import KernelInput
 from eatss.lower.placement import staged_reads, tiling_of
 from eatss.lower.promotion import SharedTile, WholeSteps, in_vectors, shared_tile, whole_steps
 from eatss.lower.references import References
+from eatss.lower.schedule.mapping import SerialTile
+from eatss.lower.schedule.names import NameTable
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
 from eatss.plan.rows import PIECE_BYTES, vector
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    dims_as_parameters,
+    parameter_at_least,
+    parameter_at_most,
+    points_at_a_sample,
+    without_parameters,
+)
+from eatss.polyhedral.scops import Array
 from eatss.program import (
     Apply,
     Constant,
@@ -51,10 +55,6 @@ from eatss.program import (
     names_in,
 )
 from eatss.program.linear import start_plus, strict
-from eatss.schedule.mapping import SerialTile
-from eatss.schedule.names import NameTable
-from eatss.scops import Array
-from eatss.targets import AXES, CUDA
 
 _MOSTLY_READ = 0.5
 """Share of a box above which loading all of it takes less than a test of each element."""
@@ -226,7 +226,7 @@ class PromotionBuilder:
 
         It is taken ``where`` something holds. If it may be ``wide``, several elements are copied at
         a time where rows allow it, of transposed tiles through registers: vectors of rows of the
-        array, then their elements [:mod:`eatss.transform.copy_ways`].
+        array, then their elements [:mod:`eatss.lower.transform.copy_ways`].
         """
         array, width = self._arrays[tile.candidate.array], vector(tile.stage.element_bytes)
         source = array.element([Name(name) for name in at])

@@ -7,20 +7,20 @@ from collections.abc import Mapping as Dictionary
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.instructions import ATOMICS, COMBINES
-from eatss.isl_names import dim_names, output_affs
-from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Extents, Fill, Perform
+from eatss.base.frozen import frozen
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of
+from eatss.lower.instructions import ATOMICS, COMBINES
 from eatss.lower.isl_text import value_of
+from eatss.lower.kernel.nodes import Buffer, Copy, Declare, Element, Extents, Fill, Perform
 from eatss.lower.kernel_context import KernelInput
 from eatss.lower.promotion import SharedTile
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.units import combiner_in
 from eatss.lower.storage import Place, PrivateScalar, Registers
+from eatss.polyhedral.isl_names import dim_names, output_affs
+from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.scops.combiners import Combiner
 from eatss.program import Constant, IntExpr, Name
-from eatss.schedule.names import NameTable
-from eatss.schedule.units import combiner_in
-from eatss.scops import ElementType
-from eatss.scops.combiners import Combiner
 
 
 @frozen

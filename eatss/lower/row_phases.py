@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eatss.analysis.layout import RowBlock
-from eatss.frozen import frozen
-from eatss.isl_names import coalesced
-from eatss.kernel.barriers import passed_on
-from eatss.kernel.nodes import Argument, Buffer, Declare, If, Scope
-from eatss.kernel.uses import buffers_of, names_of, with_buffers, without_unused
+from eatss.base.frozen import frozen
 from eatss.lower.bounds import union_of
 from eatss.lower.isl_text import TRUE, condition_of
+from eatss.lower.kernel.barriers import passed_on
+from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Scope
+from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.planning import Unit
 from eatss.lower.row_planning import RowPlanner
 from eatss.lower.row_registers import LoweredPhase, with_row_values, with_rows_kept
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.pieces import Piece
 from eatss.plan.phases import RowStorage, kept_rows, slots_of
+from eatss.polyhedral.isl_names import coalesced
 from eatss.program.linear import strict
-from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece
 
 
 @frozen

@@ -10,10 +10,25 @@ import islpy as isl
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import RowBlock
 from eatss.analysis.program import AnalysedProgram
-from eatss.gpu import GpuProfile
+from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.planning import Unit, share_scalars, what_is_summed, with_sums_held
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.lower.row_storage import lane_loop, row_storage, span_of
+from eatss.lower.schedule.launch_order import only_updates
+from eatss.lower.schedule.mapping import Mapping
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.parts import Part, parts_of
+from eatss.lower.schedule.pieces import Piece, pieces_of
+from eatss.lower.schedule.row_blocks import (
+    have_same_rows,
+    lanes_mapping,
+    row_groups,
+    row_mapping,
+    shared_rows,
+)
+from eatss.lower.schedule.split_k import sum_loop
+from eatss.lower.schedule.units import restricted, sums_of
 from eatss.lower.storage import NeedsOneThreadError, plan_storage, within_registers
 from eatss.lower.structures import Describing
 from eatss.lower.thread_ast import subtree_of
@@ -21,23 +36,8 @@ from eatss.plan.phases import RowPhase, RowRun, RowStorage
 from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
+from eatss.polyhedral.scops import Scop
 from eatss.polyhedral.source_lines import source_lines
-from eatss.recipe.options import CodegenOptions
-from eatss.schedule.launch_order import only_updates
-from eatss.schedule.mapping import Mapping
-from eatss.schedule.names import NameTable
-from eatss.schedule.parts import Part, parts_of
-from eatss.schedule.pieces import Piece, pieces_of
-from eatss.schedule.row_blocks import (
-    have_same_rows,
-    lanes_mapping,
-    row_groups,
-    row_mapping,
-    shared_rows,
-)
-from eatss.schedule.split_k import sum_loop
-from eatss.schedule.units import restricted, sums_of
-from eatss.scops import Scop
 
 
 class RowPlanner:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.kernel.nodes import (
+from eatss.base.targets import CUDA
+from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,
     Copy,
@@ -27,14 +28,13 @@ from eatss.kernel.nodes import (
     Nodes,
     Scope,
 )
-from eatss.kernel.uses import accesses, mapped, with_elements
+from eatss.lower.kernel.uses import accesses, mapped, with_elements
 from eatss.lower.planning import Unit
 from eatss.lower.row_storage import lane_loop
+from eatss.lower.schedule.mapping import MappedLoop
+from eatss.lower.schedule.names import NameTable
 from eatss.plan.phases import KeptRow, RowValue
 from eatss.program import Constant, Name, equals
-from eatss.schedule.mapping import MappedLoop
-from eatss.schedule.names import NameTable
-from eatss.targets import CUDA
 
 _FIRST_LANE = equals(Name(f"{CUDA.thread}x"), 0)
 

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.isl_names import coalesced, without_parameters
 from eatss.lower.bounds import TooManyCasesError, tile_range, union_of
 from eatss.lower.planning import Unit
+from eatss.lower.schedule.mapping import MappedLoop
+from eatss.lower.schedule.pieces import Piece
 from eatss.lower.storage import Place
 from eatss.lower.structures import references_at
 from eatss.plan.phases import KeptRow, RowStorage, RowValue
 from eatss.polyhedral import Reference
+from eatss.polyhedral.isl_names import coalesced, without_parameters
+from eatss.polyhedral.scops import Scop
 from eatss.program import Constant
-from eatss.schedule.mapping import MappedLoop
-from eatss.schedule.pieces import Piece
-from eatss.scops import Scop
 
 _LANE = "lane"
 """What the loop whose iterations the lanes of a row share is called in every phase."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
+from eatss.polyhedral.scops import SizeProduct
 from eatss.program import (
     INTEGERS,
     Apply,
@@ -19,7 +20,6 @@ from eatss.program import (
     multiplied,
     substitute,
 )
-from eatss.scops import SizeProduct
 
 
 def product_values(products: Sequence[SizeProduct]) -> dict[str, IntExpr]:

@@ -10,9 +10,14 @@ from functools import reduce
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.frozen import frozen
-from eatss.gpu import GpuProfile
-from eatss.isl_names import (
+from eatss.base.frozen import frozen
+from eatss.cards import GpuProfile
+from eatss.lower.schedule.mapping import MappedLoop, Mapping
+from eatss.lower.schedule.pieces import Piece
+from eatss.plan.registers import are_held, held_words, registers_of_a_thread
+from eatss.plan.rows import element_words
+from eatss.polyhedral import Dependences, Reference
+from eatss.polyhedral.isl_names import (
     AffineForm,
     affine_form,
     coalesced,
@@ -23,12 +28,7 @@ from eatss.isl_names import (
     renamed_parameter,
     without_parameters,
 )
-from eatss.plan.registers import are_held, held_words, registers_of_a_thread
-from eatss.plan.rows import element_words
-from eatss.polyhedral import Dependences, Reference
-from eatss.schedule.mapping import MappedLoop, Mapping
-from eatss.schedule.pieces import Piece
-from eatss.scops import Access, Array, Scop, Statement
+from eatss.polyhedral.scops import Access, Array, Scop, Statement
 
 Place = tuple[str, int]
 """A statement and the number of one of its accesses."""

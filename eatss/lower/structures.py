@@ -21,21 +21,21 @@ from eatss.analysis.structure import (
     Structure,
     WarpInstruction,
 )
-from eatss.gpu.profile import GpuProfile, Tf32
-from eatss.instructions import INSTRUCTIONS
+from eatss.cards.profile import GpuProfile, Tf32
+from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, warp_instructions
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.pieces import Piece, pieces_of
+from eatss.lower.schedule.split_k import LEAST_TRIPS, adds_only, trips
+from eatss.lower.schedule.units import combiner_in, hoistable, sums_of
 from eatss.lower.storage import Place, Registers, StoragePlans
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import bounded_work
+from eatss.polyhedral.scops import ElementType
 from eatss.polyhedral.source_lines import source_lines
-from eatss.recipe.options import CodegenOptions
-from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece, pieces_of
-from eatss.schedule.split_k import LEAST_TRIPS, adds_only, trips
-from eatss.schedule.units import combiner_in, hoistable, sums_of
-from eatss.scops import ElementType
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""

@@ -15,8 +15,14 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.frozen import frozen
+from eatss.base.trees import Parts
+from eatss.lower.arrays import affine_text
+from eatss.lower.isl_text import expression_of
+from eatss.lower.schedule.mapping import MappedLoop, SerialTile
+from eatss.lower.schedule.mapping import Mapping as LoopMapping
+from eatss.lower.schedule.pieces import Piece
+from eatss.polyhedral.isl_names import (
     dim_names,
     integer,
     node_kind,
@@ -26,8 +32,6 @@ from eatss.isl_names import (
     set_names,
     without_parameters,
 )
-from eatss.lower.arrays import affine_text
-from eatss.lower.isl_text import expression_of
 from eatss.polyhedral.nodes import children, with_parts
 from eatss.polyhedral.tree import members
 from eatss.program import (
@@ -38,10 +42,6 @@ from eatss.program import (
     c_text,
     substitute,
 )
-from eatss.schedule.mapping import MappedLoop, SerialTile
-from eatss.schedule.mapping import Mapping as LoopMapping
-from eatss.schedule.pieces import Piece
-from eatss.trees import Parts
 
 
 @frozen

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.isl_names import dims_as_parameters
-from eatss.kernel import nodes as kernel
-from eatss.kernel.uses import affine_values, names_of
 from eatss.lower.arrays import affine_text
 from eatss.lower.isl_text import condition_of
+from eatss.lower.kernel import nodes as kernel
+from eatss.lower.kernel.uses import affine_values, names_of
 from eatss.lower.kernel_context import KernelInput
 from eatss.lower.references import References
+from eatss.lower.schedule.mapping import MappedLoop
 from eatss.lower.thread_ast import (
     TREE,
     Block,
@@ -26,6 +26,8 @@ from eatss.lower.thread_ast import (
     map_expressions,
 )
 from eatss.plan.registers import MOST_POINTS
+from eatss.polyhedral.isl_names import dims_as_parameters
+from eatss.polyhedral.scops import Statement
 from eatss.program import (
     Apply,
     Constant,
@@ -45,8 +47,6 @@ from eatss.program.linear import (
     strict,
 )
 from eatss.program.source_names import SHARED, is_reserved
-from eatss.schedule.mapping import MappedLoop
-from eatss.scops import Statement
 
 UNROLLED_STATEMENTS = 512
 """Statements up to which a serial loop of constant length is unrolled completely."""

@@ -17,21 +17,21 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.frozen import frozen
+from eatss.lower.bounds import union_of
+from eatss.lower.promotion import SharedTile
+from eatss.lower.schedule.mapping import MappedLoop, SerialTile
+from eatss.lower.schedule.pieces import Piece
+from eatss.lower.storage import Place
+from eatss.lower.thread_ast import Phase, tile_set
+from eatss.polyhedral.isl_names import (
     coalesced,
     dims_as_parameters,
     parameter_at_least,
     parameter_at_most,
     without_parameters,
 )
-from eatss.lower.bounds import union_of
-from eatss.lower.promotion import SharedTile
-from eatss.lower.storage import Place
-from eatss.lower.thread_ast import Phase, tile_set
-from eatss.schedule.mapping import MappedLoop, SerialTile
-from eatss.schedule.pieces import Piece
-from eatss.scops import (
+from eatss.polyhedral.scops import (
     AffineValue,
     Binary,
     Cast,
@@ -43,7 +43,7 @@ from eatss.scops import (
     Unary,
     preorder,
 )
-from eatss.scops.expression import added_to, factors, terms
+from eatss.polyhedral.scops.expression import added_to, factors, terms
 
 Types: TypeAlias = Mapping[str, ElementType]
 """The types of arrays, by name."""

@@ -13,7 +13,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from eatss.diagnostics import input_error
+from eatss.base.diagnostics import input_error
+from eatss.base.supervisor import Outcome, Refused, Worker, supervise
 from eatss.measurement.assemble import assemble
 from eatss.measurement.card import Card
 from eatss.measurement.job import EVENTS, Broken, CardLost, Done, Entered, Event, Job, OnProgress
@@ -24,7 +25,6 @@ from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.record import START, Record, Records
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
-from eatss.supervisor import Outcome, Refused, Worker, supervise
 
 FRUITLESS_WORKERS = 2
 """So many workers in a row that get nowhere, and the card is taken to be gone."""

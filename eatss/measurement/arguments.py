@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.program import Argument, Entry, Program, evaluate
 from eatss.program.expression import Sizes
 from eatss.verify.data import Flavour, dtype_of

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.measurement.measurement import (
     CardState,
     DeviceInfo,

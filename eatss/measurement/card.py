@@ -9,7 +9,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol, runtime_checkable
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.measurement.measurement import (
     CardState,
     CompilerName,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from eatss.diagnostics import input_error
-from eatss.frozen import frozen
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
 from eatss.measurement.launches import complete_sizes
 from eatss.measurement.measurement import Comparison, ComparisonRow, Estimate, Measurement, Ratio
 from eatss.measurement.options import MeasureOptions, Variant

@@ -1,9 +1,9 @@
 """Program and sizes in, a cubin for one card out: by NVRTC or nvcc, kept for the next time.
 
-What is compiled once is kept in a cache (:mod:`eatss.cache`) by everything that decides it: text,
-options, architecture, compiler and its full version. What is loaded is a file of this process,
-made anew from the cache, which only this user can have written. CuPy's own way to NVRTC is not
-used, because it adds ``-ftz=true``, which is not what nvcc does to the same text.
+What is compiled once is kept in a cache (:mod:`eatss.base.cache`) by everything that decides it:
+text, options, architecture, compiler and its full version. What is loaded is a file of this
+process, made anew from the cache, which only this user can have written. CuPy's own way to NVRTC is
+not used, because it adds ``-ftz=true``, which is not what nvcc does to the same text.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from functools import cache as once
 from pathlib import Path
 from typing import Literal
 
-from eatss.cache import DEFAULT_LIMIT_BYTES, Cache, default_cache, key_of
-from eatss.compilers import find_nvcc
-from eatss.diagnostics import InputError, input_error
-from eatss.files import write_whole
-from eatss.frozen import frozen
+from eatss.base.cache import DEFAULT_LIMIT_BYTES, Cache, default_cache, key_of
+from eatss.base.compilers import find_nvcc
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.files import write_whole
+from eatss.base.frozen import frozen
+from eatss.base.supervisor import child_environment, run_bounded
+from eatss.base.text import one_line
 from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
 from eatss.measurement.measurement import CompilerName
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
 from eatss.program.expression import Sizes
-from eatss.supervisor import child_environment, run_bounded
-from eatss.text import one_line
 
 COMPILE_LIMIT_S = 300.0
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from eatss.codec import decode, encode
-from eatss.diagnostics import InputError, InternalError
+from eatss.base.codec import decode, encode
+from eatss.base.diagnostics import InputError, InternalError
 from eatss.measurement.arguments import temporaries_of
 from eatss.measurement.card import CompileError, LaunchError, NotComparedError, WrongResultError
 from eatss.measurement.compile import CompileTarget

@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from eatss.codec import encode
-from eatss.diagnostics import input_error
+from eatss.base.codec import encode
+from eatss.base.diagnostics import input_error
 from eatss.measurement.launches import launches
 from eatss.measurement.measurement import Counter, KernelCounters, Measurement, Missing
 from eatss.measurement.options import MeasureOptions

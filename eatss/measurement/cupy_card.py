@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement.arguments import ArgumentStore, CardMemory
 from eatss.measurement.compile import (
     CompileTarget,

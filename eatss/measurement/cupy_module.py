@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from eatss.diagnostics import InputError, input_error
-from eatss.frozen import frozen
-from eatss.gpu.cuda_order import cuda_uuid
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.frozen import frozen
+from eatss.base.text import as_text, one_line
+from eatss.cards.cuda_order import cuda_uuid
 from eatss.measurement.card import LaunchError
-from eatss.text import as_text, one_line
 
 
 @frozen

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-from eatss.extensions import Origin
-from eatss.frozen import frozen
+from eatss.base.extensions import Origin
+from eatss.base.frozen import frozen
+from eatss.base.supervisor import Refused
 from eatss.measurement.measurement import (
     CompilerName,
     DeviceInfo,
@@ -18,7 +19,6 @@ from eatss.measurement.measurement import (
     Window,
 )
 from eatss.measurement.options import MeasureOptions
-from eatss.supervisor import Refused
 
 StageName: TypeAlias = Literal[
     "start",

@@ -10,15 +10,15 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.diagnostics import EatssError, input_error
-from eatss.files import is_c_text
-from eatss.frozen import frozen
+from eatss.base.diagnostics import EatssError, input_error
+from eatss.base.files import is_c_text
+from eatss.base.frozen import frozen
+from eatss.base.shipped import located
 from eatss.measurement.options import Variant
 from eatss.program import load_program, program_folder
-from eatss.shipped import located
 
 if TYPE_CHECKING:
-    from eatss.python_source.python_scop import PythonScop
+    from eatss.frontend.python.python_scop import PythonScop
 
 SELECTED = "selected"
 """The word for the sizes that the model selects."""

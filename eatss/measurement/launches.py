@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eatss.diagnostics import input_error
-from eatss.frozen import frozen
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
 from eatss.program import Entry, HostIf, HostStep, KernelCode, Launch, Program, evaluate
 from eatss.program.expression import SizePairs, Sizes
 from eatss.verify.element_types import limits_of

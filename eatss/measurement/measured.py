@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from eatss.diagnostics import Diagnostic
-from eatss.frozen import frozen
+from eatss.base.diagnostics import Diagnostic
+from eatss.base.frozen import frozen
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program.stack import stack_warnings

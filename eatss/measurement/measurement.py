@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from eatss.codec import Document
-from eatss.frozen import frozen
+from eatss.base.codec import Document
+from eatss.base.frozen import frozen
+from eatss.base.shown import Shown, Tabular, figure, in_lines
 from eatss.program.expression import SizePairs
-from eatss.shown import Shown, Tabular, figure, in_lines
 
 
 @frozen

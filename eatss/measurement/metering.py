@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.measurement.card import MeteredCard
 from eatss.measurement.job import CardOpened
 from eatss.measurement.measurement import CardState, LoadState, Missing, Reading

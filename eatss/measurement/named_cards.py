@@ -7,9 +7,9 @@ from contextlib import closing
 from operator import index
 from typing import Any, SupportsIndex, TypeAlias
 
-from eatss.diagnostics import input_error
-from eatss.frozen import frozen
-from eatss.gpu.cuda_order import VISIBLE, Ask, CudaOrder, ListedCards, loaded_order, order_of
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
+from eatss.cards.cuda_order import VISIBLE, Ask, CudaOrder, ListedCards, loaded_order, order_of
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice, import_pynvml

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 
 _ELF_ALIGNMENT = 8
 _RELEASE = re.compile(r"Cuda compilation tools, release [\d.]+, V([\d.]+)")

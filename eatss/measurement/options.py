@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from eatss.diagnostics import input_error
-from eatss.frozen import frozen
-from eatss.options import Words, option, shows_types
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
+from eatss.base.options import Words, option, shows_types
 
 CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
 
@@ -41,7 +41,7 @@ def named_nvcc(path: str | None) -> str | None:
     Raises:
         InputError: ``EATSS-V040``, it is none.
     """
-    from eatss.compilers import find_nvcc  # noqa: PLC0415 - rarely named
+    from eatss.base.compilers import find_nvcc  # noqa: PLC0415 - rarely named
 
     return None if path is None else str(Path(find_nvcc(path).path).absolute())
 

@@ -13,8 +13,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from eatss.codec import decode
-from eatss.diagnostics import EatssError
+from eatss.base.codec import decode
+from eatss.base.diagnostics import EatssError
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.card import CompileError, LaunchError, open_card
 from eatss.measurement.options import MeasureOptions

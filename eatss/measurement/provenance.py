@@ -6,7 +6,7 @@ import json
 from hashlib import sha256
 from pathlib import Path
 
-from eatss.codec import encode
+from eatss.base.codec import encode
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program
 

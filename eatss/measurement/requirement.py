@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from eatss.codec import JsonForm
-from eatss.diagnostics import input_error
-from eatss.frozen import frozen
+from eatss.base.codec import JsonForm
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
 from eatss.measurement.labels import SELECTED
 from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
 

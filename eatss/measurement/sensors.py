@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any, TypeAlias
 
-from eatss.containers import in_container
-from eatss.diagnostics import InputError
-from eatss.frozen import frozen
-from eatss.gpu.cuda_order import cuda_uuid
-from eatss.machine.environment import Check
+from eatss.base.containers import in_container
+from eatss.base.diagnostics import InputError
+from eatss.base.frozen import frozen
+from eatss.base.text import class_and_line
+from eatss.cards.cuda_order import cuda_uuid
+from eatss.cards.machine.environment import Check
 from eatss.measurement.cupy_module import cuda_card, import_cupy
 from eatss.measurement.measurement import Reading
 from eatss.measurement.meters.background import CounterMeter, PowerMeter
@@ -21,7 +22,6 @@ from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter, MeterError, Trace
 from eatss.measurement.meters.nvml import NvmlDevice
 from eatss.measurement.meters.reading import POWER_SETTLE_S, read, update_period_s
-from eatss.text import class_and_line
 
 _ELEMENTS = 1 << 22
 _IN_FLIGHT = 4

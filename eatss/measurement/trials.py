@@ -26,7 +26,8 @@ from os import cpu_count
 from pathlib import Path
 from typing import TypeVar
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
+from eatss.base.supervisor import Refused
 from eatss.measurement.card import (
     Card,
     NotComparedError,
@@ -76,7 +77,6 @@ from eatss.measurement.windows import (
     too_short,
 )
 from eatss.program import load_program
-from eatss.supervisor import Refused
 
 IDLE_LIMIT_S = 60.0
 IDLE_PAUSE_S = 2.0

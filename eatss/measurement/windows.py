@@ -23,7 +23,7 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.measurement.card import SteadyLoad
 from eatss.measurement.measurement import CardState, LoadState, Reading, Window
 from eatss.measurement.metering import Metering, Span, load_state, most_power_w

@@ -10,12 +10,12 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from eatss.diagnostics import EatssError
+from eatss.base.diagnostics import EatssError
+from eatss.base.supervisor import Refused, connect, end_at_sigterm
 from eatss.measurement.card import LaunchError, open_card
 from eatss.measurement.job import Broken, CardLost, Emit, Job
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.trials import run_trials
-from eatss.supervisor import Refused, connect, end_at_sigterm
 
 
 def main() -> None:

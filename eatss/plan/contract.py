@@ -22,7 +22,7 @@ from eatss.analysis.structure import (
     ProductFacts,
     WarpInstruction,
 )
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.plan.numbers import Flag, Number, chosen, least, most
 
 Terms: TypeAlias = tuple[tuple[str, int], ...]

@@ -25,6 +25,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates
 from eatss.analysis.structure import LaunchFacts, RegisterTileFacts, Structure
 from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.base.targets import AXES, CUDA
 from eatss.plan.contract import (
     STEPS_LOADED,
     Contract,
@@ -56,7 +57,6 @@ from eatss.plan.rows import (
 from eatss.plan.shares import Stream, chunks_of, stream_of, threads_beside_lanes, widening
 from eatss.plan.stage import Stage, buffers, is_ahead
 from eatss.plan.uniform_references import UniformSet, uniform_sets
-from eatss.targets import AXES, CUDA
 
 _MOST_TILE = 2.0**20
 

@@ -20,7 +20,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, RowBlock, SplitK
 from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.analysis.work import AccessFacts
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.registers import are_held, held_words

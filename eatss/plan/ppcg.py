@@ -17,7 +17,7 @@ import numpy as np
 
 from eatss.analysis.layout import Layout
 from eatss.analysis.work import StatementFacts
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Number
 from eatss.plan.ppcg_groups import Group, PpcgKernel

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.work import AccessFacts, StatementFacts
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3

@@ -26,7 +26,7 @@ from math import prod
 
 from eatss.analysis.banks import interleaves
 from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 
 PIECE_BYTES = 32

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.plan.numbers import Number, chosen, least, most
 from eatss.program import Apply, Constant, Name, at_least
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.plan.numbers import Flag, Number, chosen, common_divisor, least, no, nowhere
 from eatss.plan.rows import PIECE_BYTES, copied_in_pieces, vector
 

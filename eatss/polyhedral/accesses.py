@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.isl_names import coalesced
-from eatss.scops import Access, Scop, Statement
+from eatss.polyhedral.isl_names import coalesced
+from eatss.polyhedral.scops import Access, Scop, Statement
 
 Place: TypeAlias = tuple[str, int]
 """An access: the name of its statement, and its number there."""

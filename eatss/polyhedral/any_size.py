@@ -9,8 +9,8 @@ from typing import Any
 
 import islpy as isl
 
-from eatss.diagnostics import EatssError, InputError, InternalError, input_error
-from eatss.frozen import frozen
+from eatss.base.diagnostics import EatssError, InputError, InternalError, input_error
+from eatss.base.frozen import frozen
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over
@@ -18,9 +18,9 @@ from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
 from eatss.polyhedral.schedule import launching_all, schedule_scop, with_schedule
 from eatss.polyhedral.schedule_file import changed_as, load_schedule
+from eatss.polyhedral.scops import Scop
 from eatss.polyhedral.symbolic import instantiate_schedule
 from eatss.polyhedral.tiled_sums import with_tiled_sums
-from eatss.scops import Scop
 
 
 @frozen

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.diagnostics import internal_error
-from eatss.isl_names import maps_of, set_names
+from eatss.base.diagnostics import internal_error
+from eatss.polyhedral.isl_names import maps_of, set_names
 from eatss.polyhedral.kernel import Kernel
 from eatss.polyhedral.nodes import bands, coincident
 from eatss.polyhedral.program import Dependences
@@ -21,7 +21,7 @@ from eatss.polyhedral.scheduling import (
     coincidence_dependences,
     local_dependences,
 )
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 
 def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> None:

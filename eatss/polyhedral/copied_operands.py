@@ -13,8 +13,7 @@ from functools import partial
 
 import islpy as isl
 
-from eatss.free_names import free_name
-from eatss.isl_names import OUT, named_points, universes
+from eatss.base.free_names import free_name
 from eatss.polyhedral.accesses import (
     Place,
     dependent_accesses,
@@ -23,6 +22,7 @@ from eatss.polyhedral.accesses import (
     with_accesses,
 )
 from eatss.polyhedral.dependences import flow_of, tag_accesses
+from eatss.polyhedral.isl_names import OUT, named_points, universes
 from eatss.polyhedral.nodes import bands, coincident
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.scheduling import (
@@ -30,7 +30,7 @@ from eatss.polyhedral.scheduling import (
     coincidence_dependences,
     local_dependences,
 )
-from eatss.scops import Access, AccessKind, Array, Read, Scop, Statement
+from eatss.polyhedral.scops import Access, AccessKind, Array, Read, Scop, Statement
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.isl_names import IN, OUT, coalesced, maps_of, universes
 from eatss.polyhedral.accesses import NumberedAccess, Place, dependent_accesses, tagging
 from eatss.polyhedral.isl_limits import at_most, ran_out
+from eatss.polyhedral.isl_names import IN, OUT, coalesced, maps_of, universes
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
-from eatss.scops import Access, Scop
+from eatss.polyhedral.scops import Access, Scop
 
 _STEP = 300_000
 """isl operations for one of the relations, at first exactly; fdtd-apml needs 220 000."""

@@ -16,9 +16,9 @@ from fractions import Fraction
 from itertools import pairwise, product
 from math import gcd, prod
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
+from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.kernel import Loop, Reference
-from eatss.polynomial import Polynomial
 
 _MAX_CELLS = 20_000
 _LEAST = 4

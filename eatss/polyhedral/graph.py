@@ -8,9 +8,9 @@ from itertools import product
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.isl_names import IN, OUT, least_difference, maps_of
+from eatss.polyhedral.isl_names import IN, OUT, least_difference, maps_of
 from eatss.polyhedral.program import General, StatementGraph
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 _Edge = tuple[str, str]
 

@@ -8,10 +8,10 @@ from math import prod
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError, input_error
-from eatss.isl_names import divisors
+from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.polyhedral.accesses import first_equal
-from eatss.scops import Scop, Statement
+from eatss.polyhedral.isl_names import divisors
+from eatss.polyhedral.scops import Scop, Statement
 
 MAX_DEPTH = 16
 """Loops around one statement; isl's dataflow takes seconds there and far longer beyond."""

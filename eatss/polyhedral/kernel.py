@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from eatss.frozen import called, frozen
+from eatss.base.frozen import called, frozen
 
 
 @frozen

@@ -8,8 +8,8 @@ from itertools import count
 
 import islpy as isl
 
-from eatss.free_names import free_name
-from eatss.isl_names import (
+from eatss.base.free_names import free_name
+from eatss.polyhedral.isl_names import (
     affine_form,
     bind_leading_outputs,
     coalesced,
@@ -29,8 +29,8 @@ from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.program import Dependences
 from eatss.polyhedral.reductions import find_reductions
 from eatss.polyhedral.references import Placed, merge_references
+from eatss.polyhedral.scops import Scop, Statement
 from eatss.polyhedral.tree import KernelTree, Member
-from eatss.scops import Scop, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import islpy as isl
 
-from eatss.isl_names import node_kind
+from eatss.polyhedral.isl_names import node_kind
 
 PARTED = ("sequence", "set")
 """Nodes whose children are filters."""

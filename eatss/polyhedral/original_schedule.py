@@ -8,9 +8,9 @@ from itertools import groupby
 
 import islpy as isl
 
-from eatss.isl_names import constant_value, output_affs
+from eatss.polyhedral.isl_names import constant_value, output_affs
 from eatss.polyhedral.nodes import alone
-from eatss.scops import Scop, Statement
+from eatss.polyhedral.scops import Scop, Statement
 
 
 def original_schedule(scop: Scop) -> isl.Schedule:

@@ -15,8 +15,10 @@ from itertools import groupby
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.frozen import frozen
+from eatss.polyhedral.accesses import dependent_accesses
+from eatss.polyhedral.dependences import flow_of, tagged
+from eatss.polyhedral.isl_names import (
     OUT,
     SET,
     constant_value,
@@ -28,12 +30,10 @@ from eatss.isl_names import (
     unbounded_first_dim,
     universes,
 )
-from eatss.polyhedral.accesses import dependent_accesses
-from eatss.polyhedral.dependences import flow_of, tagged
 from eatss.polyhedral.nodes import branches, preorder
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
-from eatss.scops import Access, Array, Scop, SourceSpan, Statement
+from eatss.polyhedral.scops import Access, Array, Scop, SourceSpan, Statement
 
 
 @frozen

@@ -8,9 +8,9 @@ from itertools import groupby
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import IN, renaming
-from eatss.scops import Call, Scop, Statement, preorder
+from eatss.base.frozen import frozen
+from eatss.polyhedral.isl_names import IN, renaming
+from eatss.polyhedral.scops import Call, Scop, Statement, preorder
 
 
 @frozen

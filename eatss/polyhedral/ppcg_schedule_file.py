@@ -13,16 +13,16 @@ from pathlib import Path
 
 import islpy as isl
 
-from eatss.diagnostics import InputError, InternalError, input_error
-from eatss.isl_names import parameter_names, set_names, universes
+from eatss.base.diagnostics import InputError, InternalError, input_error
 from eatss.polyhedral.isl_limits import bounded_work, refuse_too_hard
+from eatss.polyhedral.isl_names import parameter_names, set_names, universes
 from eatss.polyhedral.ppcg_constraints import ppcg_dependences
 from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
 from eatss.polyhedral.ppcg_tree import Carrier, UnknownNodeError, carried_over, expansions
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.schedule import with_schedule
 from eatss.polyhedral.schedule_file import is_too_deep
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 _MAX_CHARACTERS = 4 * 1024 * 1024
 _AGAIN = "save it again with ppcg --save-schedule from this file, with the same -D and -I"

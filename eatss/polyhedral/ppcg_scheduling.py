@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity, input_error
-from eatss.forked import anew
-from eatss.isl_names import maps_of, renaming
+from eatss.base.diagnostics import Diagnostic, InputError, InternalError, Severity, input_error
+from eatss.base.forked import anew
 from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
+from eatss.polyhedral.isl_names import maps_of, renaming
 from eatss.polyhedral.ppcg_constraints import (
     Grouping,
     PpcgDependences,
@@ -26,7 +26,7 @@ from eatss.polyhedral.schedule import (
     with_schedule,
 )
 from eatss.polyhedral.scheduling import forked_schedule, scheduler_options
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 _MAX_SIZE = 800
 """Pieces of all dependences, each times its dimensions, that isl takes with numbers as sizes.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import node_kind, set_names, sets_of, universes
+from eatss.base.frozen import frozen
+from eatss.polyhedral.isl_names import node_kind, set_names, sets_of, universes
 from eatss.polyhedral.nodes import (
     PARTED,
     branches,

@@ -7,9 +7,9 @@ from dataclasses import fields
 
 import islpy as isl
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.polyhedral.kernel import Kernel
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 
 @frozen

@@ -19,8 +19,11 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.frozen import frozen
+from eatss.polyhedral.accesses import Place, first_equal
+from eatss.polyhedral.dependences import flow_by_read, flow_of, tag_accesses
+from eatss.polyhedral.isl_limits import at_most
+from eatss.polyhedral.isl_names import (
     OUT,
     AffineForm,
     affine_form,
@@ -29,11 +32,8 @@ from eatss.isl_names import (
     name_inputs,
     output_affs,
 )
-from eatss.polyhedral.accesses import Place, first_equal
-from eatss.polyhedral.dependences import flow_by_read, flow_of, tag_accesses
-from eatss.polyhedral.isl_limits import at_most
 from eatss.polyhedral.program import ScheduledScop
-from eatss.scops import (
+from eatss.polyhedral.scops import (
     Access,
     AffineValue,
     Expression,
@@ -41,7 +41,7 @@ from eatss.scops import (
     Scop,
     Statement,
 )
-from eatss.scops.expression import operands, rebuilt
+from eatss.polyhedral.scops.expression import operands, rebuilt
 
 _OPERATIONS = 500_000
 """isl operations to find out what an array is computed from."""

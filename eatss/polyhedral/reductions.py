@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.isl_names import moving_dims, same_except
+from eatss.polyhedral.isl_names import moving_dims, same_except
 from eatss.polyhedral.kernel import Reduction, Reference
 from eatss.polyhedral.program import Dependences
 from eatss.polyhedral.references import Placed
-from eatss.scops import (
+from eatss.polyhedral.scops import (
     AffineValue,
     Binary,
     Call,
@@ -27,7 +27,7 @@ from eatss.scops import (
     Unary,
     preorder,
 )
-from eatss.scops.expression import label
+from eatss.polyhedral.scops.expression import label
 
 _FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
 _INTEGER_FUNCTIONS = frozenset({"max", "min"})

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.isl_names import (
+from eatss.polyhedral.accesses import first_equal
+from eatss.polyhedral.isl_names import (
     affine_form,
     coalesced,
     involved_dims,
@@ -15,9 +16,8 @@ from eatss.isl_names import (
     name_inputs,
     output_affs,
 )
-from eatss.polyhedral.accesses import first_equal
 from eatss.polyhedral.kernel import Reference, Subscript
-from eatss.scops import Access, Statement
+from eatss.polyhedral.scops import Access, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,11 @@ from dataclasses import replace
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.free_names import free_name
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.free_names import free_name
+from eatss.base.frozen import frozen
+from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal, with_accesses
+from eatss.polyhedral.dependences import flow_of, tag_accesses
+from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     equal_leading_dims,
@@ -39,11 +41,9 @@ from eatss.isl_names import (
     maps_of,
     universes,
 )
-from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal, with_accesses
-from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.polyhedral.recomputed_producers import with_values_anew
-from eatss.scops import Access, Array, Call, Read, Scop, Statement
-from eatss.scops.expression import preorder
+from eatss.polyhedral.scops import Access, Array, Call, Read, Scop, Statement
+from eatss.polyhedral.scops.expression import preorder
 
 
 @frozen

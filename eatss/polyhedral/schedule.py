@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.diagnostics import InputError, InternalError, input_error
-from eatss.isl_names import parameters_set
+from eatss.base.diagnostics import InputError, InternalError, input_error
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
+from eatss.polyhedral.isl_names import parameters_set
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, General, ScheduledScop
 from eatss.polyhedral.scheduling import (
@@ -18,6 +18,7 @@ from eatss.polyhedral.scheduling import (
     compute_schedule,
     original_with_marks,
 )
+from eatss.polyhedral.scops import Scop
 from eatss.polyhedral.symbolic import (
     Symbolic,
     generalise,
@@ -25,7 +26,6 @@ from eatss.polyhedral.symbolic import (
     instantiate_schedule,
 )
 from eatss.polyhedral.tree import cut_tree
-from eatss.scops import Scop
 
 _SMALL = 64
 """Sizes up to this may stay numbers where symbols are too hard."""

@@ -13,12 +13,12 @@ from typing import Any
 
 import islpy as isl
 
-from eatss.diagnostics import InputError, InternalError, input_error
-from eatss.isl_names import node_kind, parameter_names, set_names
+from eatss.base.diagnostics import InputError, InternalError, input_error
 from eatss.polyhedral.checks import tagger_of
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.isl_limits import bounded_work, ran_out
+from eatss.polyhedral.isl_names import node_kind, parameter_names, set_names
 from eatss.polyhedral.nodes import (
     PARTED,
     bands,
@@ -36,8 +36,8 @@ from eatss.polyhedral.recomputed_producers import (
 )
 from eatss.polyhedral.schedule import with_schedule
 from eatss.polyhedral.scheduling import local_dependences
+from eatss.polyhedral.scops import Scop
 from eatss.polyhedral.tiled_sums import is_tiled_sum
-from eatss.scops import Scop
 
 SCHEMA = "eatss-schedule"
 VERSION = 1

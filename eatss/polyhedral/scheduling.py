@@ -13,14 +13,14 @@ from contextlib import contextmanager
 
 import islpy as isl
 
-from eatss.forked import ForkEndedError, Limits, run_forked
-from eatss.isl_names import coalesced, node_kind, renaming
+from eatss.base.forked import ForkEndedError, Limits, run_forked
 from eatss.polyhedral.accesses import dependent_accesses, tagging
 from eatss.polyhedral.isl_limits import at_most, ran_out
+from eatss.polyhedral.isl_names import coalesced, node_kind, renaming
 from eatss.polyhedral.nodes import alone
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 _FIRST_NUMBER = 17
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError, SourceSpan
+from eatss.base.diagnostics import Diagnostic, InputError, InternalError, SourceSpan
 
 
 @contextmanager

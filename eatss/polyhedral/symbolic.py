@@ -20,7 +20,8 @@ from typing import Any
 import islpy as isl
 from networkx.utils import UnionFind  # type: ignore[import-untyped]
 
-from eatss.isl_names import (
+from eatss.polyhedral.accesses import first_equal
+from eatss.polyhedral.isl_names import (
     Bound,
     affine_form,
     basic_parts,
@@ -32,7 +33,6 @@ from eatss.isl_names import (
     rebuild_with_sizes,
     with_parameters,
 )
-from eatss.polyhedral.accesses import first_equal
 from eatss.polyhedral.nodes import (
     alone,
     branches,
@@ -42,7 +42,7 @@ from eatss.polyhedral.nodes import (
     with_parts,
 )
 from eatss.polyhedral.program import Dependences
-from eatss.scops import Access, Scop, Statement
+from eatss.polyhedral.scops import Access, Scop, Statement
 
 _LARGE = 16  # smaller constants are offsets (A[i - 1]) unless they bound a loop from above
 _NEAR = 16  # constants this near to a size are that size and an offset (N - 2)

@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias, get_args
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
+from eatss.base.frozen import frozen
+from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
 from eatss.polyhedral.kernel import Kernel
 from eatss.polyhedral.nodes import (
     PARTED,
@@ -33,8 +33,8 @@ from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars
 from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.scheduling import local_dependences
+from eatss.polyhedral.scops import Access, Read, Scop, Statement
 from eatss.polyhedral.tree import is_tilable
-from eatss.scops import Access, Read, Scop, Statement
 
 _Place: TypeAlias = Literal["in order", "first", "last"]
 _PLACES: tuple[_Place, ...] = get_args(_Place)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.isl_names import node_kind, set_names
+from eatss.polyhedral.isl_names import node_kind, set_names
 from eatss.polyhedral.nodes import PARTED, children, coincident, functions, preorder
 
 

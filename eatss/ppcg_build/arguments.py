@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eatss.diagnostics import InputError, input_error
-from eatss.frozen import frozen
-from eatss.shipped import source_path
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.frozen import frozen
+from eatss.base.shipped import source_path
 
 _SEPARATE = ("-D", "-I", "-o", "-S")
 """Short options whose value may be a word of its own."""

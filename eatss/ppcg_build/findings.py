@@ -6,7 +6,7 @@ from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 
-from eatss.diagnostics import Diagnostic, EatssError, InputError, Severity, input_error
+from eatss.base.diagnostics import Diagnostic, EatssError, InputError, Severity, input_error
 from eatss.ppcg_build.run import PpcgError, ppcg_error
 from eatss.ppcg_build.sizes import is_dump
 

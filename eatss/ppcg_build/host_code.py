@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.ppcg_build.integers import NotUnderstoodError, Reader
 from eatss.program import (
     Apply,

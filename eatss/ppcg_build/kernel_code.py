@@ -13,10 +13,10 @@ from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
+from eatss.polyhedral.scops import ElementType
 from eatss.ppcg_build.integers import NotUnderstoodError, Reader
 from eatss.program.tokens import Token, tokens
-from eatss.scops import ElementType
 
 SHARED_MACRO = """\
 // A shared array; on a CPU it begins at a place of the block's shared memory, in bytes.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eatss.diagnostics import Diagnostic, Severity
-from eatss.model import KernelSelection, Selection
-from eatss.model.selection import PPCG_SHARED_BYTES
+from eatss.base.diagnostics import Diagnostic, Severity
+from eatss.choose import KernelSelection, Selection
+from eatss.choose.selection import PPCG_SHARED_BYTES
 from eatss.ppcg_build.host_code import Launched
 from eatss.ppcg_build.kernel_code import KernelText
 from eatss.ppcg_build.sizes import UsedSizes

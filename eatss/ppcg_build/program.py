@@ -10,15 +10,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
+from eatss.analysis.counts.least_work import work_of
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
+from eatss.base.frozen import frozen
+from eatss.cards import GpuProfile
 from eatss.cuda.file_text import entry_texts, operators_of_host
 from eatss.cuda.preamble import preamble
 from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
-from eatss.frozen import frozen
-from eatss.gpu import GpuProfile
-from eatss.kernel.uses import Needs
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import assumptions_of
+from eatss.lower.kernel.uses import Needs
+from eatss.lower.schedule.names import NameTable
+from eatss.polyhedral.scops import Scop
 from eatss.ppcg_build.host_code import DeviceMemory, HostRegion, device_name
 from eatss.ppcg_build.integers import NotUnderstoodError
 from eatss.ppcg_build.kernel_code import SHARED_MACRO, KernelFile, own_type
@@ -39,9 +42,6 @@ from eatss.program import (
     substitute,
 )
 from eatss.program import Name as NameOf
-from eatss.schedule.names import NameTable
-from eatss.scops import Scop
-from eatss.work.least_work import work_of
 
 
 @frozen

@@ -10,9 +10,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from eatss.diagnostics import Diagnostic, EatssError, ExitCode, input_error
-from eatss.frozen import frozen
-from eatss.supervisor import run_bounded
+from eatss.base.diagnostics import Diagnostic, EatssError, ExitCode, input_error
+from eatss.base.frozen import frozen
+from eatss.base.supervisor import run_bounded
 
 TIMEOUT_S = 300.0
 MOST_TIMEOUT_S = 1e6

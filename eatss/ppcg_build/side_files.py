@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from eatss.files import write_whole
+from eatss.base.files import write_whole
 from eatss.ppcg_build.findings import cannot_write_file
 from eatss.program import Program
 

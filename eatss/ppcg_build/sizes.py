@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import islpy as isl
 
-from eatss.frozen import frozen
-from eatss.isl_names import maps_of, points_of
+from eatss.base.frozen import frozen
+from eatss.polyhedral.isl_names import maps_of, points_of
 from eatss.ppcg_build.run import ppcg_error
 
 

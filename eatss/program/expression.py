@@ -9,7 +9,7 @@ from math import prod
 from operator import eq, floordiv, ge, gt, le, lt, mod, xor
 from typing import Any, TypeAlias
 
-from eatss.codec import JsonForm
+from eatss.base.codec import JsonForm
 
 
 class Operator(StrEnum):

@@ -7,14 +7,14 @@ from dataclasses import field
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
-from eatss.codec import JsonForm
-from eatss.expected_run import ExpectedRun
-from eatss.frozen import called, frozen
+from eatss.base.codec import JsonForm
+from eatss.base.expected_run import ExpectedRun
+from eatss.base.frozen import called, frozen
+from eatss.base.shown import Shown, in_lines, pairs_text
+from eatss.base.trees import Parts
 from eatss.program.expression import Apply, Constant, IntExpr, Name
-from eatss.shown import Shown, in_lines, pairs_text
-from eatss.trees import Parts
 
-_COMPILED = "eatss.calls.api:compiled"
+_COMPILED = "eatss.session.jit.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
 
 SCHEMA_VERSION = 1
@@ -301,7 +301,7 @@ class Program(Shown):
         kernels: Its ``__global__`` functions.
         entries: Regions of the original, each with its launcher.
         schema_version: Of the JSON form.
-        recipe: What was decided about it, as JSON (:mod:`eatss.recipe`), from which the same
+        recipe: What was decided about it, as JSON (:mod:`eatss.lower.recipe`), from which the same
             program is made again; ``None`` in plans of before.
         expected: What a run is expected to take on its card, and at which sizes; no part of the
             JSON form, ``None`` where nothing was predicted: what a recipe makes again.
@@ -344,7 +344,7 @@ class Program(Shown):
             specialize: Compile the sizes into the machine code: fastest, and compiled again for
                 other sizes.
             cache: Where what is compiled is kept: by default in the user's cache, in an
-                ``eatss.cache.Cache``, or with ``False`` not at all.
+                ``eatss.base.cache.Cache``, or with ``False`` not at all.
 
         Returns:
             An :class:`eatss.JitFunction`.

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from eatss.codec import Document
-from eatss.diagnostics import input_error
-from eatss.files import read_regular
+from eatss.base.codec import Document
+from eatss.base.diagnostics import input_error
+from eatss.base.files import read_regular
 from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator
 from eatss.program.plan import (
     INTEGERS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eatss.diagnostics import Diagnostic, Severity
+from eatss.base.diagnostics import Diagnostic, Severity
 
 MUCH_STACK_BYTES = 256
 """A quarter of the registers that a thread can have, 255 of four bytes.

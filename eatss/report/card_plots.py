@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.characterize.access_patterns import PATTERNS
-from eatss.characterize.arithmetic import TENSOR_OPERATIONS
-from eatss.characterize.benchmark import LINE_BYTES, WARP, Group
-from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.power_limited_roofline import PowerLimitedRoofline
-from eatss.characterize.result import Record, Result
-from eatss.characterize.roofline_points import RooflinePoint
-from eatss.frozen import frozen
-from eatss.gpu.profile import Calibration, Coefficient
+from eatss.base.frozen import frozen
+from eatss.cards.profile import Calibration, Coefficient
+from eatss.measurement.characterize.access_patterns import PATTERNS
+from eatss.measurement.characterize.arithmetic import TENSOR_OPERATIONS
+from eatss.measurement.characterize.benchmark import LINE_BYTES, WARP, Group
+from eatss.measurement.characterize.energy_roofline import EnergyRoofline
+from eatss.measurement.characterize.power_limited_roofline import PowerLimitedRoofline
+from eatss.measurement.characterize.result import Record, Result
+from eatss.measurement.characterize.roofline_points import RooflinePoint
 from eatss.report import plot_file
 from eatss.report.plot_file import (
     BLACK,
@@ -487,7 +487,7 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
 
     Args:
         results: of the group ``block size``; those of other patterns are left out.
-        pattern: a name of :data:`eatss.characterize.access_patterns.PATTERNS`.
+        pattern: a name of :data:`eatss.measurement.characterize.access_patterns.PATTERNS`.
         axes: to draw into.
     """
     axes = axes or own_axes()

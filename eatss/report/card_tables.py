@@ -13,11 +13,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.characterize.arithmetic import peak_per_cycle
-from eatss.characterize.fit import EnergyFit, Residual
-from eatss.characterize.result import Record, Result
-from eatss.gpu.document import calibration_to_document
-from eatss.gpu.profile import COEFFICIENTS, Calibration
+from eatss.cards.document import calibration_to_document
+from eatss.cards.profile import COEFFICIENTS, Calibration
+from eatss.measurement.characterize.arithmetic import peak_per_cycle
+from eatss.measurement.characterize.fit import EnergyFit, Residual
+from eatss.measurement.characterize.result import Record, Result
 from eatss.report.render import NONE, apart, figure, headed, listing, milliseconds, percent, render
 
 LARGEST = 10

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from eatss.codec import encode
-from eatss.diagnostics import Diagnostic, Piece, Severity, pieces
-from eatss.frozen import frozen
+from eatss.base.codec import encode
+from eatss.base.diagnostics import Diagnostic, Piece, Severity, pieces
+from eatss.base.frozen import frozen
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.foreign import CardEnergy, Drawn, ProgramEnergy
 from eatss.measurement.energy.measurement import EnergyMeasurement, WindowEnergy
+from eatss.measurement.foreign import CardEnergy, Drawn, ProgramEnergy
 from eatss.measurement.meters.meter import PowerTrace
 from eatss.report.measurement import csv_text
 from eatss.report.plot_file import (

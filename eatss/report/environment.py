@@ -10,12 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from eatss.frozen import frozen
-from eatss.machine.environment import Check
-from eatss.machine.requirements import LIGHT
-from eatss.missing_packages import GENERATING
+from eatss.base.frozen import frozen
+from eatss.base.missing_packages import GENERATING
+from eatss.base.shown import Shown
+from eatss.cards.machine.environment import Check
+from eatss.cards.machine.requirements import LIGHT
 from eatss.report.render import RIGHT
-from eatss.shown import Shown
 
 _MARKS = {
     True: Text("ok", style="green"),

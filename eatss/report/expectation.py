@@ -9,16 +9,16 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.analysis.layout import SharedSum
-from eatss.expected_run import sizes_text, why_unknown
-from eatss.gpu.scaled import REFERENCE
-from eatss.prediction.expected import HOST_INSTANCE_S, Prediction
+from eatss.base.expected_run import sizes_text, why_unknown
+from eatss.base.shown import energy_text, pairs_text, time_text
+from eatss.base.targets import TARGETS
+from eatss.cards.scaled import REFERENCE
+from eatss.cost.expected import HOST_INSTANCE_S, Prediction
 from eatss.report.render import apart, counted, headed, listing
-from eatss.shown import energy_text, pairs_text, time_text
-from eatss.targets import TARGETS
 
 if TYPE_CHECKING:
-    from eatss.model.expectation import KernelExpectation, ProgramExpectation
-    from eatss.model.selection import KernelSelection
+    from eatss.choose.expectation import KernelExpectation, ProgramExpectation
+    from eatss.choose.selection import KernelSelection
     from eatss.program import KernelCode
 
 

@@ -17,15 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.codec import json_text
-from eatss.extensions import Registry
-from eatss.frozen import frozen
-from eatss.targets import TARGETS
+from eatss.base.codec import json_text
+from eatss.base.extensions import Registry
+from eatss.base.frozen import frozen
+from eatss.base.targets import TARGETS
 
 if TYPE_CHECKING:
     from eatss.analysis.program import AnalysedProgram
-    from eatss.gpu import GpuProfile
-    from eatss.model.selection import Selection
+    from eatss.cards import GpuProfile
+    from eatss.choose.selection import Selection
 
 
 @frozen
@@ -68,8 +68,8 @@ def _ppcg_args(found: Selected) -> str:
 
 
 def _smt2(found: Selected) -> str:
+    from eatss.choose.smt2 import program_to_smt2  # noqa: PLC0415
     from eatss.lower.structures import structures_for  # noqa: PLC0415 - others need no isl
-    from eatss.model.smt2 import program_to_smt2  # noqa: PLC0415
 
     program, profile = found.program, found.profile
     cuda = TARGETS[found.selection.target].own

@@ -11,15 +11,15 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.cache.store import Contents
-from eatss.codec import encode
-from eatss.frozen import frozen
-from eatss.point import Point
+from eatss.base.cache.store import Contents
+from eatss.base.codec import encode
+from eatss.base.frozen import frozen
+from eatss.base.shipped import MARK, ShippedKernels
+from eatss.base.shown import Shown
+from eatss.base.text import bytes_text
 from eatss.report.render import counted, equations, listing, render, uncut
-from eatss.shipped import MARK, ShippedKernels
-from eatss.shown import Shown
-from eatss.space.nouns import SpaceCount
-from eatss.text import bytes_text
+from eatss.tune.point import Point
+from eatss.tune.space.nouns import SpaceCount
 
 
 def contents_parts(contents: Contents) -> list[RenderableType]:
@@ -58,7 +58,7 @@ def kernels_parts(kernels: ShippedKernels) -> list[RenderableType]:
 
 def schemas_table() -> str:
     """Return the documents that have a JSON Schema."""
-    from eatss.schemas import PUBLISHED  # noqa: PLC0415 - needs pydantic
+    from eatss.base.schemas import PUBLISHED  # noqa: PLC0415 - needs pydantic
 
     rows = ((Text(name, style="bold"), one.printed_by) for name, one in PUBLISHED.items())
     return render(listing(("name", "printed by"), rows))

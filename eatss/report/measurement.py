@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eatss.base.shown import pairs_text
 from eatss.measurement.measurement import (
     Cell,
     Counter,
@@ -35,7 +36,6 @@ from eatss.report.render import (
     spread,
     with_prefix,
 )
-from eatss.shown import pairs_text
 
 _TITLES = {
     "dram__bytes_read.sum": "DRAM read",

@@ -9,8 +9,8 @@ from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
 from rich.terminal_theme import TerminalTheme
 
+from eatss.base.text import printable
 from eatss.report.render import hanging
-from eatss.text import printable
 
 WIDTH = 110
 """Characters of a line; what is wider is folded."""

@@ -9,8 +9,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from eatss.diagnostics import input_error
-from eatss.files import write_whole
+from eatss.base.diagnostics import input_error
+from eatss.base.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

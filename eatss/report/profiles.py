@@ -9,12 +9,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.gpu.document import profile_to_document
-from eatss.gpu.load import profile_provider
-from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
+from eatss.base.streams import page_width
+from eatss.base.text import BYTES_OF_UNIT, bytes_text
+from eatss.cards.document import profile_to_document
+from eatss.cards.load import profile_provider
+from eatss.cards.profile import FIGURES_IN_WORDS, GpuProfile
 from eatss.report.render import NONE, headed, listing, render, uncut
-from eatss.streams import page_width
-from eatss.text import BYTES_OF_UNIT, bytes_text
 
 _BY_NEED = (
     "name", "also", "SMs", "GB/s", "FP64 TF", "FP32 TF", "W", "L2 MiB", "card", "L1+shared KiB",
@@ -98,7 +98,7 @@ def render_profile(profile: GpuProfile, output: str) -> str:
     if output == "json":
         return json.dumps(profile_to_document(profile), indent=2) + "\n"
     if output == "toml":
-        from eatss.gpu.write import profile_toml  # noqa: PLC0415 - the others need no tomlkit
+        from eatss.cards.write import profile_toml  # noqa: PLC0415 - the others need no tomlkit
 
         return profile_toml(profile)
     numbers = {source.key: n for n, source in enumerate(profile.bibliography, start=1)}

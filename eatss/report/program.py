@@ -11,17 +11,17 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.codec import JsonForm, json_text
-from eatss.diagnostics import Diagnostic
-from eatss.frozen import frozen
+from eatss.base.codec import JsonForm, json_text
+from eatss.base.diagnostics import Diagnostic
+from eatss.base.frozen import frozen
+from eatss.base.shown import pairs_text
+from eatss.base.text import bytes_text
 from eatss.program import KernelCode, Launch, Program, every_step
 from eatss.report.expectation import kernel_head
 from eatss.report.render import RIGHT, apart, counted, facts, headed, listing, render
-from eatss.shown import pairs_text
-from eatss.text import bytes_text
 
 if TYPE_CHECKING:
-    from eatss.calls.callable import JitFunction
+    from eatss.session.jit.callable import JitFunction
     from eatss.verify.ptxas import KernelResources
 
 

@@ -14,11 +14,11 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from eatss.codec import json_text
+from eatss.base.codec import json_text
+from eatss.base.shown import parts_of
+from eatss.base.streams import page_width as page_width  # noqa: PLC0414
+from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
 from eatss.measurement.measurement import Estimate, Ratio
-from eatss.shown import parts_of
-from eatss.streams import page_width as page_width  # noqa: PLC0414
-from eatss.text import printable as printable  # noqa: PLC0414 - others take it from here
 
 LEFT, RIGHT = (0, 0, 0, 2), (0, 2, 0, 0)
 """Where the gaps of a table are: before its columns, which indents it, or behind them."""

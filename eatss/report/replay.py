@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.console import RenderableType
 
-from eatss.evaluation.population import size_words
-from eatss.replay import Mark, Replay
 from eatss.report.render import NONE, apart, counted, figure, headed, listing
+from eatss.tune.evaluation.population import size_words
+from eatss.tune.replay import Mark, Replay
 
 _ROLES = {"default": "the default", "paper": "the paper's choice", "ours": "that of eatss"}
 

@@ -11,9 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from eatss.codec import json_text
-from eatss.objectives import Order
-from eatss.point import Values
+from eatss.base.codec import json_text
+from eatss.base.objectives import Order
 from eatss.report.measurement import measurement_parts
 from eatss.report.render import (
     NONE,
@@ -27,9 +26,10 @@ from eatss.report.render import (
     render,
     seconds,
 )
-from eatss.store.conditions import cost, ranked
-from eatss.store.nouns import CardSeen, Identity, Row, Sweep
-from eatss.store.summary import Best, Summaries, Summary
+from eatss.tune.point import Values
+from eatss.tune.store.conditions import cost, ranked
+from eatss.tune.store.nouns import CardSeen, Identity, Row, Sweep
+from eatss.tune.store.summary import Best, Summaries, Summary
 
 _KEY = 8
 """Characters of a variant's key that tables show; those that it begins with are enough."""

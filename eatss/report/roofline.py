@@ -11,17 +11,17 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.power_limited_roofline import Width
-from eatss.characterize.result import Record, Result
-from eatss.characterize.roofline_points import (
+from eatss.base.frozen import frozen
+from eatss.cards.profile import GpuProfile
+from eatss.measurement.characterize.energy_roofline import EnergyRoofline
+from eatss.measurement.characterize.power_limited_roofline import Width
+from eatss.measurement.characterize.result import Record, Result
+from eatss.measurement.characterize.roofline_points import (
     RooflinePoint,
     capped_range,
     power_limited_roofline_of,
     roofline_of,
 )
-from eatss.frozen import frozen
-from eatss.gpu.profile import GpuProfile
 from eatss.report.card_plots import Roofs
 from eatss.report.expectation import uncalibrated
 from eatss.report.render import (
@@ -41,7 +41,7 @@ class MeasuredPoint:
     """A point of the intensity sweep beside what the model says, the power limit heeded.
 
     Times are of one repeat. Predictions are those of
-    :class:`~eatss.characterize.power_limited_roofline.PowerLimitedRoofline`.
+    :class:`~eatss.measurement.characterize.power_limited_roofline.PowerLimitedRoofline`.
     """
 
     width: Width

@@ -10,10 +10,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.expected_run import ExpectedRun, sizes_text, why_unknown
-from eatss.model import PUBLISHED, Selection
-from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
-from eatss.prediction.expected import Prediction
+from eatss.base.expected_run import ExpectedRun, sizes_text, why_unknown
+from eatss.base.shown import pairs_text
+from eatss.base.targets import TARGETS
+from eatss.base.text import bytes_text
+from eatss.choose import PUBLISHED, Selection
+from eatss.choose.selection import CellResult, KernelSelection, ReferenceSelection
+from eatss.cost.expected import Prediction
 from eatss.report.diagnostics import diagnostics_text
 from eatss.report.expectation import (
     amounts_text,
@@ -26,9 +29,6 @@ from eatss.report.expectation import (
     uncalibrated,
 )
 from eatss.report.render import NONE, apart, counted, headed, listing, render
-from eatss.shown import pairs_text
-from eatss.targets import TARGETS
-from eatss.text import bytes_text
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import ReferenceFacts

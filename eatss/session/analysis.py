@@ -15,16 +15,17 @@ from eatss.analysis.analyse import analyse
 from eatss.analysis.mapping import reordering_loops
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.analysis.sizes import ASSUMED_SIZE
-from eatss.diagnostics import (
+from eatss.base.diagnostics import (
     Diagnostic,
     EatssError,
     InputError,
     Severity,
     input_error,
 )
-from eatss.forked import REGION_S, allow
+from eatss.base.forked import REGION_S, allow
+from eatss.base.frozen import frozen
+from eatss.base.targets import Cut
 from eatss.frontend import FrontendResult, SymbolicResult
-from eatss.frozen import frozen
 from eatss.polyhedral import Kernel, ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
@@ -37,10 +38,9 @@ from eatss.polyhedral.copied_operands import (
 from eatss.polyhedral.isl_limits import at_most, default_operations
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all
+from eatss.polyhedral.scops import ElementType, Scop
 from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.polyhedral.tiled_sums import with_tiled_sums
-from eatss.scops import ElementType, Scop
-from eatss.targets import Cut
 
 _COPYING = 500_000
 """isl operations to find out which operands to copy; trmm needs 18 000, fdtd-apml 26 000."""

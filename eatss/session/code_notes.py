@@ -10,8 +10,11 @@ from eatss.analysis import KernelFacts
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.work import instances_of
-from eatss.frozen import frozen
-from eatss.isl_names import (
+from eatss.base.frozen import frozen
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.pieces import Piece, pieces_of
+from eatss.lower.schedule.units import serial_runs, sums_of
+from eatss.polyhedral.isl_names import (
     affine_form,
     equal_leading_dims,
     least_difference,
@@ -19,10 +22,7 @@ from eatss.isl_names import (
     output_affs,
 )
 from eatss.polyhedral.scheduling import coincidence_dependences
-from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece, pieces_of
-from eatss.schedule.units import serial_runs, sums_of
-from eatss.scops import Access, Array, Scop, Select, Statement
+from eatss.polyhedral.scops import Access, Array, Scop, Select, Statement
 
 _STEPS = 100_000
 """Instances that a thread runs one after another, from which on that is told: some ms."""

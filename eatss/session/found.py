@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from eatss.codec import decode, encode
-from eatss.diagnostics import Diagnostic, EatssError
-from eatss.frozen import frozen
-from eatss.model.selection import Selection
+from eatss.base.codec import decode, encode
+from eatss.base.diagnostics import Diagnostic, EatssError
+from eatss.base.frozen import frozen
+from eatss.choose.selection import Selection
 from eatss.program import Interface, Program
 
 if TYPE_CHECKING:
-    from eatss.model.expectation import ProgramExpectation
+    from eatss.choose.expectation import ProgramExpectation
 
 
 @frozen

@@ -14,24 +14,24 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from eatss.cache import Cache, key_of, versions
-from eatss.codec import decode, encode
-from eatss.diagnostics import Diagnostic, InputError
-from eatss.extensions import Registry
-from eatss.files import folder_named, read_regular
+from eatss.base.cache import Cache, key_of, versions
+from eatss.base.codec import decode, encode
+from eatss.base.diagnostics import Diagnostic, InputError
+from eatss.base.extensions import Registry
+from eatss.base.files import folder_named, read_regular
+from eatss.base.frozen import frozen
+from eatss.base.options import changed
+from eatss.base.streams import shown_on
+from eatss.cards import GpuProfile
+from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
-from eatss.frozen import frozen
-from eatss.gpu import GpuProfile
-from eatss.model.options import SelectOptions
-from eatss.options import changed
 from eatss.session.source import MAX_BYTES, Source, UnknownFilesError
-from eatss.streams import shown_on
 
 if TYPE_CHECKING:
-    from eatss.model.selection import Selection
+    from eatss.choose.selection import Selection
+    from eatss.lower.recipe.options import CodeRequest
+    from eatss.lower.recipe.recipe import Recipe
     from eatss.program import Program
-    from eatss.recipe.options import CodeRequest
-    from eatss.recipe.recipe import Recipe
     from eatss.session.found import FoundInterface, FoundProgram, FoundSelection
 
 Found = TypeVar("Found", "FoundSelection", "FoundProgram", "FoundInterface")
@@ -242,7 +242,7 @@ def _objective(options: SelectOptions) -> tuple[str, ...]:
     """Return whose the objective is."""
     if options.objective is None:
         return ()
-    from eatss.model.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
+    from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
 
     return _versions(OBJECTIVES, (options.objective,))
 
@@ -251,15 +251,15 @@ def _changes(wanted: CodeRequest, decided: Selection | Recipe | None) -> tuple[s
     """Return whose the changes are that are made to the code."""
     transformations, instructions = tuple(wanted.transformations), tuple(wanted.instructions)
     if decided is not None:
-        from eatss.recipe.recipe import Recipe  # noqa: PLC0415 - few have one
+        from eatss.lower.recipe.recipe import Recipe  # noqa: PLC0415 - few have one
 
         if isinstance(decided, Recipe):
             transformations += decided.options.transformations
             instructions += decided.options.instructions
     if not transformations and not instructions:
         return ()
-    from eatss.instructions import INSTRUCTIONS  # noqa: PLC0415 - few want one
-    from eatss.transform import TRANSFORMATIONS  # noqa: PLC0415
+    from eatss.lower.instructions import INSTRUCTIONS  # noqa: PLC0415 - few want one
+    from eatss.lower.transform import TRANSFORMATIONS  # noqa: PLC0415
 
     changes = _versions(TRANSFORMATIONS, transformations)
     return (*changes, *_versions(INSTRUCTIONS, instructions))

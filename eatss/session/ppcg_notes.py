@@ -14,19 +14,19 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.work import instances_of
-from eatss.diagnostics import Diagnostic, EatssError
-from eatss.forked import anew
-from eatss.gpu import GpuProfile
-from eatss.isl_names import affine_form, dim_names, maps_of, output_affs
-from eatss.model import KernelSelection, Selection, select_program
+from eatss.base.diagnostics import Diagnostic, EatssError
+from eatss.base.forked import anew
+from eatss.base.shown import time_text
+from eatss.cards import GpuProfile
+from eatss.choose import KernelSelection, Selection, select_program
+from eatss.cost.expected import host_time_s
+from eatss.polyhedral.isl_names import affine_form, dim_names, maps_of, output_affs
 from eatss.polyhedral.kernel import Kernel
 from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg
 from eatss.polyhedral.program import ScheduledScop
+from eatss.polyhedral.scops import ElementType, Scop, Statement
 from eatss.polyhedral.source_lines import with_source_line
 from eatss.polyhedral.tiled_sums import SumInPlace, with_sums_in_place
-from eatss.prediction.expected import host_time_s
-from eatss.scops import ElementType, Scop, Statement
-from eatss.shown import time_text
 
 _WORTH_IT = 1.25
 """How many times faster a region has to be expected for a rewrite to be told."""

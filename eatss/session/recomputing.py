@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from eatss.analysis.structure import RecomputedArray
-from eatss.diagnostics import input_error
-from eatss.model import Selection
-from eatss.model.objectives import NEVER, OBJECTIVES, costs
+from eatss.base.diagnostics import input_error
+from eatss.choose import Selection
+from eatss.choose.objectives import NEVER, OBJECTIVES, costs
+from eatss.cost.demand import Column
+from eatss.cost.expected import Parts
+from eatss.cost.terms import Predicted
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
-from eatss.prediction.demand import Column
-from eatss.prediction.expected import Parts
-from eatss.prediction.terms import Predicted
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 _MOST_TRIED = 6
 """Arrays that are tried alone: each takes as long as a selection."""

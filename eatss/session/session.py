@@ -19,9 +19,15 @@ import islpy as isl
 from eatss.analysis import VolumeKind
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
-from eatss.files import folder_named
-from eatss.forked import anew, room_for, taken_s
+from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
+from eatss.base.files import folder_named
+from eatss.base.forked import anew, room_for, taken_s
+from eatss.base.notices import Told, nobody
+from eatss.base.targets import TARGETS, Cut
+from eatss.cards import GpuProfile, load_profile
+from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection
+from eatss.choose.options import SelectOptions, VolumeName, check_target, wrong
+from eatss.choose.selection import PPCG_SHARED_BYTES
 from eatss.frontend import (
     FrontendOptions,
     FrontendResult,
@@ -32,17 +38,12 @@ from eatss.frontend import (
     type_macros,
 )
 from eatss.frontend.options import Reading
-from eatss.gpu import GpuProfile, load_profile
-from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
-from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
-from eatss.model.selection import PPCG_SHARED_BYTES
-from eatss.notices import Told, nobody
+from eatss.frontend.python.places import findings_in_python, in_python, symbolic_in_python
+from eatss.frontend.python.python_scop import PythonScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
+from eatss.polyhedral.scops import Scop
 from eatss.polyhedral.source_lines import with_source_line
 from eatss.program import Interface, Program
-from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
-from eatss.python_source.python_scop import PythonScop
-from eatss.scops import Scop
 from eatss.session.analysis import (
     AnalysisOptions,
     SymbolicProgram,
@@ -59,16 +60,13 @@ from eatss.session.steps import (
     generate_for,
     select_for,
 )
-from eatss.targets import TARGETS, Cut
 
 if TYPE_CHECKING:
+    from eatss.choose.expectation import ProgramExpectation
     from eatss.cuda.folder import OriginalFiles
-    from eatss.model.expectation import ProgramExpectation
-    from eatss.recipe.options import CodeRequest
-    from eatss.recipe.recipe import Recipe
+    from eatss.lower.recipe.options import CodeRequest
+    from eatss.lower.recipe.recipe import Recipe
     from eatss.session.found import FoundProgram
-    from eatss.space.nouns import Space
-    from eatss.targets import TargetName
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
@@ -371,7 +369,7 @@ class Session:
         """
         profile = load_profile(gpu)
         if self.cut == "eatss":
-            from eatss.recipe.requests import checked_options  # noqa: PLC0415 - PPCG needs none
+            from eatss.lower.recipe.requests import checked_options  # noqa: PLC0415 - PPCG needs none
 
             chosen = SelectOptions(target="cuda")
             selection = self.select(profile, chosen, fuse_rows=not wanted.keeps_apart)
@@ -402,8 +400,8 @@ class Session:
         Raises:
             InputError: ``EATSS-K0xx``, they do not fit the program.
         """
-        from eatss.recipe.recipe import recipe_of  # noqa: PLC0415 - select needs none
-        from eatss.recipe.requests import check_selection, checked_options  # noqa: PLC0415
+        from eatss.lower.recipe.recipe import recipe_of  # noqa: PLC0415 - select needs none
+        from eatss.lower.recipe.requests import check_selection, checked_options  # noqa: PLC0415
 
         if selection.recomputed != self.recomputed:
             return self.of(selection).recipe(selection, profile, wanted, shared_limit_bytes)
@@ -472,7 +470,7 @@ class Session:
             InputError: ``EATSS-K018``, the recipe is for another program; ``EATSS-K0xx``, sizes or
                 placements that cannot be.
         """
-        from eatss.recipe.requests import check_recipe  # noqa: PLC0415 - select needs none
+        from eatss.lower.recipe.requests import check_recipe  # noqa: PLC0415 - select needs none
 
         if recipe.recomputed != self.recomputed:
             return self.of(recipe).generate(recipe, profile, selection)
@@ -509,34 +507,6 @@ class Session:
             defines=tuple(defines),
             parameters={**given, **(self.reading.parameters or {})} or None,
         )
-
-    def space(self, profile: GpuProfile | None) -> Space:
-        """Return the search space that is derived from the kernels.
-
-        Args:
-            profile: the card, which decides how kernels of eatss can be cut; PPCG needs none.
-
-        Raises:
-            InputError: ``EATSS-S022``, no card is named; what reading the source raises.
-            NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
-        """
-        from eatss.space.derived import derived_space  # noqa: PLC0415 - needs the model
-
-        structures, session = {}, self
-        target: TargetName = "ppcg" if self.cut == "ppcg" else "cuda"
-        if target == "cuda":
-            if profile is None:
-                raise input_error(
-                    "EATSS-S022",
-                    "the space of generated code depends on the card",
-                    hint="name one: --gpu h200",
-                )
-            from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
-
-            if self.recomputable:
-                session = self.of(self.select(profile, SelectOptions(target="cuda")))
-            structures = structures_for(session.analysed, profile)
-        return derived_space(session.analysed.facts, structures, profile, target, name=session.name)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:

@@ -9,14 +9,14 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.diagnostics import input_error
-from eatss.files import is_c_text, read_regular
+from eatss.base.diagnostics import input_error
+from eatss.base.files import is_c_text, read_regular
+from eatss.base.frozen import frozen
+from eatss.base.shipped import located
 from eatss.frontend.options import Reading
-from eatss.frozen import frozen
-from eatss.shipped import located
 
 if TYPE_CHECKING:
-    from eatss.python_source.python_scop import PythonScop
+    from eatss.frontend.python.python_scop import PythonScop
 
 
 MAX_BYTES = 4 << 20
@@ -103,7 +103,7 @@ class Source:
     """What is read as C, and the loops in Python that it is the C of, if it is.
 
     Attributes:
-        c: Path of a C file, or C source text (:func:`~eatss.files.is_c_text`).
+        c: Path of a C file, or C source text (:func:`~eatss.base.files.is_c_text`).
         python: The loops in Python.
         called: What the user calls it.
     """
@@ -132,11 +132,11 @@ class Source:
             if match is None:
                 text = is_c_text(given)
                 return cls(c=located(given), called="<source>" if text else called)
-            from eatss.python_source.python_scop import read_python  # noqa: PLC0415 - C needs none
+            from eatss.frontend.python.python_scop import read_python  # noqa: PLC0415 - C needs none
 
             loops = read_python(match["path"], match["name"])
             return cls(c=loops.c_source, python=loops, called=called)
-        from eatss.python_source.python_scop import PythonScop  # noqa: PLC0415
+        from eatss.frontend.python.python_scop import PythonScop  # noqa: PLC0415
 
         if isinstance(given, PythonScop):
             return cls(c=given.c_source, python=given, called=given.file)

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.diagnostics import Diagnostic, Severity, input_error
-from eatss.expected_run import sizes_text
-from eatss.forked import allow_more
-from eatss.gpu import GpuProfile
-from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection, select_program
-from eatss.model.far_from_roofline import far_from_roofline, least_time_s
-from eatss.model.options import DEFAULT_TIMEOUT_S
-from eatss.notices import Told, nobody
+from eatss.base.diagnostics import Diagnostic, Severity, input_error
+from eatss.base.expected_run import sizes_text
+from eatss.base.forked import allow_more
+from eatss.base.notices import Told, nobody
+from eatss.base.targets import TARGETS, TargetName
+from eatss.base.text import bytes_text
+from eatss.cards import GpuProfile
+from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection, select_program
+from eatss.choose.far_from_roofline import far_from_roofline, least_time_s
+from eatss.choose.options import DEFAULT_TIMEOUT_S
+from eatss.cost.expected import host_time_s
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import Recipe
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.source_lines import source_lines, with_source_line
-from eatss.prediction.expected import host_time_s
 from eatss.program import Original, Program
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import Recipe
 from eatss.session.analysis import SymbolicProgram, require_one_region
-from eatss.targets import TARGETS, TargetName
-from eatss.text import bytes_text
 
 if TYPE_CHECKING:
-    from eatss.model.expectation import KernelExpectation, ProgramExpectation
+    from eatss.choose.expectation import KernelExpectation, ProgramExpectation
+    from eatss.lower.recipe.options import CodeRequest
     from eatss.plan.phases import RowRun
-    from eatss.recipe.options import CodeRequest
 
 
 CodeSchedules: TypeAlias = Callable[[], Sequence[ScheduledScop]]
@@ -149,8 +149,8 @@ def expect_ppcg(
     Raises:
         InputError: ``EATSS-K0xx``, sizes that cannot be.
     """
-    from eatss.model.expectation import expect  # noqa: PLC0415
-    from eatss.recipe.requests import blocks_of, tile_sizes_of  # noqa: PLC0415
+    from eatss.choose.expectation import expect  # noqa: PLC0415
+    from eatss.lower.recipe.requests import blocks_of, tile_sizes_of  # noqa: PLC0415
 
     found = expect(
         program.facts,
@@ -171,12 +171,12 @@ def expect_code(
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
+    from eatss.choose.expectation import expect_cuda  # noqa: PLC0415
     from eatss.lower.own_sizes import (  # noqa: PLC0415 - PPCG's target needs none
         places_without_effect,
         with_own_sizes,
     )
     from eatss.lower.structures import structures_for  # noqa: PLC0415
-    from eatss.model.expectation import expect_cuda  # noqa: PLC0415
 
     tf32 = selection.options.tf32
     structures = structures_for(program, profile, strict_fp=options.strict_fp, tf32=tf32)
@@ -231,7 +231,7 @@ def _expectation(
     warnings: tuple[Diagnostic, ...] = (),
     tf32: bool = False,
 ) -> ProgramExpectation:
-    from eatss.model.expectation import ProgramExpectation  # noqa: PLC0415 - select needs none
+    from eatss.choose.expectation import ProgramExpectation  # noqa: PLC0415 - select needs none
 
     found = ProgramExpectation(
         file=program.file,

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
+from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError
+from eatss.base.frozen import frozen
+from eatss.base.notices import Told, nobody
+from eatss.base.options import shows_types
+from eatss.cards import GpuProfile, load_profile
+from eatss.cards.this_machine import AUTO
+from eatss.choose import Selection
+from eatss.choose.options import SelectOptions, check_target
 from eatss.frontend.options import Reading
-from eatss.frozen import frozen
-from eatss.gpu import GpuProfile, load_profile
-from eatss.gpu.this_machine import AUTO
+from eatss.frontend.python.python_scop import PythonScop
+from eatss.lower.recipe.options import CodeRequest
 from eatss.measurement.labels import SELECTED, TileChoice, rejected_variant
 from eatss.measurement.options import Variant
-from eatss.model import Selection
-from eatss.model.options import SelectOptions, check_target
-from eatss.notices import Told, nobody
-from eatss.options import shows_types
-from eatss.python_source.python_scop import PythonScop
-from eatss.recipe.options import CodeRequest
 from eatss.session.session import Session
 
 _MISTAKES = frozenset({"EATSS-C008", "EATSS-E041", "EATSS-K001", "EATSS-K002", "EATSS-K013"})

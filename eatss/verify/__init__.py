@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eatss.lazy_names import loading_names
+from eatss.base.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.verify.plain_text import parse_sizes, verification_text

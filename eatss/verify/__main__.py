@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from eatss.codec import json_text
-from eatss.diagnostics import EatssError
+from eatss.base.codec import json_text
+from eatss.base.diagnostics import EatssError
 from eatss.verify.plain_text import parse_sizes, verification_text
 from eatss.verify.result import Verification, Verifications, exit_code, refused
 from eatss.verify.run import verify

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from eatss.diagnostics import input_error
+from eatss.base.diagnostics import input_error
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.compare import Pointers

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.data import Buffer, Buffers, dtype_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eatss.diagnostics import input_error
+from eatss.base.diagnostics import input_error
 from eatss.program import Argument, Temporary
 
 _NAMES: Mapping[str, str] = {

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.program import Program
 from eatss.program.expression import c_text
 from eatss.program.tokens import Function, Token, closing, definitions, tokens

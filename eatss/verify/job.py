@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
+from eatss.base.supervisor import Refused
 from eatss.program import Entry, Program
 from eatss.program.expression import SizePairs
-from eatss.supervisor import Refused
 from eatss.verify.result import Counts, Device, Further, SizeResult
 
 Stage: TypeAlias = Literal["compile", "original", "generated", "bounds"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eatss.diagnostics import input_error
+from eatss.base.diagnostics import input_error
 from eatss.verify.result import OF_THE_WHOLE, Coverage, SizeResult, Verification
 
 _MOST_UNTAKEN = 12

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 
-from eatss.compilers import find_nvcc
-from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
-from eatss.frozen import frozen
+from eatss.base.compilers import find_nvcc
+from eatss.base.diagnostics import Diagnostic, InputError, Severity, input_error
+from eatss.base.frozen import frozen
+from eatss.base.targets import CUDA
 from eatss.program import KernelCode, Program, load_program
 from eatss.program.stack import stack_warnings
-from eatss.targets import CUDA
 
 REGISTERS_PER_BLOCK = 65536
 THREADS_PER_BLOCK = 1024

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from eatss.codec import BY_NAME
-from eatss.diagnostics import EatssError, ExitCode
-from eatss.frozen import frozen
+from eatss.base.codec import BY_NAME
+from eatss.base.diagnostics import EatssError, ExitCode
+from eatss.base.frozen import frozen
+from eatss.base.shown import Shown
 from eatss.program import Program
-from eatss.shown import Shown
 from eatss.verify.instrumentation import Branch
 
 Device: TypeAlias = Literal["cpu", "gpu"]

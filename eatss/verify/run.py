@@ -12,10 +12,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from eatss.diagnostics import Diagnostic, InternalError, input_error
+from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.base.supervisor import Outcome, Refused, Worker, supervise
 from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import Sizes
-from eatss.supervisor import Outcome, Refused, Worker, supervise
 from eatss.verify.element_types import limits_of, numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import (

@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text
 from eatss.program.tokens import Token, closing, tokens

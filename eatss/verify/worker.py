@@ -23,11 +23,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from eatss.diagnostics import EatssError, input_error
+from eatss.base.diagnostics import EatssError, input_error
+from eatss.base.supervisor import Refused, connect
 from eatss.program import Entry, Program, load_program
 from eatss.program.expression import SizePairs
 from eatss.program.tokens import tokens
-from eatss.supervisor import Refused, connect
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import (
     Bounds,

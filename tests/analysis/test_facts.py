@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eatss.analysis import KernelFacts, Memory
 from eatss.api import inspect
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 
 KERNELS = data_directory("kernels")
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from eatss.analysis.layout import Candidates, Layout, SharedSum, SplitK, WarpUse
 from eatss.analysis.structure import Structure
-from eatss.codec import decode, encode
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import KernelRecipe
-from eatss.space.derived import cut_values
-from eatss.space.nouns import is_decision
+from eatss.base.codec import decode, encode
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import KernelRecipe
+from eatss.tune.space.derived import cut_values
+from eatss.tune.space.nouns import is_decision
 
 SIZES = st.integers(1, 64)
 SPREADS = st.builds(SplitK, lanes=SIZES, tile=SIZES, chunks=SIZES)

@@ -11,13 +11,13 @@ import pytest
 
 import eatss
 from eatss.analysis.sizes import bytes_of_arrays, sizes_of
-from eatss.expected_run import ProgramSize, sizes_text
+from eatss.base.expected_run import ProgramSize, sizes_text
+from eatss.base.targets import TargetName
 from eatss.frontend import parse_source
 from eatss.frontend.options import Reading
 from eatss.report.render import printed
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
-from eatss.targets import TargetName
 
 COPIES = """
 void copies(int b, int n, int m, double x[4096][b][n][m], double y[4096][b][n][m]) {

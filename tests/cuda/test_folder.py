@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import eatss
+from eatss.base.diagnostics import InputError
 from eatss.cuda.folder import OriginalFiles, write_program
-from eatss.diagnostics import InputError
 from eatss.program import Original, Program, load_program
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
-from eatss.instructions import COMBINES
-from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
-from eatss.kernel.nodes import (
+from eatss.lower.instructions import COMBINES
+from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.lower.kernel.nodes import (
     Argument,
     Barrier,
     Buffer,
@@ -29,8 +29,8 @@ from eatss.kernel.nodes import (
     Source,
     Unroll,
 )
+from eatss.polyhedral.scops import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
-from eatss.scops import ElementType
 
 N, AT = Name("n"), Name("i")
 A = Buffer(

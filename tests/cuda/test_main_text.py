@@ -16,7 +16,7 @@ import pytest
 from eatss.cuda.main_text import main_text
 from eatss.cuda.preamble import preamble
 from eatss.cuda.readme import readme_text
-from eatss.kernel.uses import Needs
+from eatss.lower.kernel.uses import Needs
 from eatss.program import (
     Apply,
     Argument,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.preamble import preamble
-from eatss.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
-from eatss.kernel.uses import Needs
+from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.lower.kernel.uses import Needs
+from eatss.polyhedral.scops import ElementType
 from eatss.program import Operator
-from eatss.scops import ElementType
 
 INTEGERS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MOD, Operator.MIN}))
 FLOAT, DOUBLE_ADD = ElementType.FLOAT, (ATOMIC_ADD, ElementType.DOUBLE)

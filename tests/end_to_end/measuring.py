@@ -11,8 +11,8 @@ from io import StringIO
 from pathlib import Path
 from unittest.mock import patch
 
+from eatss.base.shipped import data_directory
 from eatss.cli import main
-from eatss.shipped import data_directory
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 KERNELS = data_directory("kernels")

@@ -10,10 +10,10 @@ import pytest
 
 import eatss
 from eatss.analysis.program import AnalysedProgram
-from eatss.gpu import load_profile
-from eatss.model import ModelOptions
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.choose import ModelOptions
 from eatss.session.steps import select_for
-from eatss.shipped import data_directory
 from tests.examples import with_long
 
 FILES = sorted(data_directory("kernels").glob("*.c"))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import eatss
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 
 KERNELS = data_directory("kernels")
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError, input_error
-from eatss.explore.generation import Generation
-from eatss.gpu.detect import DetectedGpu, Detection
-from eatss.gpu.load import named_profile
-from eatss.shipped import data_directory
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.shipped import data_directory
+from eatss.cards.detect import DetectedGpu, Detection
+from eatss.cards.load import named_profile
+from eatss.tune.explore.generation import Generation
 from tests.end_to_end.in_process import eatss as command
 
 MVT = ("@mvt", "-D", "NI=500")
@@ -31,7 +31,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, *gpus: DetectedGpu) -> None:
     """Let this machine have cards, or none."""
     reasons = () if gpus else ("NVML sees no GPU: Driver Not Loaded",)
     found = Detection(gpus=gpus, reasons=reasons)
-    monkeypatch.setattr("eatss.gpu.detect.detect", lambda **_: found)
+    monkeypatch.setattr("eatss.cards.detect.detect", lambda **_: found)
 
 
 COMMANDS: list[tuple[str, ...]] = [
@@ -72,8 +72,8 @@ def test_without_a_card_that_is_told_with_what_to_write(
 @pytest.mark.parametrize(
     ("writes", "function"),
     [
-        (("--prepare", "variants"), "eatss.explore.sweeping.prepare_sweep"),
-        (("-o", "mvt.db"), "eatss.explore.sweeping.sweep"),
+        (("--prepare", "variants"), "eatss.tune.explore.sweeping.prepare_sweep"),
+        (("-o", "mvt.db"), "eatss.tune.explore.sweeping.sweep"),
     ],
     ids=["prepare", "sweep"],
 )

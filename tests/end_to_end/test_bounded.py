@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss import forked
+from eatss.base import forked
 from eatss.cli import main
 from tests.end_to_end.in_process import eatss as in_process
 

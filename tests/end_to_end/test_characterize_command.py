@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from eatss.gpu import load_profile
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
 from tests.end_to_end.in_process import eatss as eatss_command
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"

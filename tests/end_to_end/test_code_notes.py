@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 import eatss
+from eatss.base.diagnostics import Severity
+from eatss.base.forked import Cause, ForkEndedError
+from eatss.base.targets import Cut
 from eatss.cli.typer_app import app
-from eatss.diagnostics import Severity
-from eatss.forked import Cause, ForkEndedError
 from eatss.frontend.options import Reading
 from eatss.polyhedral import scheduling
 from eatss.session.session import Session
-from eatss.targets import Cut
 
 SQUARE = "int n, double A[n][n], double B[n][n], double x[n], double y[n]"
 LONG = "double x[4000000], double y[4000000]"

@@ -16,11 +16,11 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
 import eatss
+from eatss.base.diagnostics import EatssError
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
 from eatss.cli.typer_app import app
-from eatss.diagnostics import EatssError
-from eatss.gpu import load_profile
 from eatss.program import Program, load_program
-from eatss.shipped import data_directory
 from tests.examples import with_long
 from tests.forked_workers import python
 

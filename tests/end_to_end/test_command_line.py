@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import z3 as z3_module
 
+from eatss.base.shipped import data_directory
 from eatss.session.session import Session
-from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss
 
 z3: Any = z3_module  # carries no types

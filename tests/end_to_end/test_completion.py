@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eatss.base.extensions import Registry
+from eatss.base.shipped import kernel_names, sweep_names
+from eatss.cards import list_profiles
+from eatss.choose.objectives import OBJECTIVES
 from eatss.cli.completion import BUILT_IN, rejoin, rejoined
-from eatss.extensions import Registry
-from eatss.gpu import list_profiles
-from eatss.instructions import INSTRUCTIONS
+from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.transform import TRANSFORMATIONS
 from eatss.measurement.meters.choose import METERS
-from eatss.model.objectives import OBJECTIVES
 from eatss.report.formats import FORMATS
-from eatss.shipped import kernel_names, sweep_names
-from eatss.strategies import STRATEGIES
-from eatss.transform import TRANSFORMATIONS
+from eatss.tune.strategies import STRATEGIES
 from tests.end_to_end.in_process import eatss
 
 SLOW = ("numpy", "islpy", "clang", "z3", "networkx", "scipy", "cupy", "eatss.session")

@@ -19,7 +19,7 @@ import pytest
 
 import eatss
 from eatss.session.steps import ppcg_schedule_of
-from eatss.store.store import Store
+from eatss.tune.store.store import Store
 from tests.end_to_end.documentation_blocks import (
     DIFFERS,
     FIRST,
@@ -36,12 +36,12 @@ from tests.examples import with_long
 from tests.forked_workers import python
 from tests.ppcg_build.recorded_ppcg import wrapper
 from tests.report.measurements import measured
-from tests.store.sweeps import sweep
+from tests.tune.store.sweeps import sweep
 
 pytestmark = pytest.mark.usefixtures("kept")
 
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
-PRICED = "tests.explore.priced_card:PricedCard"
+PRICED = "tests.tune.explore.priced_card:PricedCard"
 ON_A_SCRIPTED_CARD = f"""\
 from functools import partial
 import eatss, eatss.measuring
@@ -126,7 +126,7 @@ def _with_stand_ins(command: str) -> str:
     if command.startswith("eatss ppcg"):
         small = command.removesuffix(" -DMINI_DATASET") + " -DMINI_DATASET"
         return small.replace("eatss ppcg", f"eatss ppcg {stand_ins}")
-    nvml = "eatss meter --nvml tests.foreign.steady_nvml:CARDS"
+    nvml = "eatss meter --nvml tests.measurement.foreign.steady_nvml:CARDS"
     return command.replace("eatss meter", nvml)
 
 

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from eatss.extensions import Registry
-from eatss.gpu import CARDS
-from eatss.instructions import INSTRUCTIONS
-from eatss.kernel.instruction import Values, run
+from eatss.base.extensions import Registry
+from eatss.cards import CARDS
+from eatss.choose import OBJECTIVES
+from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.kernel.instruction import Values, run
+from eatss.lower.transform import TRANSFORMATIONS
 from eatss.measurement.meters import METERS, choose_meters
-from eatss.model import OBJECTIVES
 from eatss.report.formats import FORMATS
-from eatss.strategies import STRATEGIES
-from eatss.transform import TRANSFORMATIONS
+from eatss.tune.strategies import STRATEGIES
 from tests import offered
 from tests.end_to_end.in_process import eatss
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.forked import REGION_S
+from eatss.base.forked import REGION_S
 from eatss.verify import verify
 from tests.large_programs import PROGRAMS
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import eatss as package
-from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
+from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError
 from eatss.measurement import api
 from eatss.measurement.labels import numbered
 from eatss.measurement.options import MeasureOptions, Variant

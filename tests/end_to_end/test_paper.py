@@ -7,7 +7,7 @@ import json
 import pytest
 
 import eatss
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 from tests.end_to_end.in_process import eatss as in_process
 
 KERNELS = data_directory("kernels")

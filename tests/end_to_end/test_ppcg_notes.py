@@ -8,7 +8,7 @@ import pytest
 
 import eatss
 from eatss.analysis.slow_loops import SlowLoop
-from eatss.diagnostics import Severity, SourceSpan
+from eatss.base.diagnostics import Severity, SourceSpan
 
 PRODUCT = """\
 void product(int n, double alpha, double A[n][n], double B[n][n], double C[n][n]) {

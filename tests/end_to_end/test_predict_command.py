@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.recipe.options import CodeRequest
+from eatss.base.shipped import data_directory
+from eatss.lower.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.session.steps import ppcg_schedule_of
-from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss as eatss_command
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

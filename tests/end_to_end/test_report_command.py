@@ -10,10 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import eatss as package
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.report.sweeps import figure_list, html_page
-from eatss.store.nouns import Sweep
-from eatss.store.store import Store
+from eatss.tune.store.nouns import Sweep
+from eatss.tune.store.store import Store
 from tests.end_to_end.in_process import eatss
 from tests.synthetic_sweeps import sweep
 

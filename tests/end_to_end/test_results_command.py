@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import eatss
-from eatss.store.nouns import Sweep
-from eatss.store.store import Store
+from eatss.tune.store.nouns import Sweep
+from eatss.tune.store.store import Store
 from tests.end_to_end.in_process import eatss as command
 from tests.report.measurements import measured
-from tests.store.sweeps import SPACE, card, identity, refused, row
+from tests.tune.store.sweeps import SPACE, card, identity, refused, row
 
 ROWS = (
     row(16, time_s=7e-3, role="default"),

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
-from eatss.gpu import load_profile
-from eatss.model.options import SelectOptions
-from eatss.recipe.options import CodeRequest
+from eatss.lower.recipe.options import CodeRequest
 from eatss.session import analysis
 from eatss.session.session import Session
-from eatss.shipped import data_directory
 
 ATAX = data_directory("kernels") / "atax.c"
 H200 = load_profile("h200")

@@ -105,7 +105,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    "module", ["gc", "typer", "eatss.cli.typer_app", "eatss.diagnostics", "eatss.streams"]
+    "module", ["gc", "typer", "eatss.cli.typer_app", "eatss.base.diagnostics", "eatss.base.streams"]
 )
 def test_ctrl_c_while_commands_are_loaded_leaves_no_traceback(module: str) -> None:
     done = subprocess.run(
@@ -126,12 +126,12 @@ def test_the_version_loads_nothing_that_it_does_not_need() -> None:
     own = {name for name in loaded.split() if name.startswith("eatss")}
     assert said == f"eatss {__version__}"
     assert own == {
-        *("eatss", "eatss.cli", "eatss.cli.talk", "eatss.diagnostics", "eatss.frozen"),
+        *("eatss", "eatss.cli", "eatss.cli.talk", "eatss.base.diagnostics", "eatss.base.frozen"),
         *(
-            "eatss.interrupts",
-            "eatss.missing_packages",
-            "eatss.text",
-            "eatss.streams",
+            "eatss.base.interrupts",
+            "eatss.base.missing_packages",
+            "eatss.base.text",
+            "eatss.base.streams",
             "eatss.version",
         ),
     }

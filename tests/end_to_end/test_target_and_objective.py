@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.model.options import SelectOptions, resolve_model
+from eatss.base.shipped import data_directory
+from eatss.choose.options import SelectOptions, resolve_model
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
-from eatss.shipped import data_directory
 
 KERNELS = data_directory("kernels")
 NOTHING: dict[str, Any] = {"target": "ppcg", "objective": None, "model": None, "published": False}

@@ -11,9 +11,9 @@ from types import ModuleType
 import islpy as isl
 import pytest
 
-from eatss.diagnostics import Diagnostic, InputError
+from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import FrontendOptions, FrontendResult, parse_source
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 HEAD = (
     "void f(int n, int m, double A[100], double B[100][100], double *p, double s, int *idx)\n{\n"

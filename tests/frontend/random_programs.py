@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.scops import AffineValue, Array, Binary, Cast, Expression, Scop, Statement
+from eatss.polyhedral.scops import AffineValue, Array, Binary, Cast, Expression, Scop, Statement
 
 MACROS = """\
 #define NC 12

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eatss.diagnostics import Diagnostic
+from eatss.base.diagnostics import Diagnostic
 
 LOOP = "for (i = 0; i < n; i++) "
 STRUCT = "struct pair { double x; }; struct pair q[9]; union u { int i; float f; } w;\n"

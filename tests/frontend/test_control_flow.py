@@ -9,9 +9,18 @@ from types import ModuleType
 import islpy as isl
 import pytest
 
-from eatss.diagnostics import Diagnostic, InputError
+from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import parse_source
-from eatss.scops import AccessKind, Binary, Expression, Literal, Read, Scop, Select, Unary
+from eatss.polyhedral.scops import (
+    AccessKind,
+    Binary,
+    Expression,
+    Literal,
+    Read,
+    Scop,
+    Select,
+    Unary,
+)
 
 Region = Callable[..., Scop]
 LOOP = "for (i = 0; i < n; i++) "

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from eatss.diagnostics import Diagnostic, InputError, Severity
+from eatss.base.diagnostics import Diagnostic, InputError, Severity
 from eatss.frontend import FrontendOptions, parse_file, parse_source
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 KERNEL = (
     "void f(int n, double *A) {\n#pragma scop\nfor (int i = 0; i < n; i++) A[i] = 0;\n"

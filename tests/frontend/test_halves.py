@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.scops import Binary, Cast, ElementType, Expression, Literal, Read, Select, Unary
+from eatss.polyhedral.scops import (
+    Binary,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Select,
+    Unary,
+)
 
 HALF, FLOAT = ElementType.HALF, ElementType.FLOAT
 HEAD = (

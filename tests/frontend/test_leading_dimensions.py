@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from eatss.diagnostics import Diagnostic
+from eatss.base.diagnostics import Diagnostic
 from eatss.lower.assumptions import assumptions_of
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 Region = Callable[..., Scop]
 Refused = Callable[..., tuple[Diagnostic, ...]]

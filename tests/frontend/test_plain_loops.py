@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 LOOPS = (
     "for (int {i} = {s}; {i} < {e}; {i} += {c}) {{ {B} }}",

@@ -10,7 +10,7 @@ import pytest
 
 from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.frontend.symbolic import parse_symbolic
-from eatss.scops import ElementType, Scop
+from eatss.polyhedral.scops import ElementType, Scop
 
 Equal = Callable[[isl.Set | isl.Map, str], bool]
 

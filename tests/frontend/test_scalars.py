@@ -8,9 +8,9 @@ from operator import and_, or_, xor
 import islpy as isl
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 Only = Callable[[str], Scop]
 Equal = Callable[[isl.Set | isl.Map, str], bool]

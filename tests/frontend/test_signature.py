@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eatss.frontend import parse_source
-from eatss.scops import ElementType, Scop
+from eatss.polyhedral.scops import ElementType, Scop
 
 TEXT = """\
 static double g[10];

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import islpy as isl
 import pytest
 
-from eatss.diagnostics import Diagnostic
+from eatss.base.diagnostics import Diagnostic
 from eatss.frontend import FrontendOptions, parse_source
-from eatss.scops import (
+from eatss.polyhedral.scops import (
     AffineValue,
     Binary,
     Call,

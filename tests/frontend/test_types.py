@@ -8,9 +8,9 @@ import islpy as isl
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.scops import ElementType, Scop
+from eatss.polyhedral.scops import ElementType, Scop
 
 Only = Callable[[str], Scop]
 Equal = Callable[[isl.Set | isl.Map, str], bool]

@@ -8,9 +8,9 @@ from pathlib import Path
 import islpy as isl
 import pytest
 
-from eatss.diagnostics import Diagnostic, InputError
+from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import parse_file, parse_source
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 
 
 def _function(body: str, *, before: str = "", inside: str = "", after: str = "") -> str:

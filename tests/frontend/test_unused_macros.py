@@ -12,9 +12,9 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from eatss.diagnostics import Diagnostic, Severity
+from eatss.base.diagnostics import Diagnostic, Severity
+from eatss.base.shipped import data_directory
 from eatss.frontend import FrontendOptions, parse_file, parse_source
-from eatss.shipped import data_directory
 from tests.end_to_end.in_process import eatss as command
 
 LOOPS = """\

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from eatss.diagnostics import Diagnostic
-from eatss.scops import Binary, Cast, ElementType, Read, Scop, Select
+from eatss.base.diagnostics import Diagnostic
+from eatss.polyhedral.scops import Binary, Cast, ElementType, Read, Scop, Select
 
 Region = Callable[..., Scop]
 Refused = Callable[..., tuple[Diagnostic, ...]]

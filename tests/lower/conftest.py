@@ -11,16 +11,16 @@ from typing import TypeAlias
 
 import pytest
 
+from eatss.base.shipped import data_directory
+from eatss.cards import GpuProfile, load_profile
+from eatss.choose import ModelOptions, Selection
 from eatss.frontend.options import Reading
-from eatss.gpu import GpuProfile, load_profile
-from eatss.model import ModelOptions, Selection
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import recipe_of
 from eatss.program import Original, Program, save_program
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import recipe_of
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
-from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 from tests.examples import SLOW_KERNELS, with_long
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from eatss.analysis.layout import SplitK
-from eatss.gpu import load_profile
+from eatss.cards import load_profile
+from eatss.choose import KernelSelection, ModelOptions, Selection
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import recipe_of
 from eatss.lower.structures import structures_for
-from eatss.model import KernelSelection, ModelOptions, Selection
 from eatss.program import Original, Program, save_program
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import recipe_of
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import eatss
-from eatss.gpu import load_profile
+from eatss.cards import load_profile
 from eatss.program import Program
 from eatss.verify import verify
 

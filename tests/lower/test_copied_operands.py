@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import eatss
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
+from eatss.base.shipped import data_directory
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import Program
-from eatss.recipe.options import CodegenOptions
 from eatss.report.inspection import render_inspection
 from eatss.session.session import Session
-from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 from tests.examples import examples, with_long
 

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.schedule import mapping
+from eatss.lower.schedule.mapping import MappedLoop
 from eatss.program import Program
-from eatss.recipe.options import CodegenOptions
-from eatss.schedule import mapping
-from eatss.schedule.mapping import MappedLoop
 from eatss.verify import Verification
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.gpu import load_profile
+from eatss.cards import load_profile
 from eatss.lower.structures import structures_for
 from tests.lower.test_products import computed
 from tests.lower.test_shared_sums import MMA, checked

@@ -7,8 +7,8 @@ from math import prod
 
 import pytest
 
+from eatss.base.shipped import data_directory
 from eatss.program import Program
-from eatss.shipped import data_directory
 from eatss.verify import Verification
 from tests.examples import SLOW_KERNELS
 

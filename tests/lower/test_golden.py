@@ -16,8 +16,8 @@ import pytest
 
 from eatss.analysis.layout import SplitK, WarpUse
 from eatss.api import codegen, select
-from eatss.model import Selection
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
+from eatss.choose import Selection
 
 GOLDEN = Path(__file__).parent / "golden"
 LAYOUTS = GOLDEN / "layouts.json"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import eatss
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.program import Program, program_from_dict, program_to_dict
-from eatss.recipe.options import CodegenOptions
 from eatss.verify import Verification, verify
 
 MMA = "mma_f16_16x8x16"

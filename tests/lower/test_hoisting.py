@@ -17,21 +17,21 @@ from hypothesis import strategies as st
 
 from eatss.analysis.layout import SplitK
 from eatss.api import codegen
-from eatss.diagnostics import InputError, InternalError
+from eatss.base.diagnostics import InputError, InternalError
+from eatss.base.shipped import data_directory
 from eatss.lower import checks, planning
 from eatss.lower.checks import check_launches
 from eatss.lower.planning import Unit, UnitPlanner
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.schedule import split_k
+from eatss.lower.schedule.launch_order import may_follow, never_runs_back, only_updates
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.pieces import Piece, pieces_of
+from eatss.lower.schedule.units import hoistable, hoisted, restricted
 from eatss.polyhedral import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program, save_program
-from eatss.recipe.options import CodegenOptions
-from eatss.schedule import split_k
-from eatss.schedule.launch_order import may_follow, never_runs_back, only_updates
-from eatss.schedule.names import NameTable
-from eatss.schedule.pieces import Piece, pieces_of
-from eatss.schedule.units import hoistable, hoisted, restricted
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
-from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 from tests.examples import examples, with_long
 from tests.lower.spreading import spread_and_verified

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.api import codegen
-from eatss.diagnostics import InputError, InternalError
-from eatss.isl_names import extremes
+from eatss.base.diagnostics import InputError, InternalError
+from eatss.base.shipped import data_directory
 from eatss.lower import thread_builder
 from eatss.lower.index_range import INT_MAX, Range, range_of, widened
+from eatss.polyhedral.isl_names import extremes
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.program.linear import bounds
-from eatss.shipped import data_directory
 
 NAMES = ("a", "b", "c")
 

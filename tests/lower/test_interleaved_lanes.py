@@ -11,10 +11,10 @@ import pytest
 
 import eatss
 from eatss.analysis.banks import ALONG_X, ALONG_Y
-from eatss.diagnostics import InternalError, SourceSpan
+from eatss.base.diagnostics import InternalError, SourceSpan
+from eatss.base.shipped import data_directory
 from eatss.lower.lanes import interleaved_places, lane_and_warp
 from eatss.program import Name, Program, evaluate, save_program
-from eatss.shipped import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 

@@ -9,9 +9,9 @@ from itertools import groupby
 import pytest
 
 import eatss
+from eatss.base.shipped import data_directory
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.program import Program
-from eatss.recipe.options import CodegenOptions
-from eatss.shipped import data_directory
 from eatss.verify import Verification
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import eatss
+from eatss.base.shipped import data_directory
 from eatss.program import Program, load_program
-from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 
 TWO_SUMS = """

@@ -12,11 +12,11 @@ import pytest
 
 import eatss
 from eatss.analysis.structure import Structure
-from eatss.gpu import load_profile
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.choose.predicted_kernel import structure_of
 from eatss.lower.structures import structures_for
-from eatss.model.predicted_kernel import structure_of
 from eatss.program import Program
-from eatss.shipped import data_directory
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

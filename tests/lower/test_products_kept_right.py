@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 

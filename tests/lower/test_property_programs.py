@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from eatss.diagnostics import InputError
-from eatss.recipe.options import CodegenOptions
+from eatss.base.diagnostics import InputError
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.verify import Verification
 from tests.examples import examples
 

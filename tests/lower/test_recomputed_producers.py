@@ -9,15 +9,15 @@ import pytest
 
 import eatss
 from eatss.analysis.structure import RecomputedArray
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
+from eatss.base.shipped import data_directory
+from eatss.choose import Selection
+from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
-from eatss.model import Selection
-from eatss.model.options import SelectOptions
 from eatss.program import Program, evaluate
 from eatss.report.inspection import render_inspection
 from eatss.session.recomputing import Arrays, best_recomputed
 from eatss.session.session import Session
-from eatss.shipped import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 

@@ -12,16 +12,16 @@ import pytest
 
 import eatss
 from eatss.analysis.layout import RowBlock
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.choose.options import SelectOptions
+from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
-from eatss.gpu import load_profile
+from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe.recipe import recipe_from_dict
 from eatss.lower.row_planning import row_runs_for
-from eatss.model.options import SelectOptions
-from eatss.model.selection import Selection
 from eatss.program import Program
-from eatss.recipe.options import CodeRequest
-from eatss.recipe.recipe import recipe_from_dict
 from eatss.session.session import Session
-from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -12,9 +12,9 @@ import pytest
 
 import eatss
 from eatss.analysis.layout import Candidates, WarpUse
-from eatss.gpu import load_profile
+from eatss.cards import load_profile
+from eatss.cost.cuda_model import CudaModel
 from eatss.lower.structures import structures_for
-from eatss.prediction.cuda_model import CudaModel
 from eatss.session.session import Session
 from eatss.verify import verify
 from tests.lower.test_products import computed

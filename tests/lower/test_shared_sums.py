@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import eatss
+from eatss.base.shipped import data_directory
 from eatss.program import Launch, evaluate
-from eatss.shipped import data_directory
 from eatss.verify import Verification, verify
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eatss.api import codegen
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.verify import verify
 
 PROGRAMS = {

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.program import Program
-from eatss.recipe.options import CodegenOptions
 from eatss.verify import Verification
 
 Generate = Callable[..., Program]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eatss.analysis.layout import SplitK
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 from tests.lower.spreading import spread_and_verified
 
 TESTS = Path(__file__).parent.parent

@@ -8,19 +8,19 @@ import pytest
 
 from eatss.analysis.layout import SharedSum
 from eatss.analysis.structure import Structure
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.choose import ModelOptions, Selection
+from eatss.choose.predicted_kernel import structure_of
 from eatss.frontend.options import Reading
-from eatss.gpu import load_profile
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import recipe_of
 from eatss.lower.structures import structures_for
-from eatss.model import ModelOptions, Selection
-from eatss.model.predicted_kernel import structure_of
 from eatss.program import Original
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import recipe_of
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
-from eatss.shipped import data_directory
-from tests.model.cuda_kernels import KERNELS
+from tests.choose.cuda_kernels import KERNELS
 
 H200 = load_profile("h200")
 BLOCKS = 6

@@ -8,16 +8,15 @@ from random import Random
 
 import pytest
 
-import eatss
+import eatss.base.shipped
 from eatss.analysis.mapping import reordering_loops
-from eatss.gpu import load_profile
+from eatss.cards import load_profile
+from eatss.choose.predicted_kernel import structure_of
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.lower.structures import structures_for
-from eatss.model.predicted_kernel import structure_of
 from eatss.program import KernelCode, Program
-from eatss.recipe.options import CodegenOptions
 from eatss.session.session import Session
-from tests.examples import SLOW_KERNELS, with_long
-from tests.model.cuda_kernels import (
+from tests.choose.cuda_kernels import (
     KERNELS,
     analysed,
     generated,
@@ -26,6 +25,7 @@ from tests.model.cuda_kernels import (
     selected,
     structures,
 )
+from tests.examples import SLOW_KERNELS, with_long
 
 H200 = load_profile("h200")
 FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
@@ -181,7 +181,7 @@ def test_the_selected_layout_is_carried_out(name: str) -> None:
 
 
 def test_the_user_s_sizes_stand_above_the_selected_ones() -> None:
-    source = eatss.shipped.data_directory("kernels") / "gemm.c"
+    source = eatss.base.shipped.data_directory("kernels") / "gemm.c"
     given = eatss.codegen(source, gpu="h200", tiles={"i": 32, "k": 8}, block={"i": 4, "j": 32})
     sizes = dict(given.kernels[0].tile_sizes)
     assert (sizes["i"], sizes["k"]) == (32, 8)
@@ -217,7 +217,7 @@ void f(double A[N][N], double B[N][N]) {
 
 
 def test_a_stencil_can_be_staged_with_tiles_of_one() -> None:
-    source = eatss.shipped.data_directory("kernels") / "heat-3d.c"
+    source = eatss.base.shipped.data_directory("kernels") / "heat-3d.c"
     program = eatss.codegen(
         source,
         gpu="h200",

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.scops import Binary, Cast, ElementType, Expression, Literal, Read, Unary
-from eatss.scops.expression import added_to
+from eatss.polyhedral.scops import Binary, Cast, ElementType, Expression, Literal, Read, Unary
+from eatss.polyhedral.scops.expression import added_to
 from tests.lower.test_shared_sums import MMA, checked
 from tests.lower.test_streamed_steps import product
 

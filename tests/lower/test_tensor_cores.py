@@ -8,12 +8,12 @@ from itertools import pairwise, product
 import pytest
 
 import eatss
+from eatss.base.shipped import data_directory
+from eatss.base.targets import CUDA
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.schedule.mapping import MappedLoop, Mapping, in_warps
+from eatss.lower.schedule.names import NameTable
 from eatss.program import Program
-from eatss.recipe.options import CodegenOptions
-from eatss.schedule.mapping import MappedLoop, Mapping, in_warps
-from eatss.schedule.names import NameTable
-from eatss.shipped import data_directory
-from eatss.targets import CUDA
 from eatss.verify import Verification
 
 Generate = Callable[..., Program]

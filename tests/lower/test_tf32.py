@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 import eatss
-from eatss.gpu import load_profile
-from eatss.gpu.profile import Tf32
-from eatss.instructions.products import MMAS_OF_BYTES
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.cards.profile import Tf32
+from eatss.lower.instructions.products import MMAS_OF_BYTES
 from eatss.lower.products import warp_instructions
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.program import KernelCode, Program
-from eatss.recipe.options import CodegenOptions
-from eatss.shipped import data_directory
 from eatss.verify import Verification
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import Program
 from eatss.session.session import Session

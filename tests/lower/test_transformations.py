@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.diagnostics import InputError
-from eatss.kernel.nodes import Kernel, Let
+from eatss.base.diagnostics import InputError
+from eatss.lower.kernel.nodes import Kernel, Let
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.transform import TRANSFORMATIONS
 from eatss.program import Name, Program
-from eatss.recipe.options import CodegenOptions
-from eatss.transform import TRANSFORMATIONS
 from eatss.verify import Verification
 
 Generate = Callable[..., Program]

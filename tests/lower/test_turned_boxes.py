@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
+from eatss.cards import load_profile
+from eatss.choose.cuda_candidates import candidates_of
+from eatss.cost.cuda_model import CudaModel
 from eatss.frontend.options import Reading
-from eatss.gpu import load_profile
 from eatss.lower.cooperative_copy import turned_copy_loop
+from eatss.lower.schedule.names import NameTable
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_candidates import candidates_of
 from eatss.plan.rows import (
     PIECE_BYTES,
     TRANSPOSED_MULTIPLE,
@@ -26,9 +28,7 @@ from eatss.plan.rows import (
     copied_in_pieces,
     padded_rows,
 )
-from eatss.prediction.cuda_model import CudaModel
 from eatss.program import Constant, Program, evaluate
-from eatss.schedule.names import NameTable
 from eatss.session.session import Session
 from eatss.verify import verify
 

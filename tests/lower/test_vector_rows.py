@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import eatss
+from eatss.base.shipped import data_directory
 from eatss.program import Program
-from eatss.shipped import data_directory
 from eatss.verify import verify
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from eatss.analysis.layout import SplitK
+from eatss.base.shipped import data_directory
+from eatss.lower.recipe.options import CodegenOptions
 from eatss.program import Program
-from eatss.recipe.options import CodegenOptions
 from eatss.session.analysis import SymbolicProgram
-from eatss.shipped import data_directory
 from eatss.verify import Verification
 from tests.lower.spreading import made, spread_as
 

@@ -14,8 +14,8 @@ import pytest
 
 import eatss
 from eatss.lower.whole_tiles import factors_beside_zeros
+from eatss.polyhedral.scops import Scop
 from eatss.program import load_program, save_program
-from eatss.scops import Scop
 from eatss.verify import verify
 
 PRODUCT = """

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from eatss.analysis.mapping import grid_axes, thread_axes
 from eatss.api import codegen, select
-from eatss.diagnostics import InputError, InternalError, SourceSpan
+from eatss.base.diagnostics import InputError, InternalError, SourceSpan
+from eatss.base.options import parse_blocks
 from eatss.lower import lanes as digits_module
 from eatss.lower.assumptions import within
 from eatss.lower.lanes import digits
-from eatss.options import parse_blocks
+from eatss.lower.recipe.options import Block
 from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import (
     Constant,
@@ -34,7 +35,6 @@ from eatss.program import (
     evaluate,
     save_program,
 )
-from eatss.recipe.options import Block
 from eatss.session.session import Session
 from eatss.verify import Verification, verify
 from tests.examples import examples

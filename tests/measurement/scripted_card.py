@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from eatss.diagnostics import input_error
+from eatss.base.diagnostics import input_error
 from eatss.measurement import Measurement, MeasureOptions, measure_variants
 from eatss.measurement.card import CompileError, Difference, LaunchError, WrongResultError
 from eatss.measurement.measurement import CardState, DeviceInfo

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement import MeasureOptions, Variant
 from eatss.measurement.compare_variants import check_comparable, check_measurable, compare
 from eatss.program import save_program

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eatss.cache import Cache
-from eatss.diagnostics import InputError, input_error
+from eatss.base.cache import Cache
+from eatss.base.diagnostics import InputError, input_error
 from eatss.measurement import compile as compiling
 from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.codec import decode, encode
-from eatss.diagnostics import Diagnostic, EatssError, InternalError, input_error
+from eatss.base.codec import decode, encode
+from eatss.base.diagnostics import Diagnostic, EatssError, InternalError, input_error
 from eatss.measurement import correctness
 from eatss.measurement.card import CompileError, LaunchError, NotComparedError, WrongResultError
 from eatss.measurement.compile import CompileTarget, Toolchain

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eatss.codec import decode, encode
-from eatss.diagnostics import InputError
+from eatss.base.codec import decode, encode
+from eatss.base.diagnostics import InputError
 from eatss.measurement.counters import (
     METRICS,
     OCCUPANCY,

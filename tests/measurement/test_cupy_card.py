@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement import cupy_card
 from eatss.measurement.card import Card, LaunchError
 from eatss.measurement.compile import Compiled, Toolchain

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.base.test_guard import ROOT, gone, soon, written
 from tests.measurement.scripted_card import Folders
-from tests.test_guard import ROOT, gone, soon, written
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's word"),

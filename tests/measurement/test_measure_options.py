@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from tests.measurement.scripted_card import Folders, measured
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement import (
     Measurement,
     MeasureOptions,

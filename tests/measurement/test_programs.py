@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from eatss.api import codegen
+from eatss.base.shipped import data_directory
 from eatss.program import load_program, save_program
-from eatss.shipped import data_directory
 
 PROGRAMS = Path(__file__).parent / "programs"
 

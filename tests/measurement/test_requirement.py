@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement.measurement import Comparison, Missing
 from eatss.measurement.requirement import (
     check_required,

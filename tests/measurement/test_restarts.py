@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement import Measurement, MeasureOptions, Progress, Variant, measure_variants
 from eatss.measurement.api import FRUITLESS_WORKERS
 from tests.measurement.scripted_card import PATH, Folders

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement.labels import parse_tile_choice, parse_tile_choices
 
 KERNELS = (("kernel0", ("i", "j", "k")), ("kernel1", ("i", "j")), ("kernel2", ()))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement import Progress, Variant, measure_variants, trials
 from eatss.measurement.measurement import CardState
 from eatss.measurement.metering import Metering

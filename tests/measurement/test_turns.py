@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement import compare
 from eatss.measurement.statistics import inverse, ratio_of_estimates
 from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard, measured

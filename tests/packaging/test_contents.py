@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.shipped import IN_A_CHECKOUT, sweep_names
+from eatss.base.shipped import IN_A_CHECKOUT, sweep_names
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEPS = [ROOT / IN_A_CHECKOUT["sweeps"] / f"{name}.db" for name in sweep_names()]

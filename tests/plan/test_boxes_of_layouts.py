@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from eatss.analysis.layout import Candidates
-from eatss.gpu import load_profile
-from eatss.model.cuda_candidates import every_candidate
+from eatss.cards import load_profile
+from eatss.choose.cuda_candidates import every_candidate
+from eatss.cost.cuda_model import CudaModel
+from eatss.cost.demand import Demand
 from eatss.plan.intervals import Interval
 from eatss.plan.launch import plan
-from eatss.prediction.cuda_model import CudaModel
-from eatss.prediction.demand import Demand
-from tests.model.cuda_kernels import analysed, structures
+from tests.choose.cuda_kernels import analysed, structures
 
 CARD = load_profile("h200")
 ROWS = 6

@@ -11,23 +11,23 @@ import pytest
 from eatss.analysis.layout import WarpUse
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Structure
+from eatss.base.shipped import data_directory
+from eatss.cards import GpuProfile, load_profile
+from eatss.choose import KernelSelection, ModelOptions, Selection
+from eatss.choose.predicted_kernel import candidate_of
+from eatss.cost.card import card_of
 from eatss.cuda.region import Made, RegionBuilder, RegionInput
 from eatss.frontend.options import Reading
-from eatss.gpu import GpuProfile, load_profile
-from eatss.kernel.nodes import Buffer, Compute, Declare, For, If, Kernel, Node, Perform, Scope
-from eatss.kernel.uses import constant_trips, every
+from eatss.lower.kernel.nodes import Buffer, Compute, Declare, For, If, Kernel, Node, Perform, Scope
+from eatss.lower.kernel.uses import constant_trips, every
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import recipe_of
 from eatss.lower.structures import structures_for
-from eatss.model import KernelSelection, ModelOptions, Selection
-from eatss.model.predicted_kernel import candidate_of
 from eatss.plan.launch import LaunchPlan, plan
-from eatss.prediction.card import card_of
 from eatss.program import Apply, Constant
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import recipe_of
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import select_for
-from eatss.shipped import data_directory
 
 GPU = "h200"
 Layout = tuple[tuple[int, int], tuple[int, int], int, int]

@@ -13,24 +13,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eatss.cards import load_profile
+from eatss.choose import ModelOptions
+from eatss.choose.cuda_candidates import candidates_of
+from eatss.cost.card import card_of
+from eatss.cost.cuda_model import CudaModel
 from eatss.cuda import region
-from eatss.gpu import load_profile
-from eatss.kernel.nodes import Barrier, Buffer, Copy, For, Kernel, Let, Node
-from eatss.kernel.uses import every, inside
+from eatss.lower.kernel.nodes import Barrier, Buffer, Copy, For, Kernel, Let, Node
+from eatss.lower.kernel.uses import every, inside
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import recipe_of
 from eatss.lower.structures import structures_for
-from eatss.model import ModelOptions
-from eatss.model.cuda_candidates import candidates_of
+from eatss.lower.transform.chain import transformed
 from eatss.plan.launch import LaunchPlan, launch_plan
 from eatss.plan.numbers import Number
-from eatss.prediction.card import card_of
-from eatss.prediction.cuda_model import CudaModel
 from eatss.program import Constant, Original
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import recipe_of
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
-from eatss.transform.chain import transformed
-from tests.model.cuda_kernels import laid_out
+from tests.choose.cuda_kernels import laid_out
 
 PRODUCT = """
 #ifndef ROWS

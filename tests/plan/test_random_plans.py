@@ -14,20 +14,20 @@ from random import Random
 import numpy as np
 import pytest
 
+from eatss.cards import load_profile
+from eatss.choose import ModelOptions
+from eatss.cost.card import card_of
 from eatss.cuda.region import Made, RegionBuilder, RegionInput
-from eatss.gpu import load_profile
-from eatss.kernel.nodes import Barrier, Copy, If, Kernel, Node, Perform
-from eatss.kernel.uses import every, inside
+from eatss.lower.kernel.nodes import Barrier, Copy, If, Kernel, Node, Perform
+from eatss.lower.kernel.uses import every, inside
+from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe.recipe import recipe_of
 from eatss.lower.structures import structures_for
-from eatss.model import ModelOptions
 from eatss.plan.launch import LaunchPlan, launch_plan
 from eatss.plan.numbers import Number
-from eatss.prediction.card import card_of
-from eatss.recipe.options import CodegenOptions
-from eatss.recipe.recipe import recipe_of
 from eatss.session.session import Session
 from eatss.session.steps import select_for
-from tests.model.cuda_kernels import laid_out, random_layout
+from tests.choose.cuda_kernels import laid_out, random_layout
 from tests.plan.test_plan_is_carried_out import in_a_turn, sums, turns
 
 CARD = load_profile("h200")

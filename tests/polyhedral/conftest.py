@@ -14,8 +14,8 @@ import islpy as isl
 import pytest
 from hypothesis import strategies as st
 
-from eatss.diagnostics import SourceSpan
-from eatss.scops import (
+from eatss.base.diagnostics import SourceSpan
+from eatss.polyhedral.scops import (
     Access,
     AccessKind,
     AffineValue,

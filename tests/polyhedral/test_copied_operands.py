@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eatss.base.shipped import data_directory
 from eatss.frontend import parse_source
 from eatss.frontend.options import FrontendOptions
 from eatss.polyhedral import schedule_scop
@@ -19,8 +20,7 @@ from eatss.polyhedral.copied_operands import (
     with_copied_operands,
 )
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.scops import Scop, Statement
-from eatss.shipped import data_directory
+from eatss.polyhedral.scops import Scop, Statement
 from tests.examples import examples
 
 SQUARE = "double A[N][N], double B[N][N], double x[N]"

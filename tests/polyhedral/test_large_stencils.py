@@ -10,7 +10,7 @@ from eatss.frontend import parse_source
 from eatss.polyhedral import accesses, compute_dependences
 from eatss.polyhedral.accesses import dependent_accesses
 from eatss.polyhedral.dependences import flow_by_read
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 from tests.large_programs import stencil
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import eatss
 from eatss.analysis.program import AnalysedProgram
-from eatss.codec import encode
-from eatss.diagnostics import InputError
+from eatss.base.codec import encode
+from eatss.base.diagnostics import InputError
 from eatss.session.steps import ppcg_schedule_of
 from tests.examples import with_long
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from eatss.isl_names import node_kind
+from eatss.polyhedral.isl_names import node_kind
 from eatss.polyhedral.ppcg_tree import with_nests_merged
 
 NEST = """\

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eatss.base.shipped import data_directory
 from eatss.frontend import parse_source
 from eatss.polyhedral import schedule_scop
 from eatss.polyhedral.recomputed_producers import (
@@ -17,9 +18,17 @@ from eatss.polyhedral.recomputed_producers import (
     with_recomputed_producers,
 )
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.scops import AffineValue, Binary, Cast, Expression, Literal, Read, Scop, Statement
-from eatss.scops.expression import operands
-from eatss.shipped import data_directory
+from eatss.polyhedral.scops import (
+    AffineValue,
+    Binary,
+    Cast,
+    Expression,
+    Literal,
+    Read,
+    Scop,
+    Statement,
+)
+from eatss.polyhedral.scops.expression import operands
 from tests.examples import examples
 
 ARGUMENTS = "double A[20][20], double B[20][20], double C[20][20], double x[20]"

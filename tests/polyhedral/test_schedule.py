@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.diagnostics import InputError, InternalError
-from eatss.forked import Cause, ForkEndedError
+from eatss.base.diagnostics import InputError, InternalError
+from eatss.base.forked import Cause, ForkEndedError
 from eatss.polyhedral import compute_dependences, dependences, schedule, schedule_scop, scheduling
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 from tests.examples import examples
 
 STENCIL = (

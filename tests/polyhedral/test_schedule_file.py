@@ -13,14 +13,14 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from eatss.diagnostics import ExitCode, InputError
+from eatss.base.diagnostics import ExitCode, InputError
 from eatss.frontend import FrontendOptions, parse_file, parse_source
-from eatss.isl_names import node_kind
 from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import same_kernels
 from eatss.polyhedral.checks import check_legality
+from eatss.polyhedral.isl_names import node_kind
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.scops import Scop
+from eatss.polyhedral.scops import Scop
 from tests.examples import SLOW_KERNELS, with_long
 
 FOLDER = Path(__file__).parents[2] / "kernels"

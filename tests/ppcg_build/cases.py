@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import eatss
-from eatss.shipped import data_directory
+from eatss.base.shipped import data_directory
 
 KERNELS = data_directory("kernels")
 SMALL = "-DMINI_DATASET"

@@ -78,7 +78,15 @@ def test_several_programs_in_a_folder_have_to_be_named(builds: Path, recorded: P
         ["measure", "selected", "--card", CARD],
         ["compare", "selected", "default", "--card", CARD],
         ["verify", "selected", "--device", "cpu"],
-        ["meter", "--nvml", "tests.foreign.steady_nvml:CARDS", "--idle", "0", "--", "true"],
+        [
+            "meter",
+            "--nvml",
+            "tests.measurement.foreign.steady_nvml:CARDS",
+            "--idle",
+            "0",
+            "--",
+            "true",
+        ],
     ],
     ids=lambda words: words[0],
 )

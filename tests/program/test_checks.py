@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.program import load_program
 
 GEMM = Path(__file__).resolve().parents[1] / "measurement" / "programs" / "gemm"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.program import (
     Apply,
     Argument,

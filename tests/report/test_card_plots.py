@@ -9,13 +9,17 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from eatss.characterize.access_patterns import PATTERNS
-from eatss.characterize.benchmark import Group
-from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.result import read_record
-from eatss.characterize.roofline_points import RooflinePoint, power_limited_roofline_of, roofline_of
-from eatss.diagnostics import InputError
-from eatss.gpu import load_profile
+from eatss.base.diagnostics import InputError
+from eatss.cards import load_profile
+from eatss.measurement.characterize.access_patterns import PATTERNS
+from eatss.measurement.characterize.benchmark import Group
+from eatss.measurement.characterize.energy_roofline import EnergyRoofline
+from eatss.measurement.characterize.result import read_record
+from eatss.measurement.characterize.roofline_points import (
+    RooflinePoint,
+    power_limited_roofline_of,
+    roofline_of,
+)
 from eatss.report.card_plots import (
     PANELS,
     Roofs,

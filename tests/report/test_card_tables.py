@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from eatss.characterize.fit import EnergyFit, calibrated
-from eatss.characterize.result import Record, read_record
-from eatss.gpu.profile import COEFFICIENTS, Calibration
+from eatss.cards.profile import COEFFICIENTS, Calibration
+from eatss.measurement.characterize.fit import EnergyFit, calibrated
+from eatss.measurement.characterize.result import Record, read_record
 from eatss.report.card_tables import (
     arithmetic_rows,
     coefficients_table,

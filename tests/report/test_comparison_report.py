@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement.measurement import Counter, KernelCounters, comparison_from_dict
 from eatss.measurement.requirement import judge, parse_requirements
 from eatss.report.comparison import render_comparison

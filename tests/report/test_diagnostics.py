@@ -6,7 +6,7 @@ import json
 
 from rich.text import Text
 
-from eatss.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
 from eatss.report.diagnostics import diagnostics_json, diagnostics_text
 from eatss.report.render import listing, render
 

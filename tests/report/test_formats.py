@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from eatss.base.shipped import data_directory
 from eatss.report.formats import FORMATS
-from eatss.shipped import data_directory
 from tests import offered
 from tests.end_to_end.in_process import eatss
 

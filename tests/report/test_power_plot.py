@@ -11,13 +11,13 @@ import pytest
 from matplotlib.figure import Figure
 
 import eatss
-from eatss.foreign import CpuEnergy, ProgramEnergy
 from eatss.measurement.energy.measurement import (
     EnergyMeasurement,
     SourceEnergy,
     WindowEnergy,
     WindowRun,
 )
+from eatss.measurement.foreign import CpuEnergy, ProgramEnergy
 from eatss.measurement.meters.meter import PowerSample
 from eatss.report.energy_measurement import plot_program
 

@@ -7,10 +7,10 @@ import tomllib
 
 import pytest
 
-from eatss.gpu import list_profiles, load_profile, profile_from_document
+from eatss.base.streams import page_width
+from eatss.cards import list_profiles, load_profile, profile_from_document
 from eatss.report.profiles import render_profile, render_profiles
 from eatss.report.render import render
-from eatss.streams import page_width
 from tests.end_to_end.in_process import eatss as command
 
 ALL = list_profiles()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError
-from eatss.forked import REGION_S
+from eatss.base.diagnostics import InputError
+from eatss.base.forked import REGION_S
 from eatss.verify import verify
 
 FOLDER = Path(__file__).parent

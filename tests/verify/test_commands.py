@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.diagnostics import input_error
+from eatss.base.diagnostics import input_error
 from eatss.program import Program
 from eatss.verify.result import Verification, exit_code, refused
 from tests.forked_workers import python

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eatss.codec import encode
+from eatss.base.codec import encode
 from eatss.program import (
     Apply,
     Argument,

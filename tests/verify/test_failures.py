@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.program import (
     Apply,
     Assumption,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.program import load_program
 from eatss.verify import Verification, verify
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.diagnostics import InputError, Severity
+from eatss.base.diagnostics import InputError, Severity
 from eatss.program import KernelCode, Original, Program, save_program
 from eatss.program.stack import MUCH_STACK_BYTES
 from eatss.verify.ptxas import (

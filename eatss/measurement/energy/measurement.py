@@ -7,12 +7,12 @@ from dataclasses import replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from eatss.codec import encode
-from eatss.frozen import frozen
+from eatss.base.codec import encode
+from eatss.base.frozen import frozen
+from eatss.base.shown import Tabular, in_lines
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.meters.meter import PowerSample, PowerTrace
-from eatss.shown import Tabular, in_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,8 +25,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from eatss.diagnostics import input_error
-from eatss.frozen import frozen
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
+from eatss.base.text import class_and_line, one_line
 from eatss.measurement.energy.measurement import EnergyMeasurement
 from eatss.measurement.energy.source import (
     OpenedWindow,
@@ -41,7 +42,6 @@ from eatss.measurement.meters.choose import METERS, MeterTarget, OpenMeters, cho
 from eatss.measurement.meters.meter import Meter
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 from eatss.measurement.named_cards import Gpus, NamedCard, checked_gpus, named_cards
-from eatss.text import class_and_line, one_line
 
 Numbers = tuple[int, ...]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 
-from eatss.diagnostics import EatssError
+from eatss.base.diagnostics import EatssError
+from eatss.base.text import class_and_line, one_line
 from eatss.measurement.energy.measurement import (
     EnergyMeasurement,
     SourceEnergy,
@@ -39,7 +40,6 @@ from eatss.measurement.meters.rapl import (
     package_title,
     rapl_packages,
 )
-from eatss.text import class_and_line, one_line
 
 OVERSHOOT = 2.0
 """A card is taken never to draw more than so many times its power limit, however briefly."""

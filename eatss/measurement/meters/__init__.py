@@ -1,6 +1,6 @@
 """Ways to learn what a card draws: one protocol, several sensors, traces that can be replayed."""
 
-from eatss.containers import in_container
+from eatss.base.containers import in_container
 from eatss.measurement.meters.background import CounterMeter, PowerMeter
 from eatss.measurement.meters.choose import (
     METERS,

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from eatss.extensions import Registry
-from eatss.frozen import frozen
+from eatss.base.extensions import Registry
+from eatss.base.frozen import frozen
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.background import CounterMeter, PowerMeter
 from eatss.measurement.meters.jetson import jetson_meter

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.measurement.meters.background import SHARP_S
 from eatss.measurement.meters.meter import Trace
 from eatss.measurement.meters.reading import POWER_SETTLE_S, Period, read, update_period_s

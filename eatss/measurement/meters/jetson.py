@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.measurement.meters.background import PowerMeter, SubprocessMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Sample
 

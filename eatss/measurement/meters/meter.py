@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 
 TraceKind: TypeAlias = Literal["energy", "power"]
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from eatss.containers import in_container
-from eatss.frozen import frozen
+from eatss.base.containers import in_container
+from eatss.base.frozen import frozen
+from eatss.base.text import as_text, class_and_line
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import MeterError
-from eatss.text import as_text, class_and_line
 
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from eatss.frozen import frozen
+from eatss.base.frozen import frozen
 from eatss.measurement.measurement import Reading
 from eatss.measurement.meters.meter import Sample, Trace
 

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from eatss.evaluation.frontier import convex_hull, pareto_front, weighted_winners
-from eatss.evaluation.population import Floats, Population, of_role
-from eatss.evaluation.tradeoff import fastest, thriftiest
 from eatss.report.plot_file import BLACK, BLUE, GREY, ORANGE, VERMILION, finished
 from eatss.report.sweeps.style import (
     cloud,
@@ -20,6 +17,9 @@ from eatss.report.sweeps.style import (
     speeds,
     titled,
 )
+from eatss.tune.evaluation.frontier import convex_hull, pareto_front, weighted_winners
+from eatss.tune.evaluation.population import Floats, Population, of_role
+from eatss.tune.evaluation.tradeoff import fastest, thriftiest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eatss.evaluation.cards import first_to_last
-from eatss.evaluation.correlations import TARGETS, most_telling, of_target
-from eatss.evaluation.population import (
+from eatss.base.frozen import frozen
+from eatss.report.measurement import counter_words
+from eatss.report.sweeps import distribution_figures as distributions
+from eatss.report.sweeps import metric_figures as metrics
+from eatss.report.sweeps import study_figures as studies
+from eatss.report.sweeps.tables import Cell, csv_of, split_study_table
+from eatss.tune.evaluation.cards import first_to_last
+from eatss.tune.evaluation.correlations import TARGETS, most_telling, of_target
+from eatss.tune.evaluation.population import (
     Floats,
     Population,
     by_sizes,
@@ -20,15 +26,9 @@ from eatss.evaluation.population import (
     size_words,
     varies,
 )
-from eatss.evaluation.standing import best_over_time, predicted
-from eatss.evaluation.studies import heat_map
-from eatss.evaluation.sweep_evaluation import Evaluated
-from eatss.frozen import frozen
-from eatss.report.measurement import counter_words
-from eatss.report.sweeps import distribution_figures as distributions
-from eatss.report.sweeps import metric_figures as metrics
-from eatss.report.sweeps import study_figures as studies
-from eatss.report.sweeps.tables import Cell, csv_of, split_study_table
+from eatss.tune.evaluation.standing import best_over_time, predicted
+from eatss.tune.evaluation.studies import heat_map
+from eatss.tune.evaluation.sweep_evaluation import Evaluated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

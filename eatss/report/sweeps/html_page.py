@@ -13,9 +13,8 @@ from io import BytesIO
 from typing import Any
 from urllib.parse import quote
 
-from eatss.diagnostics import input_error
-from eatss.evaluation.population import size_words
-from eatss.evaluation.sweep_evaluation import Evaluated, SweepReport
+from eatss.base.diagnostics import input_error
+from eatss.base.shown import energy_text
 from eatss.report.render import seconds
 from eatss.report.sweeps.figure_list import SweepFigure, sweep_figures
 from eatss.report.sweeps.summary_text import heading, sentences
@@ -28,7 +27,8 @@ from eatss.report.sweeps.tables import (
     programs_table,
     variants_table,
 )
-from eatss.shown import energy_text
+from eatss.tune.evaluation.population import size_words
+from eatss.tune.evaluation.sweep_evaluation import Evaluated, SweepReport
 from eatss.version import __version__
 
 PNG_DPI = 160

@@ -7,15 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eatss.evaluation.correlations import (
-    Correlation,
-    Mover,
-    Target,
-    correlation,
-    of_target,
-)
-from eatss.evaluation.population import Population, is_text
-from eatss.evaluation.standing import Objective, predicted
 from eatss.report.card_plots import predicted_against_measured
 from eatss.report.measurement import counter_words
 from eatss.report.plot_file import BLACK, BLUE, GREEN, VERMILION, finished, new_figure
@@ -29,6 +20,15 @@ from eatss.report.sweeps.style import (
     speeds,
     titled,
 )
+from eatss.tune.evaluation.correlations import (
+    Correlation,
+    Mover,
+    Target,
+    correlation,
+    of_target,
+)
+from eatss.tune.evaluation.population import Population, is_text
+from eatss.tune.evaluation.standing import Objective, predicted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eatss.evaluation.cards import Taken, references, relative_to_own_mean
-from eatss.evaluation.population import Floats
-from eatss.evaluation.standing import BestSoFar, ChoiceName
-from eatss.evaluation.studies import HeatMap, SizePoint, SplitBar
 from eatss.report.plot_file import (
     BLACK,
     BLUE,
@@ -23,7 +19,11 @@ from eatss.report.plot_file import (
 )
 from eatss.report.render import figure as shown
 from eatss.report.sweeps.style import CHOICE_COLOURS, CHOICE_MARKS, own_axes
-from eatss.store.nouns import Row
+from eatss.tune.evaluation.cards import Taken, references, relative_to_own_mean
+from eatss.tune.evaluation.population import Floats
+from eatss.tune.evaluation.standing import BestSoFar, ChoiceName
+from eatss.tune.evaluation.studies import HeatMap, SizePoint, SplitBar
+from eatss.tune.store.nouns import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

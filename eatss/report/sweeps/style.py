@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eatss.evaluation.population import Floats, Population, of_role
-from eatss.evaluation.standing import ChoiceName
 from eatss.report import plot_file
 from eatss.report.plot_file import (
     BLACK,
@@ -24,7 +22,9 @@ from eatss.report.plot_file import (
     VERMILION,
     plain_numbers,
 )
-from eatss.store.nouns import Role
+from eatss.tune.evaluation.population import Floats, Population, of_role
+from eatss.tune.evaluation.standing import ChoiceName
+from eatss.tune.store.nouns import Role
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

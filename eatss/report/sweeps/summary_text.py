@@ -9,10 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.evaluation.correlations import of_target
-from eatss.evaluation.population import size_words
-from eatss.evaluation.standing import Choice, ChoiceName
-from eatss.evaluation.sweep_evaluation import SweepEvaluation, SweepReport
+from eatss.base.shown import energy_text, time_text
 from eatss.report.measurement import counter_words
 from eatss.report.render import (
     NONE,
@@ -25,7 +22,10 @@ from eatss.report.render import (
     render,
 )
 from eatss.report.sweeps.tables import sentence
-from eatss.shown import energy_text, time_text
+from eatss.tune.evaluation.correlations import of_target
+from eatss.tune.evaluation.population import size_words
+from eatss.tune.evaluation.standing import Choice, ChoiceName
+from eatss.tune.evaluation.sweep_evaluation import SweepEvaluation, SweepReport
 
 
 def heading(found: SweepEvaluation) -> str:

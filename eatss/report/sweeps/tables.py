@@ -8,17 +8,17 @@ from io import StringIO
 from operator import attrgetter
 from typing import TypeAlias
 
-from eatss.evaluation.correlations import TARGETS, of_target
-from eatss.evaluation.frontier import convex_hull
-from eatss.evaluation.population import is_choice, size_words
-from eatss.evaluation.standing import Choice, MeanRatios, Standing
-from eatss.evaluation.sweep_evaluation import Evaluated, SweepEvaluation
-from eatss.evaluation.tradeoff import Figures, known
-from eatss.frozen import frozen
-from eatss.point import Values
+from eatss.base.frozen import frozen
 from eatss.report.render import figure
-from eatss.space.nouns import SELECTING
-from eatss.store.nouns import Row
+from eatss.tune.evaluation.correlations import TARGETS, of_target
+from eatss.tune.evaluation.frontier import convex_hull
+from eatss.tune.evaluation.population import is_choice, size_words
+from eatss.tune.evaluation.standing import Choice, MeanRatios, Standing
+from eatss.tune.evaluation.sweep_evaluation import Evaluated, SweepEvaluation
+from eatss.tune.evaluation.tradeoff import Figures, known
+from eatss.tune.point import Values
+from eatss.tune.space.nouns import SELECTING
+from eatss.tune.store.nouns import Row
 
 Cell: TypeAlias = str | int | float | None
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement.energy.measurement import EnergyMeasurement
 from eatss.measurement.energy.meter import EnergyMeter, energy_meter
 from eatss.measurement.meters import Meter, MeterError, ReplayMeter, Sample, Trace

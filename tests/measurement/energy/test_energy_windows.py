@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement.energy.meter import (
     EnergyMeter,
     OwnMeter,

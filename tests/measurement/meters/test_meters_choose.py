@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eatss.diagnostics import InputError
+from eatss.base.diagnostics import InputError
 from eatss.measurement.meters import MeterError, NvmlDevice, choose_meters
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError
-from eatss.extensions import Origin
+from eatss.base.diagnostics import InputError
+from eatss.base.extensions import Origin
 from eatss.measurement import MeasureOptions, measure_variants
 from eatss.measurement.meters import METERS, ChosenMeters, Meter, MeterTarget, choose_meters
 from tests.forked_workers import python

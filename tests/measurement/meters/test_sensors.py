@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eatss.diagnostics import input_error
-from eatss.machine.environment import Check
+from eatss.base.diagnostics import input_error
+from eatss.cards.machine.environment import Check
 from eatss.measurement.meters import MeterError, NvmlDevice
 from eatss.measurement.sensors import SensorTrial, examine_sensors, steady_load
 from eatss.report.environment import Examination
@@ -245,7 +245,7 @@ def test_the_checks_need_no_pydantic() -> None:
     checks = doctor_without(
         (*HIDDEN, "pydantic"),
         """
-from eatss.machine.environment import examine
+from eatss.cards.machine.environment import examine
 from eatss.measurement.sensors import examine_sensors
 from eatss.report.environment import Examination
 from eatss.report.render import printed

@@ -11,12 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from eatss.evaluation.correlations import of_target
-from eatss.evaluation.frontier import convex_hull, pareto_front
-from eatss.evaluation.population import Floats
-from eatss.evaluation.standing import best_over_time
-from eatss.evaluation.studies import heat_map
-from eatss.evaluation.sweep_evaluation import evaluate
 from eatss.report.sweeps.distribution_figures import (
     hull_figure,
     performance_energy_scatter,
@@ -33,6 +27,12 @@ from eatss.report.sweeps.study_figures import (
     size_figure,
     split_bars,
 )
+from eatss.tune.evaluation.correlations import of_target
+from eatss.tune.evaluation.frontier import convex_hull, pareto_front
+from eatss.tune.evaluation.population import Floats
+from eatss.tune.evaluation.standing import best_over_time
+from eatss.tune.evaluation.studies import heat_map
+from eatss.tune.evaluation.sweep_evaluation import evaluate
 from tests.synthetic_sweeps import CARDS, of_rows, row, sweep
 
 ONE = evaluate(sweep(variants=60, cards=2, sizes=(2000, 500, 1000), careful=4))

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from eatss.diagnostics import InputError
-from eatss.evaluation.sweep_evaluation import evaluate, summed_up
+from eatss.base.diagnostics import InputError
+from eatss.base.shown import energy_text, time_text
 from eatss.report.sweeps import html_page as pages
 from eatss.report.sweeps.figure_list import sweep_figures
 from eatss.report.sweeps.html_page import html_page
@@ -30,8 +30,8 @@ from eatss.report.sweeps.tables import (
     weighted_table,
 )
 from eatss.reporting import evaluated
-from eatss.shown import energy_text, time_text
-from eatss.store.nouns import Sweep
+from eatss.tune.evaluation.sweep_evaluation import evaluate, summed_up
+from eatss.tune.store.nouns import Sweep
 from tests.synthetic_sweeps import of_rows, programs, row, sweep
 
 SCRIPT = files("eatss.report.sweeps.page").joinpath("sort_tables.js").read_text(encoding="utf-8")

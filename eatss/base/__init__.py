@@ -1,0 +1,1 @@
+"""What every package stands on: findings, JSON, files, bounded processes, the cache."""

@@ -1,0 +1,117 @@
+"""nvcc and GCC: where they are, and whether what is named is one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.frozen import frozen
+
+USUAL = "/usr/local/cuda/bin/nvcc"
+"""Where the CUDA toolkit puts it; looked at after the path."""
+
+_RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
+_LIMIT_S = 60
+
+
+@frozen
+class Nvcc:
+    """An nvcc that starts: its path, and its version as in 12.8.93."""
+
+    path: str
+    version: str
+
+
+def find_nvcc(named: str | None = None) -> Nvcc:
+    """Return the nvcc that is named, or the one of this machine.
+
+    Args:
+        named: a path, or a command; by default nvcc on the path, else that of the CUDA toolkit.
+
+    Raises:
+        InputError: ``EATSS-V040``, there is none, or what is named is something else.
+    """
+    path = shutil.which(named or "nvcc")
+    if path is None and named is None and Path(USUAL).exists():
+        path = USUAL
+    if path is None:
+        raise _none(named)
+    said = _said(path, ("--version",), "nvcc", "EATSS-V040")
+    found = _RELEASE.search(said)
+    if found is None or "nvcc" not in said.lower():
+        raise _another(path, "nvcc", "EATSS-V040", f"asked for its version it says {_first(said)}")
+    return Nvcc(path=path, version=found[1])
+
+
+def find_gcc(option: str, named: str) -> str:
+    """Return the path of a GCC that is named.
+
+    Args:
+        option: by which it is named.
+        named: a path, or a command.
+
+    Raises:
+        InputError: ``EATSS-V010``, there is none, or it is something else.
+    """
+    path = shutil.which(named)
+    if path is None:
+        raise input_error(
+            "EATSS-V010",
+            f"there is no compiler '{named}'",
+            hint=f"name a GCC, as in {option} /usr/bin/gcc-13",
+        )
+    macros = _said(path, ("-E", "-dM", "-x", "c", "/dev/null"), "GCC", "EATSS-V010")
+    if "#define __clang__ " in macros or "#define __GNUC__ " not in macros:
+        first = _first(_said(path, ("--version",), "GCC", "EATSS-V010"))
+        raise _another(path, "GCC", "EATSS-V010", f"asked for its version it says {first}")
+    return path
+
+
+def _said(path: str, words: tuple[str, ...], kind: str, code: str) -> str:
+    """Return what a compiler prints."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            [path, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        why = f"it does not start ({' '.join(str(error).split())[:120]})"
+        raise _another(path, kind, code, why) from None
+    return done.stdout + done.stderr
+
+
+def _first(said: str) -> str:
+    line = next((line.strip() for line in said.splitlines() if line.strip()), "")
+    return f"'{line[:80]}'" if line else "nothing"
+
+
+def _none(named: str | None) -> InputError:
+    path = Path(named or "")
+    what = f"there is no CUDA compiler '{named or 'nvcc'}'"
+    if named is not None and path.is_dir():
+        what = f"the CUDA compiler '{named}' is a folder"
+    elif named is not None and path.is_file():
+        what = f"'{named}' may not be executed, so it is no CUDA compiler"
+    return input_error(
+        "EATSS-V040",
+        what,
+        hint=f"install the CUDA toolkit, or name its compiler, as in --nvcc {USUAL}",
+    )
+
+
+def _another(path: str, kind: str, code: str, why: str) -> InputError:
+    return input_error(code, f"'{path}' is no {kind}: {why}", hint=_HINTS[kind])
+
+
+_HINTS = {
+    "nvcc": f"name the compiler of the CUDA toolkit, as in --nvcc {USUAL}",
+    "GCC": "name a GCC: only it has the checks that verification rests on",
+}

@@ -1,0 +1,390 @@
+"""Runs a job in a worker process, which may crash or hang, and says how the worker ended.
+
+The job, a noun, goes to ``python -m MODULE`` as JSON on standard input. The worker calls
+:func:`connect` and tells of events, nouns too: one JSON object a line on its standard output. It
+leads a group, with the compilers and meters that it starts, and the group ends with it, and with
+this process (:mod:`eatss.base.guard`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import field
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any, Literal, NoReturn, TypeVar
+
+from eatss.base.codec import decode, encode
+from eatss.base.diagnostics import Diagnostic, EatssError, InputError
+from eatss.base.frozen import frozen
+from eatss.base.guard import guarded
+
+J = TypeVar("J")
+O = TypeVar("O")  # noqa: E741 - an order
+
+BETWEEN_LIMIT_S = 60.0
+"""Between one stage and the next there is little to do."""
+
+ENDING_LIMIT_S = 5.0
+"""A worker that is told to end, or has told all, is given this long."""
+
+LONGEST_WAIT_S = 3600.0
+"""Selectors take no wait of months; a longer one is several."""
+
+_LINES_SAID = 3
+
+
+@frozen
+class Worker:
+    """A worker process to be.
+
+    ``module`` is what Python runs, ``job`` the noun it is given, ``events`` the nouns it may emit
+    of. ``start_limit_s`` bounds the seconds until its first stage. ``environment`` is set besides
+    the variables of this process.
+    """
+
+    module: str
+    job: object
+    events: tuple[type[Any], ...]
+    start_limit_s: float
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@frozen
+class Outcome:
+    """How a worker ended.
+
+    ``in_time`` is false where a stage took longer than its limit. ``exit_code`` is below 0 where a
+    signal ended it. ``said`` are the last lines of its standard error.
+    """
+
+    in_time: bool
+    exit_code: int
+    said: tuple[str, ...]
+
+    @property
+    def how(self) -> str:
+        """How it ended, in words that follow its name."""
+        if self.exit_code >= 0:
+            return f"ended with exit code {self.exit_code}"
+        try:
+            return f"was ended by signal {signal.Signals(-self.exit_code).name}"
+        except ValueError:
+            return f"was ended by signal {-self.exit_code}"
+
+
+@frozen
+class Refused:
+    """An event of any worker: the user's mistake, or a machine on which it cannot work."""
+
+    code: str
+    message: str
+    hint: str | None
+
+    @classmethod
+    def because(cls, error: EatssError) -> Refused:
+        """Return the event that tells of an error."""
+        first = error.diagnostics[0]
+        return cls(code=first.code, message=first.message, hint=first.hint)
+
+    def error(self) -> InputError:
+        """Return the error to raise."""
+        return InputError(Diagnostic(code=self.code, message=self.message, hint=self.hint))
+
+
+Take = Callable[[Any], float | None]
+"""Called with each event; returns the seconds of the stage that the event begins, or ``None``."""
+
+
+def supervise(worker: Worker, take: Take) -> Outcome:
+    """Run a worker to its end.
+
+    Args:
+        worker: what to run.
+        take: called with each event. It returns the seconds that the stage may take which the
+            event begins, or ``None`` if it begins none. What it raises ends the worker.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted. The worker was asked to end, so that its driver
+            frees the card, and then ended.
+    """
+    return LiveWorker(worker).run(take)
+
+
+@frozen
+class Ready:
+    """An event: the worker waits for the next order."""
+
+
+class LiveWorker:
+    """One worker process. Start, ask and end it from one thread: it ends with that thread.
+
+    Args:
+        worker: what to run; :class:`Ready` need not be among its events.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._kinds = {kind.__name__: kind for kind in (*worker.events, Ready)}
+        self._open = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, take: Take) -> Outcome:
+        """Run it to its end, with no order but its job."""
+        given = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        given.write(_line(self._worker.job))  # unlike a pipe, a file takes all of it at once
+        given.seek(0)
+        self._begin(given)
+        outcome = self._heard(take)
+        assert outcome is not None  # it has no orders to be ready for
+        return outcome
+
+    def start(self, take: Take) -> Outcome | None:
+        """Start it and wait until it is ready; return how it ended if it ended instead."""
+        self._begin(subprocess.PIPE)
+        return self.ask(self._worker.job, take, limit_s=self._worker.start_limit_s)
+
+    def ask(self, order: object, take: Take, *, limit_s: float) -> Outcome | None:
+        """Give it an order and take what it tells until it is ready for the next.
+
+        Args:
+            order: a noun.
+            take: called with each event but :class:`Ready`. What it raises ends the worker.
+            limit_s: seconds until the first stage begins.
+
+        Returns:
+            ``None``, or how the worker ended if it did; it has to be started again then.
+        """
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._deadline_s = time.monotonic() + limit_s
+        try:
+            data = _line(order)
+            with suppress(BrokenPipeError):  # its end is told of below
+                while data:
+                    data = data[os.write(self._process.stdin.fileno(), data) :]
+        except BaseException:
+            self._kill(asking=True)
+            raise
+        return self._heard(take)
+
+    def stop(self) -> None:
+        """Let it end now, from another thread; who waits for it learns how it ended."""
+        process = self._process
+        if process is not None:
+            signal_group(process, signal.SIGTERM)
+
+    def end(self) -> None:
+        """End it: by closing its input at first, then by force."""
+        process = self._process
+        if process is not None:
+            assert process.stdin is not None
+            with suppress(OSError):
+                process.stdin.close()
+            try:
+                _wait_for_end(process)
+            finally:
+                self._kill(asking=False)
+
+    def _begin(self, given: IO[bytes] | int) -> None:
+        self._said = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self._process = self._open.enter_context(
+            subprocess.Popen(  # noqa: S603 - our own command line
+                guarded([sys.executable, "-m", self._worker.module]),
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                start_new_session=True,
+                env=child_environment(self._worker.environment),
+            )
+        )
+        self._lines: list[bytes] = []
+        self._pending = b""
+        self._deadline_s = time.monotonic() + self._worker.start_limit_s
+
+    def _heard(self, take: Take) -> Outcome | None:
+        """Take events until it is ready, or return how it ended: of itself, or too late."""
+        process = self._process
+        assert process is not None
+        try:
+            how = self._hear(process, take)
+            if how == "ready":
+                return None
+            if how == "closed":
+                _wait_for_end(process)  # its exit code is what tells of its end
+            signal_group(process, signal.SIGKILL)
+            code = process.wait()
+        except BaseException:
+            self._kill(asking=True)
+            raise
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        said = tuple(line.strip() for line in lines[-_LINES_SAID:])
+        self._kill(asking=False)
+        return Outcome(in_time=how == "closed", exit_code=code, said=said)
+
+    def _hear(
+        self, process: subprocess.Popen[bytes], take: Take
+    ) -> Literal["ready", "closed", "late"]:
+        """Take events; ``late`` is where a stage takes longer than its limit."""
+        assert process.stdout is not None
+        output = process.stdout.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            while True:
+                while self._lines:
+                    document = json.loads(self._lines.pop(0))
+                    event: Any = decode(self._kinds[document["event"]], document)
+                    if isinstance(event, Ready):
+                        return "ready"
+                    limit_s, now_s = take(event), time.monotonic()
+                    if limit_s is None:
+                        self._deadline_s = max(self._deadline_s, now_s + BETWEEN_LIMIT_S)
+                    else:
+                        self._deadline_s = now_s + limit_s
+                left_s = max(0.0, self._deadline_s - time.monotonic())
+                if selector.select(min(left_s, LONGEST_WAIT_S)):
+                    chunk = os.read(output, 1 << 16)
+                    if not chunk:
+                        return "closed"
+                    *self._lines, self._pending = (self._pending + chunk).split(b"\n")
+                elif left_s <= LONGEST_WAIT_S:
+                    return "late"
+
+    def _kill(self, *, asking: bool) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if asking:
+            signal_group(process, signal.SIGTERM)
+            _wait_for_end(process)
+        signal_group(process, signal.SIGKILL)
+        self._open.close()
+
+
+def _line(noun: object) -> bytes:
+    return json.dumps(encode(noun)).encode() + b"\n"
+
+
+def child_environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which a child finds the same eatss."""
+    root = str(Path(__file__).resolve().parents[2])
+    known = os.environ.get("PYTHONPATH")
+    paths = root if not known else f"{root}{os.pathsep}{known}"
+    return {**os.environ, **added, "PYTHONPATH": paths}
+
+
+def _wait_for_end(process: subprocess.Popen[bytes]) -> None:
+    """Give a worker that is ending a little time for it."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(ENDING_LIMIT_S)
+
+
+def signal_group(process: subprocess.Popen[Any], number: signal.Signals) -> None:
+    """Send a signal to a process that leads a group, and to what it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def run_bounded(
+    command: Sequence[str],
+    folder: str | Path,
+    limit_s: float,
+    given: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> tuple[int, str]:
+    """Run a program that ends with this process, and everything it starts with it.
+
+    Args:
+        command: what to run.
+        folder: where.
+        limit_s: seconds it may take.
+        given: its standard input.
+        environment: all its variables; by default those of this process.
+
+    Returns:
+        Its exit code and what it said, on standard output and standard error.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it took longer, and was ended.
+    """
+    with subprocess.Popen(  # noqa: S603
+        guarded(command),
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        env=environment,
+    ) as process:
+        try:
+            said, _ = process.communicate(given, timeout=limit_s)
+        except BaseException:
+            signal_group(process, signal.SIGKILL)
+            raise
+    return process.returncode, said
+
+
+def end_at_sigterm() -> None:
+    """Let SIGTERM end this process as an exception does, so that what it started is ended too."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def connect(
+    kind: type[J], *, printed_to: int = 2, finite: bool = True
+) -> tuple[J, Callable[[object], None]]:
+    """Return, in a worker, its job and what tells the supervisor of events.
+
+    Args:
+        kind: the noun of the job.
+        printed_to: the file that gets what compilers, libraries and foreign code print to
+            standard output, which is no event.
+        finite: whether numbers of events that are infinite or none are a mistake.
+    """
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(printed_to, 1)
+
+    def emit(event: object) -> None:
+        document = {"event": type(event).__name__, **encode(event)}
+        output.write(json.dumps(document, allow_nan=not finite) + "\n")
+        output.flush()
+
+    return decode(kind, json.loads(sys.stdin.readline())), emit
+
+
+def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[object], None]]:
+    """Return, in a worker, its job, its orders as they come, and what tells of events.
+
+    The orders end when nobody is left who gives any. Asking for the next one tells that the worker
+    is ready.
+
+    Args:
+        job: the noun of the job.
+        order: the noun of an order.
+    """
+    given, emit = connect(job)
+
+    def orders() -> Iterator[O]:
+        emit(Ready())
+        for line in iter(sys.stdin.readline, ""):
+            yield decode(order, json.loads(line))
+            emit(Ready())
+
+    return given, orders(), emit

@@ -1,0 +1,191 @@
+"""From a detected card to a profile: the shipped one that fits, or one built from the card.
+
+Codes: G030 the driver does not report all that a profile needs, G031 a compute
+capability that is unknown or older than those in the table below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from eatss.base.diagnostics import input_error
+from eatss.cards.detect import DetectedGpu
+from eatss.cards.document import profile_from_document
+from eatss.cards.findings import Origin
+from eatss.cards.load import list_profiles
+from eatss.cards.profile import SCHEMA_VERSION, GpuProfile
+
+MEMORY_TOLERANCE = 0.1
+"""ECC in GDDR takes a sixteenth of the memory, the driver a little more."""
+
+VARIANT_WORDS = frozenset(
+    {"pcie", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "nvl", "mig"}
+    | {"ti", "super", "laptop", "mobile", "max", "d", "ada"}
+)
+"""Words of a card's name that make it another card than the one without them."""
+
+GENERATIONS = {
+    (7, 0): ("Volta", 128),
+    (7, 2): ("Volta", 128),
+    (7, 5): ("Turing", 96),
+    (8, 0): ("Ampere", 192),
+    (8, 6): ("Ampere", 128),
+    (8, 7): ("Ampere", 192),
+    (8, 9): ("Ada", 128),
+    (9, 0): ("Hopper", 256),
+    (10, 0): ("Blackwell", 256),
+    (10, 3): ("Blackwell", 256),
+    (11, 0): ("Blackwell", 256),
+    (12, 0): ("Blackwell", 128),
+    (12, 1): ("Blackwell", 128),
+}
+"""Architectures, and KiB of L1 and shared memory of an SM together, which no driver reports.
+
+From the CUDA guide, compute capabilities, table *Shared Memory Capacity per Compute Capability*.
+"""
+
+REGISTERS_PER_THREAD = 255
+"""The same on every compute capability from 3.5 to 12.1 (CUDA guide)."""
+
+_REPORTED = (
+    "threads_per_block",
+    "threads_per_warp",
+    "registers_per_sm",
+    "registers_per_block",
+    "l2_bytes",
+    "sm_count",
+    "max_threads_per_sm",
+    "max_blocks_per_sm",
+    "shared_per_sm_bytes",
+    "shared_per_block_bytes",
+    "shared_per_block_optin_bytes",
+    "memory_bytes",
+    "bandwidth_gb_s",
+)
+_REPORTED_OPTIONAL = {"boost_clock_mhz": "max_sm_clock_mhz", "tdp_w": "power_limit_w"}
+_OWN = "write a profile for the card (a TOML file) and give its path"
+_NOTES = {
+    "boost_clock_mhz": "The highest SM clock that the driver allows.",
+    "bandwidth_gb_s": "Memory clock × bus width × 2 transfers a clock.",
+    "tdp_w": "The card's default power limit.",
+}
+_NOTES_OF_A_NEWER_CARD = {
+    "l1_shared_bytes": "Not known of so new a card: its shared memory alone, which is not more.",
+    "registers_per_thread": "That of all cards known so far.",
+}
+
+
+def match_profile(
+    detected: DetectedGpu, profiles: Iterable[GpuProfile] | None = None
+) -> GpuProfile | None:
+    """Return the profile (of the known ones, by default) of a detected card.
+
+    A profile fits when all words of one of its names occur in the card's name, no
+    word that marks a variant (PCIe, Ti, …) is left over, and compute capability,
+    number of SMs and memory size agree as far as they are known. ``None`` if none fits.
+    """
+    words = _words(detected.name)
+    fitting = [
+        (_best_name(profile, words), profile)
+        for profile in (list_profiles() if profiles is None else profiles)
+        if _figures_agree(detected, profile)
+        and (words & VARIANT_WORDS) <= _words(f"{profile.title} {profile.name}")
+    ]
+    named = [(size, profile) for size, profile in fitting if size]
+    if not named:
+        return None
+    return min(named, key=lambda pair: (-pair[0], pair[1].name))[1]
+
+
+def profile_from_device(detected: DetectedGpu) -> GpuProfile:
+    """Build a profile from what the driver reports of a live card.
+
+    The size of L1 + shared memory and the registers per thread, which no driver
+    reports, come from the CUDA guide's table; of a card that is newer than the table, L1 + shared
+    memory is taken to be no more than the shared memory, which the profile's notes say. Peak rates
+    stay unknown.
+
+    Raises:
+        InputError: the driver does not report all that a profile needs, or the card's
+            compute capability is unknown or older than those in the table.
+    """
+    capability = detected.compute_capability
+    if capability is None or not (is_tabulated(capability) or capability > max(GENERATIONS)):
+        shown = "unknown" if capability is None else ".".join(map(str, capability))
+        raise input_error(
+            "EATSS-G031",
+            f"{detected.name}: how L1 and shared memory divide is not known for compute "
+            f"capability {shown}",
+            hint=_OWN,
+        )
+    missing = [field for field in _REPORTED if getattr(detected, field) is None]
+    if missing:
+        more = "install CuPy (pip install 'eatss[gpu]'), which reports more; or "
+        raise input_error(
+            "EATSS-G030",
+            f"{detected.name}: the driver does not report {', '.join(missing)}",
+            hint=_OWN if "CuPy" in detected.readers else more + _OWN,
+        )
+    return profile_from_document(_document(detected, capability), Origin(label=detected.name))
+
+
+def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, Any]:
+    reported = dict(zip(_REPORTED, _REPORTED, strict=True)) | _REPORTED_OPTIONAL
+    told = {field: getattr(detected, name) for field, name in reported.items()}
+    figures = {
+        field: {"value": value, "source": "driver"}
+        for field, value in told.items()
+        if value is not None
+    }
+    figures["registers_per_thread"] = {"value": REGISTERS_PER_THREAD, "source": "cuda-guide"}
+    if is_tabulated(capability):
+        architecture, l1_shared_kib = GENERATIONS[capability]
+        figures["l1_shared_bytes"] = {"value": l1_shared_kib * 1024, "source": "cuda-guide"}
+        notes = _NOTES
+    else:
+        architecture = "newer than known"
+        figures["l1_shared_bytes"] = {"value": detected.shared_per_sm_bytes, "source": "driver"}
+        notes = _NOTES | _NOTES_OF_A_NEWER_CARD
+    driver = detected.driver_version or "of unknown version"
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": "-".join(re.findall(r"[a-z0-9]+", detected.name.lower())) or "gpu",
+        "title": f"{detected.name}, as its driver describes it",
+        "architecture": architecture,
+        "compute_capability": f"{capability[0]}.{capability[1]}",
+        "figures": figures,
+        "sources": {
+            "driver": {"title": f"Reported by the driver ({driver}) of {detected.uuid}"},
+            "cuda-guide": {
+                "title": "NVIDIA CUDA C++ Programming Guide, technical specifications",
+                "url": "https://docs.nvidia.com/cuda/cuda-c-programming-guide/",
+            },
+        },
+        "notes": notes,
+    }
+
+
+def is_tabulated(capability: tuple[int, int] | None) -> bool:
+    """Return whether limits of a compute capability are known that no driver reports."""
+    return capability in GENERATIONS
+
+
+def _figures_agree(detected: DetectedGpu, profile: GpuProfile) -> bool:
+    memory = profile.memory_bytes
+    return (
+        detected.compute_capability in (None, profile.compute_capability)
+        and detected.sm_count in (None, profile.sm_count)
+        and abs((detected.memory_bytes or memory) - memory) <= MEMORY_TOLERANCE * memory
+    )
+
+
+def _best_name(profile: GpuProfile, words: frozenset[str]) -> int:
+    """Return how many words the longest of the profile's names has that occurs in ``words``."""
+    names = (_words(name) for name in (profile.name, *profile.aliases))
+    return max((len(name) for name in names if name <= words), default=0)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9]+", text.lower()))

@@ -1,0 +1,206 @@
+"""The profile that a user gives, which may be ``auto``: that of the card in this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from eatss.base.diagnostics import Diagnostic, Severity, input_error
+from eatss.base.forked import ForkEndedError, outside_bounds
+from eatss.base.frozen import frozen
+from eatss.cards.load import named_profile
+from eatss.cards.profile import GpuProfile
+
+if TYPE_CHECKING:
+    from eatss.cards.cuda_order import Ask
+    from eatss.cards.detect import DetectedGpu, Detection
+
+AUTO = "auto"
+"""The word for the card in this machine."""
+
+ANSWERS_IN_S = 60.0
+"""Seconds that the driver may take to say which cards there are."""
+
+_NO_NVML = object()
+"""Stands in for NVML where only CUDA is to be asked."""
+
+
+@frozen
+class CardHere:
+    """A card of this machine with its profile.
+
+    ``derived`` tells that no profile is of such a card, and this one has its driver's figures.
+    """
+
+    gpu: DetectedGpu
+    profile: GpuProfile
+    derived: bool
+
+    @property
+    def note(self) -> Diagnostic:
+        """Which card ``auto`` took, in words."""
+        from eatss.cards.match import is_tabulated  # noqa: PLC0415 - a named card needs none
+
+        took = f"auto is the {self.gpu.name} of this machine"
+        if not self.derived:
+            return _note(f"{took}: the profile {self.profile.name}")
+        if not is_tabulated(self.gpu.compute_capability):
+            took += ", which is newer than all that is known here"
+        return _note(
+            f"{took}; no profile is of such a card, so its driver's figures are taken, and "
+            "prices and rates are guessed from them",
+            hint="eatss profiles auto shows them; eatss characterize measures what is guessed",
+        )
+
+
+def load_profile(gpu: str | PathLike[str] | GpuProfile, device: int | str = 0) -> GpuProfile:
+    """Return the profile that a user gives.
+
+        load_profile("a100")
+        load_profile("./mycard.toml")
+        load_profile("auto")
+
+    Args:
+        gpu: Name or alias of a card, ``"auto"`` for the one in this machine, path of a TOML
+            profile, or a profile.
+        device: For ``"auto"``: the card's number in CUDA's order, or its UUID.
+
+    Raises:
+        InputError: ``EATSS-C004`` it is none of these, ``EATSS-G0xx`` there is no such profile, or
+            its file is wrong. For ``"auto"``: ``EATSS-E046`` there is no such card, ``EATSS-G030``
+            it reports too little.
+    """
+    if isinstance(gpu, GpuProfile):
+        return gpu
+    if is_auto(gpu):
+        return card_here(device).profile
+    if isinstance(gpu, str | PathLike):
+        return named_profile(gpu)
+    raise input_error(
+        "EATSS-C004",
+        f"gpu is {gpu!r}",
+        hint="give the name of a card, auto, the path of a profile, or a profile",
+    )
+
+
+def is_auto(gpu: object) -> bool:
+    """Return whether what a user gives stands for the card in this machine."""
+    return isinstance(gpu, str) and gpu.strip().lower() == AUTO
+
+
+def card_here(device: int | str = 0) -> CardHere:
+    """Return a card of this machine with its profile: a known one, or one that is derived.
+
+    Args:
+        device: its number in CUDA's order, or its UUID.
+
+    Raises:
+        InputError: as :func:`load_profile` for ``"auto"``.
+    """
+    try:
+        found = outside_bounds(_cards, ANSWERS_IN_S)
+    except ForkEndedError as error:
+        raise _no_card(f"asking the driver failed: {error}") from None
+    return card_of(found, device)
+
+
+def profile_of_cuda_device(device: int) -> GpuProfile:
+    """Return the profile of a card by its number in CUDA's order; NVML is asked only if need be.
+
+    Raises:
+        InputError: as :func:`load_profile` for ``"auto"``.
+    """
+    from eatss.cards.detect import detect  # noqa: PLC0415
+    from eatss.cards.match import match_profile  # noqa: PLC0415
+
+    seen = detect(nvml=_NO_NVML)
+    if device < len(seen.gpus):
+        known = match_profile(seen.gpus[device])
+        if known is not None:
+            return known
+    return load_profile(AUTO, device)
+
+
+def in_order_of_cuda(
+    detection: Detection,
+    by_cuda: Detection,
+    environment: Mapping[str, str],
+    *,
+    nvml: Any = None,
+    ask: Ask | None = None,
+) -> Detection:
+    """Return the cards that CUDA sees, in its order, which the number of a card refers to.
+
+    ``CUDA_VISIBLE_DEVICES`` hides cards and changes their order; NVML always lists all. Where CUDA
+    lists none, the variables are read as ``eatss meter`` reads them.
+
+    Args:
+        detection: all cards that answer.
+        by_cuda: those that CUDA lists through CuPy, none where it cannot be asked.
+        environment: where the variables of CUDA are looked for.
+        nvml: the module ``pynvml``, which knows instances of cards (MIG); ``None`` if not there.
+        ask: asks CUDA in another process.
+    """
+    from eatss.cards.cuda_order import ListedCards, order_of  # noqa: PLC0415
+
+    known = {gpu.uuid: gpu for gpu in detection.gpus if gpu.uuid}
+    if by_cuda.gpus:
+        return replace(detection, gpus=tuple(known.get(gpu.uuid, gpu) for gpu in by_cuda.gpus))
+    if not known:
+        return detection
+    names = tuple(gpu.name for gpu in known.values())
+    order = order_of(ListedCards(uuids=tuple(known), names=names, module=nvml), environment, ask)
+    visible = tuple(known[card] for card in order.cards if card in known)
+    hidden = () if visible else (f"CUDA sees none of {len(known)} ({order.how})",)
+    return replace(detection, gpus=visible, reasons=(*detection.reasons, *hidden))
+
+
+def card_of(detection: Detection, device: int | str) -> CardHere:
+    """Return a detected card with the known profile of such a card, or one of its own figures.
+
+    Args:
+        detection: the cards, in the order that numbers refer to.
+        device: the number of one, or its UUID.
+
+    Raises:
+        InputError: ``EATSS-E046`` there is no such card, ``EATSS-G030`` it reports too little.
+    """
+    from eatss.cards.match import match_profile, profile_from_device  # noqa: PLC0415
+
+    found = next(
+        (gpu for number, gpu in enumerate(detection.gpus) if device in (number, gpu.uuid)), None
+    )
+    if found is not None:
+        known = match_profile(found)
+        profile = known or profile_from_device(found)
+        return CardHere(gpu=found, profile=profile, derived=known is None)
+    if detection.gpus:
+        names = "; ".join(f"{k}: {gpu.name}" for k, gpu in enumerate(detection.gpus))
+        raise input_error(
+            "EATSS-E046", f"there is no GPU {device}", hint=f"this machine has {names}"
+        )
+    raise _no_card("; ".join(detection.reasons) or "none answers")
+
+
+def _cards() -> Detection:
+    from eatss.cards.detect import detect  # noqa: PLC0415
+
+    seen, by_cuda = detect(), detect(nvml=_NO_NVML)
+    return in_order_of_cuda(seen, by_cuda, os.environ, nvml=sys.modules.get("pynvml"))
+
+
+def _no_card(reasons: str) -> Exception:
+    return input_error(
+        "EATSS-E046",
+        f"no GPU was found in this machine: {reasons}",
+        hint="name a card instead of auto, such as h200 (eatss profiles lists them): only "
+        "measuring needs one here; eatss doctor says what is missing",
+    )
+
+
+def _note(message: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(code="EATSS-G032", message=message, severity=Severity.NOTE, hint=hint)

@@ -1,0 +1,151 @@
+"""Profiles as TOML: a whole one, or one with its calibration put in its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from math import floor, log10
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.items import InlineTable, Table
+
+from eatss.base.diagnostics import input_error
+from eatss.base.files import write_whole
+from eatss.base.text import BYTES_OF_UNIT
+from eatss.cards.document import calibration_to_document, profile_to_document
+from eatss.cards.profile import COEFFICIENTS, FIGURES_IN_WORDS, Calibration, GpuProfile
+
+_HEADER = re.compile(r"\s*\[")
+_CALIBRATION = re.compile(r"\s*\[\s*calibration\s*[.\]]")
+_HEAD = """\
+A GPU profile of eatss. Edit it and give its path: eatss select FILE.c --gpu ./{name}.toml
+Units stand in the names. Sizes are bytes, or a text such as "192 KiB" (1024-based).
+Every figure names its source, a table below; what is not known may be left out where it says so."""
+
+DIGITS = 5
+"""Significant digits of what was measured."""
+
+
+def profile_toml(profile: GpuProfile) -> str:
+    """Return the whole profile as TOML to keep and edit: it reads back as it is.
+
+    Comments tell what each figure is; figures that no source gives stand there as comments.
+    """
+    document = _document(profile)
+    if profile.calibration is not None:
+        document["calibration"] = _calibration(profile.calibration, said=float)
+    return tomlkit.dumps(document)
+
+
+def profile_text(profile: GpuProfile, calibration: Calibration, text: str | None = None) -> str:
+    """Return the TOML of a profile with a calibration.
+
+    Args:
+        profile: the card.
+        calibration: what was measured of it.
+        text: a TOML of the profile; all of it but the table ``[calibration]`` stays as it is,
+            comments too. A new text is made if not given.
+    """
+    kept = tomlkit.dumps(_document(profile)) if text is None else text
+    lines = kept.splitlines(keepends=True)
+    first, last = _calibration_lines(lines)
+    before, after = "".join(lines[:first]), "".join(lines[last:])
+    if first == last and before.strip():
+        before = before.rstrip("\n") + "\n\n"
+    made = tomlkit.document()
+    made["calibration"] = _calibration(calibration)
+    return before + tomlkit.dumps(made).rstrip() + "\n" + after
+
+
+def _calibration_lines(lines: Sequence[str]) -> tuple[int, int]:
+    """Return where the tables of a calibration begin and end; the end of all where there are none.
+
+    Comments and blank lines after the last key belong to what follows.
+    """
+    headers = [n for n, line in enumerate(lines) if _HEADER.match(line)]
+    own = [n for n in headers if _CALIBRATION.match(lines[n])]
+    if not own:
+        return len(lines), len(lines)
+    last = next((n for n in headers if n > own[-1]), len(lines))
+    while not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#"):
+        last -= 1
+    return own[0], last
+
+
+def write_profile(path: Path, profile: GpuProfile, calibration: Calibration) -> None:
+    """Write a calibrated profile; a text that is there keeps all but its calibration.
+
+    Raises:
+        InputError: ``EATSS-C009``: it cannot be written.
+    """
+    try:
+        there = path.read_bytes().decode("utf-8") if path.is_file() else None
+        write_whole(path, profile_text(profile, calibration, there).encode())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise input_error("EATSS-C009", f"cannot write {path}: {reason}") from None
+
+
+def _document(profile: GpuProfile) -> tomlkit.TOMLDocument:
+    plain = profile_to_document(profile)
+    plain.pop("calibration", None)
+    document = tomlkit.document()
+    for line in _HEAD.format(name=profile.name).splitlines():
+        document.add(tomlkit.comment(line))
+    document.add(tomlkit.nl())
+    for key, value in plain.items():
+        document[key] = _figures(value) if key == "figures" else value
+    return document
+
+
+def _figures(figures: dict[str, dict[str, Any]]) -> Table:
+    table = tomlkit.table()
+    for name, (title, unit) in FIGURES_IN_WORDS.items():
+        words = title if unit in ("", *BYTES_OF_UNIT) else f"{unit}: {title}"
+        entry = figures.get(name)
+        if entry is None:
+            table.add(tomlkit.comment(f"{name} = {{value = …, source = …}}  {words}; not known"))
+            continue
+        value = _size(entry["value"]) if unit in BYTES_OF_UNIT else entry["value"]
+        table[name] = _inline({**entry, "value": value})
+        table[name].comment(words)
+    return table
+
+
+def _size(number: int) -> int | str:
+    """Return a number of bytes in the largest unit that it is whole in."""
+    for unit, size in reversed(BYTES_OF_UNIT.items()):
+        if number % size == 0:
+            return f"{number // size} {unit}"
+    return number
+
+
+def _calibration(calibration: Calibration, said: Callable[[float], float] | None = None) -> Table:
+    said = said or rounded
+    plain = calibration_to_document(calibration)
+    coefficients = plain.pop("coefficients")
+    table = tomlkit.table()
+    for key, value in plain.items():
+        table[key] = said(value) if isinstance(value, float) else value
+    inner = tomlkit.table()
+    for name, entry in coefficients.items():
+        inner[name] = _inline({key: said(value) for key, value in entry.items()})
+        unit, meaning = COEFFICIENTS[name]
+        inner[name].comment(f"{unit}: {meaning}")
+    table["coefficients"] = inner
+    return table
+
+
+def _inline(entry: dict[str, Any]) -> InlineTable:
+    table = tomlkit.inline_table()
+    table.update(entry)
+    return table
+
+
+def rounded(value: float) -> float:
+    """Return a number with :data:`DIGITS` significant digits."""
+    if not value:
+        return 0.0
+    return round(value, DIGITS - 1 - floor(log10(abs(value))))

@@ -1,0 +1,272 @@
+"""What the model expects of sizes that a user names: ``eatss predict``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Layout, Sizes
+from eatss.analysis.structure import Structure
+from eatss.base.codec import JsonForm, encode
+from eatss.base.diagnostics import Diagnostic, InputError, input_error
+from eatss.base.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text, why_unknown
+from eatss.base.frozen import frozen
+from eatss.base.shown import Tabular, energy_text, in_lines, pairs_text, time_text
+from eatss.base.targets import CUDA, TargetName
+from eatss.cards.profile import GpuProfile
+from eatss.choose.ppcg_candidates import candidates, default_vector
+from eatss.choose.predicted_kernel import TOO_LARGE, expected_of
+from eatss.choose.selection import PPCG_DEFAULT, KernelSelection, PpcgOptions, Selection
+from eatss.cost.expected import Prediction
+from eatss.cost.ppcg_model import PpcgModel
+
+Threads: TypeAlias = Sequence[int] | Mapping[str, int]
+"""Threads of a block in the order of the loops, the last along ``x``, or by loop."""
+
+
+@frozen
+class KernelExpectation(Layout):
+    """Sizes of one kernel and what is expected of them; ``None`` where they cannot launch.
+
+    ``default`` is what is expected of the sizes and options that the target takes by itself:
+    PPCG's own, or those that eatss selects for the energy objective. ``note`` says why nothing is
+    expected of these. For generated code ``shared`` are the arrays that are staged, ``spread`` says
+    how sums are spread, ``shared_sum`` how blocks share sums that are not, and ``sum_kinds`` what
+    these are (``"maximum"``), ``host_loop`` is a loop
+    of the band that the host runs, and ``warps`` the instruction that warps compute products by.
+    ``stages`` are the boxes of shared memory in use at once where threads compute alone,
+    ``row_block`` says how it and those behind it become one kernel: nothing is left for those.
+    """
+
+    json_layout = JsonForm(
+        apart=("resident",),
+        after=(("tile_sizes", "statements"), ("spread", "shared"), ("shared_sum", "sum_kinds")),
+    )
+
+    name: str
+    statements: tuple[str, ...]
+    predicted: Prediction | None
+    default: Prediction | None
+    note: str | None = None
+    shared: tuple[str, ...] = ()
+    sum_loops: tuple[str, ...] = ()
+    sum_kinds: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        block = f"; threads {pairs_text(self.block)}" if self.block else ""
+        one = self.predicted
+        told = (
+            f"nothing expected: {self.note or 'it does not launch'}"
+            if one is None
+            else f"{time_text(one.time_s)}, {energy_text(one.energy_j)} by {one.bound}"
+        )
+        sizes = pairs_text(self.tile_sizes) or "none"
+        return f"<KernelExpectation {self.name}: tiles {sizes}{block}; {told}>"
+
+
+@frozen
+class ProgramExpectation(OfRun, Tabular):
+    """What is expected of a program on a card.
+
+    Attributes:
+        file: The source, as it was named.
+        functions: Functions with a region.
+        gpu: Name of the card's profile.
+        dtype: ``"float"`` or ``"double"``.
+        calibrated: Whether figures of such a card were measured (``eatss characterize``).
+        options: PPCG's options, ``None`` for the target cuda.
+        kernels: What is expected of each kernel, in s and J.
+        target: Whose code: ``"ppcg"`` or ``"cuda"``.
+        warnings: Why PPCG's kernels may be others than these.
+        sizes: What is expected is for these sizes of the program.
+        host_statements: ``"function: S0"``, in no kernel of PPCG, because nothing is parallel
+            there.
+        host_time_s: Seconds that these take on the host at least, ``None`` where they cannot be
+            counted.
+        least_time_s: Time of the work of a run at the roofline of the card, in s.
+        schema_version: Of the JSON form.
+    """
+
+    json_layout = JsonForm(also=("time_s", "energy_j"))
+    shown_by = "eatss.report.expectation:expectation_parts"
+    rows_by = "eatss.choose.selection_rows:expectation_rows"
+
+    file: str
+    functions: tuple[str, ...]
+    gpu: str
+    dtype: str
+    calibrated: bool
+    options: PpcgOptions | None
+    kernels: tuple[KernelExpectation, ...]
+    target: TargetName = "ppcg"
+    warnings: tuple[Diagnostic, ...] = ()
+    sizes: tuple[ProgramSize, ...] = ()
+    host_statements: tuple[str, ...] = ()
+    host_time_s: float | None = 0.0
+    least_time_s: float = 0.0
+    schema_version: int = 1
+
+    def __repr__(self) -> str:
+        why = why_unknown([kernel.predicted for kernel in self.kernels])
+        return in_lines(
+            f"ProgramExpectation {self.file}: {self.gpu}, {self.dtype}, target {self.target}: "
+            f"{self.expected or f'{why}, {sizes_text(self.sizes)}'}",
+            [repr(kernel)[len("<KernelExpectation ") : -1] for kernel in self.kernels],
+        )
+
+    @property
+    def expected(self) -> ExpectedRun | None:
+        """What a run is expected to take, ``None`` where some kernel does not launch."""
+        return run_of(
+            [kernel.predicted for kernel in self.kernels],
+            host_time_s=self.host_time_s,
+            least_time_s=self.least_time_s,
+            sizes=self.sizes,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the expectation as plain JSON types."""
+        plain: dict[str, Any] = encode(self)
+        return plain
+
+
+def expect(
+    kernels: Sequence[KernelFacts],
+    profile: GpuProfile,
+    *,
+    tiles: Mapping[str, Mapping[str, int]],
+    blocks: Mapping[str, Threads],
+    options: PpcgOptions,
+) -> tuple[KernelExpectation, ...]:
+    """Predict sizes that are given; what is not given is PPCG's default.
+
+    Args:
+        kernels: the kernels of a program.
+        profile: the card.
+        tiles: tile sizes by kernel and loop.
+        blocks: threads by kernel; the key ``""`` is for every kernel that has no entry.
+        options: PPCG's options for the program.
+
+    Raises:
+        InputError: ``EATSS-M014``: a block has other axes than the kernel has threads.
+    """
+    return tuple(
+        _expectation(
+            facts,
+            profile,
+            tiles.get(facts.name, {}),
+            blocks.get(facts.name, blocks.get("", {})),
+            options,
+        )
+        for facts in kernels
+    )
+
+
+def expect_cuda(
+    kernels: Sequence[KernelFacts],
+    structures: Mapping[str, tuple[Structure, ...]],
+    profile: GpuProfile,
+    selection: Selection,
+    own: Selection,
+) -> tuple[KernelExpectation, ...]:
+    """Predict generated code.
+
+    Args:
+        kernels: the kernels of a program.
+        structures: how the generator can cut each of them.
+        profile: the card.
+        selection: what is selected for the energy objective.
+        own: the same with the sizes of the user.
+    """
+    found = []
+    in_one = {
+        name for one in own.kernels if one.row_block is not None for name in one.row_block.kernels
+    }
+    for facts, usual, wanted in zip(kernels, selection.kernels, own.kernels, strict=True):
+        kernel, prediction, note = wanted, wanted.predicted, wanted.note
+        if facts.name not in in_one:
+            kernel, prediction, note = _expected_of(facts, structures[facts.name], profile, wanted)
+        shared = [r.array for r in kernel.references if r.placement == "shared"]
+        found.append(
+            KernelExpectation(
+                **kernel.chosen(),
+                name=facts.name,
+                statements=facts.statements,
+                predicted=prediction,
+                default=usual.predicted,
+                note=note,
+                shared=tuple(dict.fromkeys(shared)),
+                sum_loops=kernel.sum_loops,
+                sum_kinds=kernel.sum_kinds,
+            )
+        )
+    return tuple(found)
+
+
+def _expected_of(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    wanted: KernelSelection,
+) -> tuple[KernelSelection, Prediction | None, str | None]:
+    """Return a kernel with as many boxes as code has, what is expected of it, or why nothing is.
+
+    Where boxes that are wanted are more than a block can have, code has fewer, and one on cards
+    that cannot copy ahead.
+    """
+    most = wanted.boxes if profile.compute_capability >= CUDA.copies_ahead else 1
+    for boxes in range(most, 0, -1):
+        warps = None if wanted.warps is None else replace(wanted.warps, stages=boxes)
+        kernel = replace(wanted, warps=warps, stages=wanted.stages if warps else boxes)
+        prediction, note = expected_of(facts, structures, profile, kernel)
+        if note != TOO_LARGE:
+            return kernel, prediction, note
+    return wanted, None, TOO_LARGE
+
+
+def _threads(facts: KernelFacts, asked: Threads, axes: Sizes) -> tuple[int, ...]:
+    """Return the threads along the axes, where ``axes`` are those that PPCG takes by itself."""
+    mapped = [loop for loop, _ in axes]
+    if isinstance(asked, Mapping):
+        if not set(asked) <= set(mapped):
+            raise _other_axes(facts, mapped, [f"{loop} {size}" for loop, size in asked.items()])
+        return tuple(asked.get(loop, size) for loop, size in axes)
+    if len(asked) != len(mapped):
+        raise _other_axes(facts, mapped, [str(size) for size in asked])
+    return tuple(asked)
+
+
+def _other_axes(facts: KernelFacts, mapped: Sequence[str], block: Sequence[str]) -> InputError:
+    number = "one number" if len(mapped) == 1 else f"{len(mapped)} numbers, the last one along x"
+    return input_error(
+        "EATSS-M014",
+        f"{facts.name} has threads along {', '.join(mapped)}, and its block is {', '.join(block)}",
+        hint=f"give {number}, or threads by loop, like {mapped[-1]}=32",
+    )
+
+
+def _expectation(
+    facts: KernelFacts,
+    profile: GpuProfile,
+    tiles: Mapping[str, int],
+    block: Threads,
+    options: PpcgOptions,
+) -> KernelExpectation:
+    model = PpcgModel.of(facts, profile)
+    kernel = model.kernel
+    usual = default_vector(kernel) if kernel.threads else ()
+    depth = len(kernel.band)
+    threads = usual[depth:]
+    if kernel.threads:
+        threads = _threads(facts, block, tuple(zip(kernel.threads, threads, strict=True)))
+    sizes = tuple(tiles.get(name, size) for name, size in zip(kernel.band, usual, strict=False))
+    return KernelExpectation(
+        name=facts.name,
+        statements=facts.statements,
+        tile_sizes=tuple(zip(kernel.band, sizes, strict=False)),
+        block=tuple(zip(kernel.threads, threads, strict=False)),
+        predicted=model.prediction(candidates(kernel, (sizes + threads,), options)),
+        default=model.prediction(candidates(kernel, (usual,), PPCG_DEFAULT)),
+    )

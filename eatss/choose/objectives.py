@@ -1,0 +1,113 @@
+"""Objectives: what a candidate costs by the time and energy that are predicted of it.
+
+Another one is a function of the predicted run, registered under a name::
+
+    from eatss.choose import OBJECTIVES, Objective
+
+    OBJECTIVES.register("ed2p", Objective(
+        cost=lambda run: run.energy_j * run.time_s**2 * 1e18, unit="uJ us^2",
+        title="energy times squared time of a run",
+    ))
+
+A package offers one by an entry point of the group ``eatss.objectives``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.extensions import Registry
+from eatss.base.frozen import frozen
+from eatss.base.objectives import MEASURES, Measure
+from eatss.cost.demand import Column
+from eatss.cost.terms import Predicted
+
+NEVER = np.iinfo(np.int64).max
+"""The cost of what cannot launch, or is not allowed."""
+
+_MOST = 2.0**60
+"""Costs end here, so that a margin on top is still a whole number of 64 bits."""
+
+
+@frozen
+class Objective:
+    """What is best: least ``cost``.
+
+    ``cost`` takes what is predicted of all candidates of a kernel, an entry a candidate. It
+    returns a number of ``unit`` for each: at least 0, and infinite where a candidate is not
+    allowed. The numbers are rounded, so the unit is a small one. ``title`` says what they are,
+    "energy of a run". ``cost`` is ``None`` for the paper's objective, which predicts nothing.
+    """
+
+    cost: Callable[[Predicted], Column] | None
+    unit: str
+    title: str
+
+    @property
+    def formula(self) -> str:
+        """What is least, in words."""
+        return f"least {self.title}, in {self.unit}"
+
+
+def _predicted(measure: Measure) -> Objective:
+    """Return the objective of a run as predicted, in whole small units."""
+    return Objective(
+        cost=lambda run: measure.value(run.time_s, run.energy_j) * measure.scale,
+        unit=measure.small_unit,
+        title=measure.title,
+    )
+
+
+OBJECTIVES: Registry[Objective] = Registry(
+    "eatss.objectives",
+    "objective",
+    {
+        **{name: _predicted(own) for name, own in MEASURES.items()},
+        "paper": Objective(cost=None, unit="", title="objective of the EATSS paper"),
+    },
+    of=Objective,
+)
+"""All objectives by name."""
+
+
+def costs(expected: Predicted, objective: str) -> npt.NDArray[np.int64]:
+    """Return the cost of each candidate as an integer, ``NEVER`` where it cannot launch.
+
+    Raises:
+        InputError: ``EATSS-X005`` there is no such objective, ``EATSS-M022`` its function fails.
+    """
+    value = _evaluated(expected, objective)
+    allowed = np.isfinite(value)
+    whole = np.round(np.minimum(np.where(allowed, value, 0.0), _MOST)).astype(np.int64)
+    return np.where(allowed, whole, NEVER)
+
+
+def nothing_allowed(kernel: str, objective: str) -> Diagnostic:
+    """Return the finding that an objective allows none of the candidates that launch."""
+    return Diagnostic(
+        code="EATSS-M023",
+        message=f"the objective {objective} allows no sizes of kernel {kernel} that can launch",
+        hint="take another objective, or a card on which they are expected to do better",
+    )
+
+
+def _evaluated(expected: Predicted, name: str) -> Column:
+    cost = OBJECTIVES.get(name).cost
+    assert cost is not None, "the paper's objective is no prediction"
+    try:
+        value = np.asarray(cost(expected), dtype=np.float64)
+    except Exception as error:  # code of another package: anything may come of it
+        raise input_error(
+            "EATSS-M022", f"the objective {name} fails: {type(error).__name__}: {error}"
+        ) from error
+    if value.shape != expected.time_s.shape or (value < 0).any():
+        raise input_error(
+            "EATSS-M022",
+            f"the objective {name} does not give each candidate a number that is at least 0",
+            hint="compute it entry by entry from time_s and energy_j, infinite where not allowed",
+        )
+    return value

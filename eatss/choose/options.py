@@ -1,0 +1,458 @@
+"""What the user chooses of the model, and one cell of the grid that is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.frozen import frozen
+from eatss.base.objectives import told
+from eatss.base.options import option, parse_fraction, parse_shared_limit, shows_types
+from eatss.base.targets import TARGETS, TargetName
+from eatss.cards.profile import GpuProfile, Tf32
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+_option = partial(option, panel="Model")
+
+ModelName = Literal["prediction", "eatss", "paper"]
+"""How an objective is computed: the published one by the paper's rules or with exact footprints
+(``eatss``), others by the prediction of time and energy."""
+
+"""What makes code from the sizes: PPCG, or eatss itself."""
+
+ObjectiveName = str
+"""What is best, a name of ``OBJECTIVES``: least energy, time, … or most of the paper's ``OBJ``."""
+
+VolumeName = Literal["product", "footprint"]
+"""How the elements of a tile are counted."""
+
+Auto = Literal["auto"]
+SharedLimit = Literal["default", "opt-in"]
+"""Shared memory of a block: the static limit of CUDA, or the most the card has on request."""
+
+PUBLISHED: tuple[ModelName, ...] = ("eatss", "paper")
+
+SPLITS: tuple[float, ...] = (0.0, 0.25, 0.5, 0.67, 0.75, 1.0)
+"""The split factors that ``auto`` tries."""
+
+WARP_FRACTIONS: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
+"""The warp fractions that ``auto`` tries [EATSS, Sec. V-D]."""
+
+DEFAULT_TIMEOUT_S = 20.0
+"""Seconds the solver may take for one kernel where the user sets no limit."""
+
+
+def exact(value: float) -> Fraction:
+    """Return the number a user wrote: 0.67 is 67/100, not the nearest binary fraction."""
+    from fractions import Fraction  # noqa: PLC0415 - who chooses needs none
+
+    return Fraction(repr(float(value)))
+
+
+def _require_number(name: str, value: object, *, whole: bool = False) -> None:
+    kinds = int if whole else (int, float)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+        kind = "a whole number" if whole else "a number"
+        raise input_error(
+            "EATSS-M009", f"{name} is {value!r}, which is not {kind}", hint="None takes the default"
+        )
+
+
+@frozen
+class ModelOptions:
+    """How to build and solve the model.
+
+    ``split`` is the share of the combined L1 and shared memory that becomes shared
+    memory, ``warp_fraction`` the alignment of tile sizes in warps; ``None`` tries
+    the grid of :data:`SPLITS` × :data:`WARP_FRACTIONS`. ``uniform`` asks for one vector of
+    sizes for the whole program. ``timeout_s`` bounds the solving of one kernel, all cells
+    of the grid together (``None``: :data:`DEFAULT_TIMEOUT_S`). ``shared_per_block_bytes``
+    replaces the profile's default limit of a block, up to its opt-in maximum.
+    ``element_bytes`` replaces the width of the kernels' elements. ``tf32`` says whether tensor
+    cores may multiply floats.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+
+    model: ModelName = "prediction"
+    target: TargetName = "ppcg"
+    objective: ObjectiveName = "energy"
+    split: float | None = None
+    warp_fraction: float | None = None
+    uniform: bool = False
+    timeout_s: float | None = None
+    shared_per_block_bytes: int | None = None
+    element_bytes: int | None = None
+    tf32: Tf32 = "off"
+
+    def __post_init__(self) -> None:
+        """Check types and ranges."""
+        for name in ("split", "warp_fraction", "timeout_s"):
+            _require_number(name, getattr(self, name))
+        for name in ("shared_per_block_bytes", "element_bytes"):
+            _require_number(name, getattr(self, name), whole=True)
+        if self.model not in get_args(ModelName):
+            raise input_error(
+                "EATSS-M001",
+                f"there is no model {self.model!r}",
+                hint="write eatss or paper, or leave it out and name an objective",
+            )
+        if self.model in PUBLISHED:
+            object.__setattr__(self, "objective", "paper")
+        self._check_ranges()
+        self._check_prediction()
+
+    def _check_prediction(self) -> None:
+        published = {
+            "one vector for all kernels": self.uniform,
+            "a warp fraction": self.warp_fraction is not None,
+            "a split factor": self.split is not None,
+        }
+        if self.model != "prediction" and self.tf32 != "off":
+            raise input_error(
+                "EATSS-M012",
+                f"the objective {self.objective} has no place for tf32",
+                hint="leave it out, or take --objective energy",
+            )
+        what = next((name for name, given in published.items() if given), None)
+        if self.model == "prediction" and what is not None:
+            raise input_error(
+                "EATSS-M012",
+                f"the objective {self.objective} has no place for {what}",
+                hint="leave it out, or take --objective paper",
+            )
+
+    def _check_ranges(self) -> None:
+        if self.split is not None and not 0 <= self.split <= 1:
+            raise input_error(
+                "EATSS-M002",
+                f"the split factor is {self.split:g}, which is not between 0 and 1",
+                hint="0 gives all of the combined memory to the L1 cache, 1 all to shared memory",
+            )
+        if self.warp_fraction is not None and not 0 < self.warp_fraction <= 1:
+            raise input_error(
+                "EATSS-M003",
+                f"the warp fraction is {self.warp_fraction:g}, which is not above 0 and at most 1",
+                hint="usual values are 1, 0.5, 0.25 and 0.125",
+            )
+        # NaN passes a "not greater" test, so the accepted range is what is spelled out
+        if self.timeout_s is not None and not self.timeout_s > 0:
+            raise input_error("EATSS-M004", f"a timeout of {self.timeout_s:g} s leaves no time")
+        if self.shared_per_block_bytes is not None and self.shared_per_block_bytes < 0:
+            raise input_error(
+                "EATSS-M005",
+                f"a block cannot have {self.shared_per_block_bytes} bytes of shared memory",
+            )
+        if self.element_bytes is not None and self.element_bytes < 1:
+            raise input_error("EATSS-M006", f"an element cannot have {self.element_bytes} bytes")
+
+    def shared_per_block(self, profile: GpuProfile) -> int:
+        """Return the bytes of shared memory one block may have on ``profile``.
+
+        Raises:
+            InputError: the options ask for more than the card can give.
+        """
+        if self.shared_per_block_bytes is None:
+            return profile.shared_per_block_bytes
+        most = max(profile.shared_per_block_bytes, profile.shared_per_block_optin_bytes)
+        if self.shared_per_block_bytes > most:
+            raise input_error(
+                "EATSS-M007",
+                f"{self.shared_per_block_bytes} bytes of shared memory a block are more than "
+                f"the {most} bytes that {profile.title} can give",
+            )
+        return self.shared_per_block_bytes
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells to solve: one where both are fixed, else the grid."""
+        splits = SPLITS if self.split is None else (self.split,)
+        fractions = WARP_FRACTIONS if self.warp_fraction is None else (self.warp_fraction,)
+        return tuple(Cell(split=s, warp_fraction=w) for s in splits for w in fractions)
+
+
+@frozen
+class Cell:
+    """One choice of split factor and warp fraction."""
+
+    split: float
+    warp_fraction: float
+
+    def alignment(self, profile: GpuProfile) -> int:
+        """Return ``WAF``, the threads tile sizes are a multiple of [EATSS, Sec. IV-B]."""
+        return max(1, int(exact(self.warp_fraction) * profile.threads_per_warp))
+
+    def __str__(self) -> str:
+        """Return the cell in words."""
+        return f"split {self.split:g}, warp fraction {self.warp_fraction:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectKeywords:
+    """What sizes are selected for, in the words of the user.
+
+    Attributes:
+        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted,
+            ``"paper"``, the objective of EATSS, or another name of ``eatss.choose.OBJECTIVES``.
+        model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
+            counts exact footprints.
+        volume: How tile volumes are counted; by default ``"product"`` for the paper's
+            model, else ``"footprint"``.
+        split: Share of L1 + shared memory that is shared, 0 to 1; ``"auto"`` tries the
+            grid of Sec. V.
+        warp_fraction: Tile sizes are multiples of this fraction of a warp; ``"auto"``
+            tries the grid.
+        uniform: One vector of tile sizes for the whole program, as in the paper.
+        shared_per_block: Shared memory one block may have, in the model and in generated code:
+            ``"default"``, the static limit of CUDA; ``"opt-in"``, the maximum of the card; or
+            bytes. Not given, the model keeps to the former and code to the latter.
+        tf32: Whether tensor cores may multiply floats in generated code: ``"off"``; ``"on"``,
+            factors are rounded to TF32, 11 significant bits; ``"split"``, each factor is two
+            numbers in TF32, nearly as exact as floats.
+        timeout_s: Bound on the solving of each kernel, all cells of the grid together (20 s
+            by default); when it ends one, ``optimal`` says ``best found``.
+    """
+
+    objective: Annotated[
+        ObjectiveName | None,
+        _option(
+            metavar="NAME",
+            complete="eatss.objectives",
+            help=f"What is to be least in a run as predicted: {told()}; or paper, the "
+            "objective of the EATSS paper, or one that a package adds.",
+        ),
+    ] = None
+    model: Annotated[
+        ModelName | None,
+        _option(
+            kind=Literal["eatss", "paper"] | None,
+            help="For --objective paper: as published, or with exact footprints (eatss).",
+        ),
+    ] = None
+    volume: Annotated[
+        VolumeName | None,
+        _option(
+            help="Count a tile's elements as products of sizes or as exact footprints; "
+            "default: product for --model paper, else footprint."
+        ),
+    ] = None
+    split: Annotated[
+        float | Auto,
+        _option(
+            kind=str,
+            made=partial(parse_fraction, "--split"),
+            metavar="auto|0..1",
+            help="Share of L1 + shared memory that is shared.",
+            complete=("auto",),
+        ),
+    ] = "auto"
+    warp_fraction: Annotated[
+        float | Auto,
+        _option(
+            kind=str,
+            made=partial(parse_fraction, "--warp-fraction"),
+            metavar="auto|0..1",
+            help="Sizes are multiples of this fraction of a warp.",
+            complete=("auto",),
+        ),
+    ] = "auto"
+    uniform: Annotated[bool, _option("--uniform", help="One vector of sizes for all kernels.")] = (
+        False
+    )
+    shared_per_block: Annotated[
+        int | SharedLimit | None,
+        _option(
+            kind=str | None,
+            made=parse_shared_limit,
+            metavar="default|opt-in|BYTES",
+            complete=("default", "opt-in"),
+            help="Shared memory a block may have; default: default in the model, opt-in in code "
+            "of eatss.",
+        ),
+    ] = None
+    tf32: Annotated[
+        Tf32,
+        _option(
+            help="Whether tensor cores may multiply floats in code of eatss: rounded to 11 bits "
+            "(on), or as two such numbers each (split), nearly as exact as floats."
+        ),
+    ] = "off"
+    timeout_s: Annotated[
+        float | None,
+        _option(
+            "--timeout", metavar="SECONDS", min=0.0, help="Bound on the solving of each kernel."
+        ),
+    ] = None
+
+
+@shows_types
+@dataclass(frozen=True, kw_only=True)
+class SelectOptions(SelectKeywords):
+    """What sizes are selected for.
+
+    Attributes:
+        target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
+
+    Raises:
+        InputError: ``EATSS-C004`` a word is none of these, ``EATSS-C012`` options do not go
+            together.
+    """
+
+    target: TargetName = "ppcg"
+
+    def __post_init__(self) -> None:
+        self.resolved()
+        if self.volume is not None:
+            one_of("volume", self.volume, get_args(VolumeName))
+        one_of("tf32", self.tf32, get_args(Tf32))
+        if self.tf32 != "off":
+            check_target(self.target, ppcg={}, cuda={"tf32": True})
+
+    def resolved(self) -> tuple[ModelName, ObjectiveName]:
+        """Return how the objective is computed, and the objective."""
+        grid = (self.split, self.warp_fraction)
+        return resolve_model(
+            target=self.target,
+            objective=self.objective,
+            model=self.model,
+            published=self.uniform or self.volume is not None or grid != ("auto", "auto"),
+        )
+
+    def volume_name(self) -> VolumeName:
+        """Return how the model counts volumes."""
+        return self.volume or ("product" if self.resolved()[0] == "paper" else "footprint")
+
+    def shared_limit_bytes(self, profile: GpuProfile) -> int | None:
+        """Return the shared memory one block may have, in bytes; ``None`` where nobody says."""
+        limit = self.shared_per_block
+        if limit == "default":
+            return profile.shared_per_block_bytes
+        if limit == "opt-in":
+            return profile.shared_per_block_optin_bytes
+        if limit is None or (isinstance(limit, int) and not isinstance(limit, bool)):
+            return limit
+        raise wrong("shared_per_block", limit, "default, opt-in or a number of bytes")
+
+    def for_card(self, profile: GpuProfile) -> ModelOptions:
+        """Return the options of the model for a card.
+
+        Raises:
+            InputError: ``EATSS-C004`` or ``EATSS-M0xx``, a value is out of its range.
+        """
+        model, objective = self.resolved()
+        shared, timeout_s = self.shared_limit_bytes(profile), self.timeout_s
+        if type(timeout_s) is int:
+            timeout_s = float(timeout_s)
+        return ModelOptions(
+            model=model,
+            target=self.target,
+            objective=objective,
+            split=_number("split", self.split),
+            warp_fraction=_number("warp_fraction", self.warp_fraction),
+            uniform=self.uniform,
+            timeout_s=timeout_s,
+            shared_per_block_bytes=shared,
+            tf32=self.tf32,
+        )
+
+
+def resolve_model(
+    *,
+    target: TargetName,
+    objective: ObjectiveName | None,
+    model: ModelName | None,
+    published: bool,
+) -> tuple[ModelName, ObjectiveName]:
+    """Return how the objective is computed, and the objective.
+
+    Args:
+        target: what makes the code.
+        objective: what the user names, if anything.
+        model: likewise.
+        published: whether an option is given that only the paper's objective has (a split, a warp
+            fraction, one vector, a way to count volumes).
+
+    Raises:
+        InputError: ``EATSS-C012``, they do not go together.
+    """
+    one_of("target", target, ("ppcg", "cuda"))
+    if objective is not None:
+        from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
+
+        OBJECTIVES.get(objective)
+    if model is not None:
+        one_of("model", model, ("eatss", "paper", "prediction"))
+    if (
+        model in PUBLISHED
+        or objective == "paper"
+        or (published and objective is None and model is None)
+    ):
+        if objective not in (None, "paper") or model not in (None, *PUBLISHED):
+            raise input_error(
+                "EATSS-C012",
+                f"the model {model} has an objective of its own, not {objective}",
+                hint="leave out one of the two",
+            )
+        return model or ("paper" if objective == "paper" else "eatss"), "paper"
+    goal = objective or "energy"
+    if published:
+        raise input_error(
+            "EATSS-C012",
+            "splits, warp fractions, volumes and one vector belong to the paper's objective, "
+            f"not to {goal}",
+            hint="leave them out, or take --objective paper",
+        )
+    return "prediction", goal
+
+
+def check_target(target: str, *, ppcg: Mapping[str, bool], cuda: Mapping[str, bool]) -> None:
+    """Refuse options that belong to the other target.
+
+    Args:
+        target: what makes the code.
+        ppcg: the options that only PPCG's code has, as the user spells them, and whether each is
+            given.
+        cuda: those that only generated code has, likewise.
+
+    Raises:
+        InputError: ``EATSS-C013``.
+    """
+    one_of("target", target, get_args(TargetName))
+    others, other = (ppcg, "ppcg") if TARGETS[target].own else (cuda, "cuda")
+    for name, is_given in others.items():
+        if is_given:
+            raise input_error(
+                "EATSS-C013",
+                f"{name} has no meaning for the target {target}",
+                hint=f"leave it out, or take the target {other}",
+            )
+
+
+def one_of(option: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a word that is none of those known.
+
+    Raises:
+        InputError: ``EATSS-C004``.
+    """
+    if value not in known:
+        raise wrong(option, value, " or ".join(known))
+
+
+def wrong(option: str, value: object, wanted: str) -> InputError:
+    """Return the error of an option's value."""
+    return input_error("EATSS-C004", f"{option} is {value!r}", hint=f"give {wanted}")
+
+
+def _number(option: str, value: object) -> float | None:
+    """Return a number, or ``None`` for ``"auto"``."""
+    if value == "auto":
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise wrong(option, value, "auto or a number from 0 to 1")

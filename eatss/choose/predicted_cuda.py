@@ -1,0 +1,375 @@
+"""Objectives that are predictions, for the code that eatss generates.
+
+A kernel is chosen alone: of every layout of every structure that the generator offers, the one with
+the least cost. A layout that would not launch, or whose sums do not fit registers, is not offered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import prod
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, Layout
+from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.structure import Structure
+from eatss.base.diagnostics import Diagnostic, NoSolutionError
+from eatss.cards.profile import GpuProfile
+from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
+from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
+from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions
+from eatss.choose.predicted_kernel import predicted_kernel
+from eatss.choose.problem import Table, TableProblem
+from eatss.choose.selection import KernelSelection
+from eatss.choose.solver import solve_table
+from eatss.cost.cuda_model import CudaModel, CudaPrediction
+from eatss.plan.numbers import Flag, Number, largest
+from eatss.plan.registers import ROOM_BESIDE_SUMS
+from eatss.plan.rows import element_words
+
+Structures = Mapping[str, tuple[Structure, ...]]
+"""The structures of each kernel, by its name."""
+
+MOST_ROWS = 8192
+"""Rows of the table that Z3 is given: the best ones, all others cost more than each of them."""
+
+ALIKE = 2
+"""Candidates that differ in nothing but what is staged, or how sums are spread."""
+
+FULL_SPEED = 1.15
+"""So many times the time of the fastest layout may be taken: energy is saved at full speed."""
+
+FULL_SPEED_AHEAD = 1.05
+"""The same where the fastest layout fills boxes ahead and waits for no loads from them. Such
+products are predicted better: on an H100 layouts between the two took 7 to 35 % more time, and
+saved 2 to 10 % of the energy (five programs of ``benchmarks/results/h100/library-waits.txt``)."""
+
+STREAM_MARGIN = 1.04
+"""So many times what is expected of layouts whose blocks take equal shares of steps is taken to be
+their cost. With 1.03 syrk of 2150 × 1950 doubles was one, which took 4 % more energy on an H100
+than without (``library-streams``)."""
+
+FEWER = (
+    "its loops leave more layouts than can be compared: "
+    "tiles and threads differ along fewer of them"
+)
+
+AT_ONCE = 1 << 16
+"""Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
+
+
+class _Choice:
+    """A kernel on a card, and all of its layouts, structure by structure.
+
+    About ``most`` layouts of each structure are looked at.
+    """
+
+    def __init__(
+        self,
+        facts: KernelFacts,
+        structures: Sequence[Structure],
+        profile: GpuProfile,
+        options: ModelOptions,
+        most: int = MOST_LAYOUTS,
+    ) -> None:
+        self.facts, self.profile, self.options = facts, profile, options
+        self.model = CudaModel.of(facts, profile)
+        self.every = every_candidate(facts, structures, profile, most)
+        self.can_launch = False
+
+    @cached_property
+    def costs(self) -> Integers:
+        """What all layouts cost, those left out that take much longer than others."""
+        parts = [
+            self._priced(own.map(itemgetter(slice(first, first + AT_ONCE))))
+            for own in self.every
+            for first in range(0, len(own), AT_ONCE)
+        ]
+        if not parts:
+            return np.zeros(0, dtype=np.int64)
+        times_s, ahead, value = (np.concatenate(one) for one in zip(*parts, strict=True))
+        times_s = np.where(value < NEVER, times_s, np.inf)
+        fastest_s = float(times_s.min())
+        full = FULL_SPEED_AHEAD if ahead[times_s == fastest_s].any() else FULL_SPEED
+        return np.where(times_s <= full * fastest_s, value, NEVER)
+
+    def _priced(self, own: Candidates) -> tuple[Number, Flag, Integers]:
+        """Return times of layouts, which fill buffers ahead and wait for none, costs."""
+        prediction = self.model.columns(own)
+        fits = prediction.fits & (prediction.shared_bytes <= self.shared_limit(own))
+        fits &= np.isfinite(prediction.total.time_s)
+        self.can_launch |= bool(fits.any())
+        value = np.where(fits, costs(prediction.total, self.options.objective), NEVER)
+        streamed = (own.streams > 0) & (value < NEVER)
+        value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
+        late = largest(demand.late for demand, _ in prediction.launches)
+        return prediction.total.time_s, (own.boxes > 1) & (late == 0), value
+
+    def shared_limit(self, own: Candidates) -> Number:
+        """Return the shared memory that a block may have, in bytes, an entry a layout.
+
+        Tiles that are filled ahead may have all that the card lets a block ask for.
+        """
+        asked = self.options.shared_per_block(self.profile)
+        most = max(asked, self.profile.shared_per_block_optin_bytes)
+        ahead = (own.boxes > 1) | (own.warps is not None)
+        return np.where(ahead & (self.options.shared_per_block_bytes is None), most, asked)
+
+    def at(self, place: int) -> tuple[Candidates, int]:
+        """Return the candidates among which a layout is, and its row there."""
+        for own in self.every:
+            if place < len(own):
+                return own, place
+            place -= len(own)
+        raise IndexError(place)
+
+    def problem(self) -> TableProblem | None:
+        """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones.
+
+        There is none of a kernel in which nothing is chosen.
+        """
+        entries = variables(self.facts, self.every) if self.every else {}
+        if not entries:
+            return None
+        launching = np.sort(self.costs[self.costs < NEVER])
+        last = launching[:MOST_ROWS][-1] if len(launching) else NEVER - 1
+        kept = np.flatnonzero(self.costs <= last)
+        table = np.stack([column[kept] for column in entries.values()], axis=1)
+        return TableProblem(
+            kernel=self.facts.name,
+            variables=tuple(entries),
+            cost=Table(
+                rows=tuple(map(tuple, table.tolist())),
+                values=tuple(self.costs[kept].tolist()),
+                unit=OBJECTIVES.get(self.options.objective).unit,
+            ),
+        )
+
+    def described(self, own: Candidates, row: int, **found: Any) -> KernelSelection:
+        """Return the selection of a layout."""
+        structure = own.structure
+        own, chosen = own.map(itemgetter(slice(row, row + 1))), own.at(row)
+        expected = self.model.columns(own)
+        prediction = expected.at(0)
+        staged = {at for group, on in chosen.staged.items() if on for at in group}
+        held = {at for cut in structure.launches for one in cut.held for at in one.references}
+        if chosen.warps is not None and prediction is not None:
+            resident = prediction.resident_blocks
+            chosen = replace(chosen, warps=replace(chosen.warps, resident=resident))
+        if chosen.warps is None and chosen.spread is None and chosen.stages > 1:
+            chosen = replace(chosen, resident=self._resident(own, expected))
+        if chosen.shared_sum is not None or chosen.spread is not None:
+            found["sum_kinds"] = structure.sum_kinds
+        if chosen.spread is not None:
+            sums = (one.sum_loop for one in structure.launches if one.sum_loop is not None)
+            found = {"note": None} | found | {"sum_loops": tuple(dict.fromkeys(sums))}
+        return predicted_kernel(
+            self.facts,
+            self.profile,
+            self.options.objective,
+            layout=chosen,
+            private=held - staged,
+            shared=staged,
+            shared_limit_bytes=int(self.shared_limit(own)[0]),
+            prediction=prediction,
+            **found,
+        )
+
+    def _resident(self, alone: Candidates, expected: CudaPrediction) -> int:
+        """Return the blocks of an SM that registers are to leave room for, of the only layout.
+
+        They are those expected where no load is waited for, and sums have ``ROOM_BESIDE_SUMS``.
+        """
+        tiles, along = alone.tiles, alone.threads
+        threads = prod(int(count[0]) for count in along.values())
+        points = prod(-(-int(tiles[name][0]) // int(count[0])) for name, count in along.items())
+        blocks = max(1, int(expected.total.resident_blocks[0]))
+        words = points * element_words(self.facts.element_bytes)
+        room = self.profile.registers_per_sm // (threads * blocks) - words
+        waits = any(demand.late[0] > 0 for demand, _ in expected.launches)
+        return 1 if waits or room < ROOM_BESIDE_SUMS else blocks
+
+
+def select_cuda(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    options: ModelOptions,
+    most: int = MOST_LAYOUTS,
+) -> KernelSelection:
+    """Select cuts, threads, points, tiles and places of one kernel.
+
+    About ``most`` layouts of each cut are compared.
+
+    Raises:
+        NoSolutionError: ``EATSS-M020``, no layout of it can launch on the card, or
+            ``EATSS-M023``, the objective allows none of those that can.
+    """
+    began = time.perf_counter()
+    choice = _Choice(facts, structures, profile, options, most)
+    if not choice.every and mapped_loops(facts) and structures:
+        raise _no_solution(facts)
+    if not choice.every:  # it runs in one thread
+        return predicted_kernel(
+            facts,
+            profile,
+            options.objective,
+            layout=Layout(tile_sizes=(), block=()),
+            shared_limit_bytes=options.shared_per_block(profile),
+        )
+    best = int(np.argmin(choice.costs))
+    least = int(choice.costs[best])
+    if least == NEVER:
+        nothing = nothing_allowed(facts.name, options.objective)
+        raise NoSolutionError(nothing) if choice.can_launch else _no_solution(facts)
+    problem = choice.problem()
+    spent_s = time.perf_counter() - began
+    if problem is None:  # one thread, nothing to choose
+        return choice.described(*choice.at(best), objective=least, compared=1)
+    solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
+    extra: dict[str, Any] = {"note": FEWER} if any(own.fewer for own in choice.every) else {}
+    return choice.described(
+        *choice.at(best),
+        objective=solution.objective,
+        optimal="proven" if solution.proven else "best found",
+        solver_calls=solution.solver_calls,
+        solve_time_s=spent_s + solution.solve_time_s,
+        compared=len(choice.costs),
+        **extra,
+    )
+
+
+def ranked_cuda(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    options: ModelOptions,
+    count: int,
+) -> tuple[KernelSelection, ...]:
+    """Return layouts of one kernel in the order of their cost, the least first.
+
+    At most ``ALIKE`` of them have the same tiles and threads, so that a few differ enough to be
+    worth measuring. None is proven; a kernel without layouts has none.
+
+    Args:
+        facts: the kernel.
+        structures: how it can be cut.
+        profile: the card.
+        options: what is best.
+        count: how many are wanted.
+    """
+    choice = _Choice(facts, structures, profile, options)
+    found: list[KernelSelection] = []
+    alike: Counter[tuple[object, ...]] = Counter()
+    for place in np.argsort(choice.costs, kind="stable").tolist():
+        if len(found) == count or choice.costs[place] == NEVER:
+            break
+        own, row = choice.at(place)
+        chosen = own.at(row)
+        shape = (chosen.tile_sizes, chosen.block, chosen.host_loop)
+        alike[shape] += 1
+        if alike[shape] <= ALIKE:
+            found.append(choice.described(own, row))
+    return tuple(found)
+
+
+def cuda_at(
+    facts: KernelFacts, layout: Candidates, profile: GpuProfile, options: ModelOptions
+) -> KernelSelection:
+    """Return a kernel with a layout of somebody's own; nothing is chosen or proven.
+
+    ``predicted`` is ``None`` where it is not expected to fit registers or the card.
+
+    Args:
+        facts: the kernel.
+        layout: the layout, the only row.
+        profile: the card.
+        options: what is predicted for.
+    """
+    choice = _Choice(facts, (), profile, options)
+    made = choice.described(layout, 0)
+    return made if np.all(choice.model.columns(layout).fits) else replace(made, predicted=None)
+
+
+def cuda_problems(
+    kernels: Sequence[KernelFacts],
+    structures: Structures,
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[TableProblem | None, ...]:
+    """Return the table behind each kernel, ``None`` for one without layouts."""
+    return tuple(
+        _Choice(facts, structures.get(facts.name, ()), profile, options).problem()
+        for facts in kernels
+    )
+
+
+def _no_solution(facts: KernelFacts) -> NoSolutionError:
+    return NoSolutionError(
+        Diagnostic(
+            code="EATSS-M020",
+            message=f"no layout of kernel {facts.name} stays within the limits of a block: "
+            "threads, registers and shared memory",
+            hint="a narrower element type or a card with more of it would help",
+        )
+    )
+
+
+def variables(facts: KernelFacts, every: Sequence[Candidates]) -> dict[str, Integers]:
+    """Return the columns of the table by name: those of all candidates, one behind the other.
+
+    Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
+    ``spread:blocks`` of spread sums, ``share:k`` for blocks that share a sum, ``stream`` for blocks
+    that take equal shares of all steps, ``host:i`` where a loop may run on the host, ``warps:NAME``
+    where warps compute products by an instruction, and ``stages`` where tiles in shared memory may
+    be filled ahead. What a structure does not have is 1 or 0.
+    """
+    found: dict[str, list[Number]] = {}
+    for loop in facts.loops:
+        found[loop.name] = [own.tiles[loop.name] for own in every]
+    for loop in mapped_loops(facts):
+        found[f"threads:{loop.name}"] = [own.threads[loop.name] for own in every]
+    for group in dict.fromkeys(group for own in every for group in own.staged):
+        text = ",".join(dict.fromkeys(facts.references[at].access for at in group))
+        name = f"staged:{text}"
+        while name in found:
+            name += "'"
+        found[name] = [own.staged.get(group, 0) for own in every]
+    for used in dict.fromkeys(own.instruction for own in every if own.warps is not None):
+        found[f"warps:{used}"] = [int(own.instruction == used) for own in every]
+    if any((own.boxes > 1).any() for own in every):
+        found["stages"] = [own.boxes for own in every]
+    if any(np.any(own.streams) for own in every):
+        found["stream"] = [own.streams for own in every]
+    found |= _of_cuts(every)
+    return {
+        name: np.concatenate(
+            [np.broadcast_to(part, len(own)) for part, own in zip(parts, every, strict=True)]
+        )
+        for name, parts in found.items()
+    }
+
+
+def _of_cuts(every: Sequence[Candidates]) -> dict[str, list[Number]]:
+    """Return the variables that structures have apart from sizes and instructions."""
+    found: dict[str, list[Number]] = {}
+    cuts = [own.structure for own in every]
+    for shared in dict.fromkeys(cut.shared_loop for cut in cuts if cut.shared_loop is not None):
+        found[f"share:{shared}"] = [
+            own.chunks if own.structure.shared_loop == shared else 1 for own in every
+        ]
+    if any(cut.spreads for cut in cuts):
+        found["spread:lanes"] = [own.lanes for own in every]
+        found["spread:steps"] = [own.sum_tile for own in every]
+        found["spread:blocks"] = [1 if own.spread is None else own.chunks for own in every]
+    for host in dict.fromkeys(cut.host_loop for cut in cuts if cut.host_loop is not None):
+        found[f"host:{host}"] = [int(own.host_loop == host) for own in every]
+    return found

@@ -1,0 +1,174 @@
+"""Which kernels that share rows become one, and with which blocks: what costs least.
+
+Every run of kernels, and every part of one, is compared with the same kernels apart, each with the
+sizes selected for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import RowBlock
+from eatss.cards.profile import GpuProfile
+from eatss.choose.objectives import NEVER, costs
+from eatss.choose.options import ModelOptions
+from eatss.choose.predicted_cuda import FULL_SPEED
+from eatss.choose.selection import KernelSelection
+from eatss.cost.expected import Prediction
+from eatss.cost.phases import rows_prediction
+from eatss.cost.terms import Predicted, prediction_at
+from eatss.plan.launch import trips_of
+from eatss.plan.phases import RowRun
+
+ROWS = (1, 2, 4, 8)
+"""Rows of a block."""
+
+LANES = (32, 64, 128, 256, 512, 1024)
+"""Threads of a row."""
+
+LEAST_THREADS = 64
+"""Threads of a block."""
+
+STEPS = (1, 2, 4, 8)
+"""Elements of a row that a thread takes at a time, where a tile is not the whole row."""
+
+MOST_KEPT = 16
+"""Elements of a row that a thread has, where a tile is the whole row. Measured, not derived: on an
+H100 a softmax of rows of 2000 doubles takes 0.244 ms with 8, 0.249 ms with 16 and 0.475 ms with
+64."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Kernels as one: how, what is expected, and its cost."""
+
+    block: RowBlock
+    predicted: Prediction
+    cost: int
+
+
+def with_row_blocks(
+    selections: Sequence[KernelSelection],
+    kernels: Sequence[KernelFacts],
+    runs: Sequence[RowRun],
+    profile: GpuProfile,
+    options: ModelOptions,
+    *,
+    in_order: bool,
+) -> tuple[KernelSelection, ...]:
+    """Return selections of which some are one kernel with those behind them, where that costs less.
+
+    Args:
+        selections: of all kernels of a program, each for itself.
+        kernels: their facts.
+        runs: which of them share rows.
+        profile: the card.
+        options: what is best.
+        in_order: whether sums keep their order.
+    """
+    joining = _Joining({one.name: one for one in kernels}, profile, options, in_order)
+    found = {one.name: one for one in selections}
+    for run in runs:
+        apart = [found[name].predicted for name in run.kernels]
+        if None not in apart:
+            for joined in joining.best(run, [one for one in apart if one is not None]):
+                found |= _in_one(joined, found)
+    return tuple(found[one.name] for one in selections)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joining:
+    """Kernels of a program on a card, what is best, and whether sums keep their order."""
+
+    facts: Mapping[str, KernelFacts]
+    profile: GpuProfile
+    options: ModelOptions
+    in_order: bool
+
+    def best(self, run: RowRun, apart: Sequence[Prediction]) -> list[_Joined]:
+        """Return the parts of a run to be one kernel each: those with which all of it costs least.
+
+        ``apart`` is what is expected of each kernel for itself.
+        """
+        best: list[tuple[float, list[_Joined]]] = [(0.0, [])]
+        for end, last in enumerate(apart, start=1):
+            alone = Predicted(
+                time_s=np.array([last.time_s]),
+                energy_j=np.array([last.energy_j]),
+                terms_s={},
+                terms_j={},
+                resident_blocks=np.ones(1),
+            )
+            cost, before = int(costs(alone, self.options.objective)[0]), best[end - 1]
+            choices = [(before[0] + cost, before[1])]
+            for start in range(end):
+                part = run.part(start, end)
+                if len(part.phases) > 1:
+                    limit_s = FULL_SPEED * sum(one.time_s for one in apart[start:end])
+                    joined = self._joined(part, limit_s)
+                    if joined is not None:
+                        so_far, others = best[start]
+                        choices.append((so_far + joined.cost, [*others, joined]))
+            best.append(min(choices, key=lambda one: one[0]))
+        return best[-1][1]
+
+    def _joined(self, run: RowRun, limit_s: float) -> _Joined | None:
+        """Return the best blocks of a run as one kernel, ``None`` where there are none.
+
+        What is expected to take much longer than the fastest, or than ``limit_s``, is left out.
+        """
+        if not any(phase.launch.sum_loop is not None for phase in run.phases):
+            return None
+        table = self._candidates(run)
+        if not table:
+            return None
+        rows, lanes, tile = np.array(table, dtype=np.int64).T
+        loops = len(run.phases[0].rows)
+        every = RowBlock(kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile)
+        found = rows_prediction(self.facts, run, every, self.profile, in_order=self.in_order)
+        times = np.where(found.fits, found.expected.time_s, np.inf)
+        cost = np.where(np.isfinite(times), costs(found.expected, self.options.objective), NEVER)
+        cost = np.where(times <= min(limit_s, FULL_SPEED * float(times.min())), cost, NEVER)
+        row = int(np.argmin(cost))
+        predicted = prediction_at(found.demand, found.expected, row)
+        if cost[row] == NEVER or predicted is None:
+            return None
+        block = replace(every, rows=int(rows[row]), lanes=int(lanes[row]), tile=int(tile[row]))
+        return _Joined(block, predicted, int(cost[row]))
+
+    def _candidates(self, run: RowRun) -> list[tuple[int, int, int]]:
+        """Return rows, lanes and tiles of blocks."""
+        loops = ((one.kernel, one.lane_loop) for one in run.phases if one.lane_loop is not None)
+        trips = max(trips_of(self.facts[kernel])[loop] for kernel, loop in loops)
+        length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
+        lines: list[tuple[int, int, int]] = []
+        for rows, lanes in product(ROWS, LANES):
+            threads = rows * lanes
+            if LEAST_THREADS <= threads <= self.profile.threads_per_block and lanes <= 2 * length:
+                slots = -(-length // lanes)
+                tiles = {lanes * steps for steps in STEPS if lanes * steps < 2 * length}
+                if 1 << (slots - 1).bit_length() <= MOST_KEPT:
+                    tiles.add(lanes * slots)
+                lines += [(rows, lanes, tile) for tile in sorted(tiles)]
+        return lines
+
+
+def _in_one(
+    joined: _Joined, selections: Mapping[str, KernelSelection]
+) -> dict[str, KernelSelection]:
+    """Return the selections of kernels that are one: the first has what is expected of it."""
+    first, *others = joined.block.kernels
+    found = {first: replace(selections[first], row_block=joined.block, predicted=joined.predicted)}
+    for name in others:
+        own = selections[name].predicted
+        assert own is not None
+        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
+        which = "both" if len(others) == 1 else "all of them"
+        note = f"its blocks are those of {first}, which take rows through {which}"
+        found[name] = replace(selections[name], predicted=nothing, note=note)
+    return found

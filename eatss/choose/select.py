@@ -1,0 +1,390 @@
+"""From kernel facts to a selection: solve the grid, rank its cells, say why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from math import inf, prod
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Layout
+from eatss.base.diagnostics import Diagnostic, NoSolutionError
+from eatss.base.frozen import frozen
+from eatss.base.notices import Told, nobody
+from eatss.base.targets import TARGETS
+from eatss.cards.profile import GpuProfile
+from eatss.choose.build import (
+    block_loops,
+    build_problem,
+    build_uniform_problem,
+    choose_block,
+    element_bytes,
+    inner_extent,
+    kernel_sizes,
+    memory_of,
+    position_name,
+    shared_budget_bytes,
+    weights,
+)
+from eatss.choose.cuda_candidates import layouts_of_each
+from eatss.choose.enumerate import enumerate_best
+from eatss.choose.options import DEFAULT_TIMEOUT_S, Cell, ModelOptions
+from eatss.choose.predicted_cuda import Structures, select_cuda
+from eatss.choose.predicted_ppcg import select_ppcg
+from eatss.choose.problem import Conflict, Constraint, Problem, Solution
+from eatss.choose.row_blocks import with_row_blocks
+from eatss.choose.selection import (
+    CellResult,
+    DroppedCell,
+    KernelSelection,
+    ReferenceSelection,
+    Selection,
+    Usage,
+)
+from eatss.choose.solver import solve
+from eatss.plan.phases import RowRun
+
+ALTERNATIVES = 3
+"""Cells listed after the best one."""
+
+_DTYPES = {4: "float", 8: "double"}
+
+
+def select_program(
+    kernels: Sequence[KernelFacts],
+    profile: GpuProfile,
+    options: ModelOptions,
+    *,
+    file: str = "<source>",
+    functions: tuple[str, ...] = (),
+    host_statements: tuple[str, ...] = (),
+    dtype: str | None = None,
+    structures: Structures | None = None,
+    row_runs: Sequence[RowRun] = (),
+    strict_fp: bool = False,
+    told: Told = nobody,
+) -> Selection:
+    """Select the tile sizes of every kernel of a program.
+
+    Args:
+        kernels: the kernels in launch order.
+        profile: the card.
+        options: how to build and solve the model.
+        file: name of the source, for display.
+        functions: names of the functions the kernels stand in.
+        host_statements: statements that no kernel has, because nothing is parallel there.
+        dtype: name of the element type; by default that of the widest elements.
+        structures: how the generator can cut each kernel, for predictions of its code.
+        row_runs: which kernels it can make one, whose blocks take rows through all of them.
+        strict_fp: whether generated code keeps the order of all operations.
+        told: is told which kernel it is at.
+
+    Raises:
+        InputError: options that do not fit profile or kernels.
+        NoSolutionError: kernels without tile sizes within the limits, one finding each.
+    """
+    vector: tuple[int, ...] | None = None
+    ppcg_options, published = None, _Published(profile, options)
+    if options.uniform and any(facts.loops for facts in kernels):
+        selections, vector = published.uniform(kernels)
+    elif options.model == "prediction" and TARGETS[options.target].own:
+        offered = structures or {}
+        most = layouts_of_each(len(kernels))
+        selections = _select_each(
+            kernels,
+            lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options, most),
+            told,
+        )
+        selections = with_row_blocks(
+            selections, kernels, row_runs, profile, options, in_order=strict_fp
+        )
+    elif options.model == "prediction":
+        selections, ppcg_options = select_ppcg(kernels, profile, options, told)
+    else:
+        selections = _select_each(kernels, published.alone, told)
+    widest = max((element_bytes(facts, options) for facts in kernels), default=8)
+    return Selection(
+        file=file,
+        functions=functions,
+        host_statements=host_statements,
+        gpu=profile.name,
+        dtype=dtype or _DTYPES.get(widest, f"{widest}-byte"),
+        options=options,
+        kernels=selections,
+        static_shared_bytes=profile.shared_per_block_bytes,
+        calibrated=profile.calibrated,
+        uniform_sizes=vector,
+        ppcg_options=ppcg_options,
+    )
+
+
+def select_kernel(
+    facts: KernelFacts, profile: GpuProfile, options: ModelOptions
+) -> KernelSelection:
+    """Select the tile sizes of one kernel, whatever the others have.
+
+    Raises:
+        InputError: options that do not fit profile or kernel.
+        NoSolutionError: no tile sizes stay within the limits in any cell.
+    """
+    return _Published(profile, options).alone(facts)
+
+
+def _select_each(
+    kernels: Sequence[KernelFacts], select: Callable[[KernelFacts], KernelSelection], told: Told
+) -> tuple[KernelSelection, ...]:
+    """Select kernel by kernel and report all that have no solution, not only the first."""
+    selections: list[KernelSelection] = []
+    findings: list[Diagnostic] = []
+    for number, facts in enumerate(kernels):
+        told(f"solving {facts.name}", number, len(kernels))
+        try:
+            selections.append(select(facts))
+        except NoSolutionError as error:
+            findings += error.diagnostics
+    if findings:
+        raise NoSolutionError(*findings)
+    return tuple(selections)
+
+
+def traffic(facts: KernelFacts, waf: int, sizes: Mapping[str, int]) -> Fraction:
+    """Return the estimated traffic from L2, in elements per iteration point.
+
+    ``Σ V_f`` over the points of a tile, those of inner loops that a tile holds included.
+    """
+    points = prod(sizes[loop.name] for loop in facts.loops)
+    points *= prod(inner_extent(loop, waf) for loop in facts.inner_loops)
+    return Fraction(sum(v.elements.evaluate(sizes) for v in facts.volumes), points)
+
+
+@frozen
+class _Solved:
+    """A cell of the grid with its optimum and its traffic."""
+
+    cell: Cell
+    solution: Solution
+    traffic: Fraction
+
+    @property
+    def rank(self) -> tuple[Fraction, int, float, float]:
+        """Least traffic, then largest objective, largest alignment, smallest split."""
+        own = self.cell
+        return self.traffic, -self.solution.objective, -own.warp_fraction, own.split
+
+
+@frozen
+class _Grid:
+    """All cells of the grid: the solved ones, best first, and the dropped ones."""
+
+    solved: tuple[_Solved, ...]
+    dropped: tuple[DroppedCell, ...]
+    solver_calls: int
+    solve_time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """The published models on a card: every cell of the grid is solved, and they are ranked."""
+
+    profile: GpuProfile
+    options: ModelOptions
+
+    def alone(self, facts: KernelFacts) -> KernelSelection:
+        """Select the tile sizes of one kernel, whatever the others have."""
+        if not facts.loops:
+            return self._untiled(facts)
+        grid = self._solved(
+            f"kernel {facts.name}",
+            lambda cell: build_problem(facts, self.profile, cell, self.options),
+            lambda waf, vector: traffic(facts, waf, vector),
+        )
+        return self._described(facts, grid)
+
+    def uniform(
+        self, kernels: Sequence[KernelFacts]
+    ) -> tuple[tuple[KernelSelection, ...], tuple[int, ...]]:
+        """Select one vector; the cells are ranked by the sum of the kernels' traffic."""
+        tiled = [facts for facts in kernels if facts.loops]
+        grid = self._solved(
+            "the program with one vector of tile sizes",
+            lambda cell: build_uniform_problem(tiled, self.profile, cell, self.options),
+            lambda waf, vector: sum(
+                (traffic(facts, waf, kernel_sizes(facts, waf, vector)) for facts in tiled),
+                Fraction(),
+            ),
+        )
+        vector = dict(grid.solved[0].solution.values)
+        return (
+            tuple(
+                self._described(facts, grid) if facts.loops else self._untiled(facts)
+                for facts in kernels
+            ),
+            tuple(vector[position_name(at)] for at in range(len(vector))),
+        )
+
+    def _solved(
+        self,
+        what: str,
+        build: Callable[[Cell], Problem],
+        traffic_of: Callable[[int, dict[str, int]], Fraction],
+    ) -> _Grid:
+        """Solve every cell and rank those with a solution.
+
+        The time limit is one for all cells. When it is over, the cells left take the
+        enumeration's vector, unproven.
+
+        Raises:
+            NoSolutionError: ``EATSS-M020``, there is none; it names the least demanding conflict.
+        """
+        limit_s, began = self.options.timeout_s, time.perf_counter()
+        deadline = began + (DEFAULT_TIMEOUT_S if limit_s is None else limit_s)
+        solved: list[_Solved] = []
+        dropped: list[tuple[float, DroppedCell]] = []
+        calls = 0
+        for cell in self.options.cells:
+            problem = build(cell)
+            start = enumerate_best(problem)
+            left_s = max(0.0, deadline - time.perf_counter())
+            try:
+                sizes = dict(start.values) if start else None
+                answer = solve(problem, start=sizes, timeout_s=left_s)
+            except NoSolutionError as error:  # time ran out with nothing found
+                dropped.append((inf, _dropped(cell, (), error.diagnostics[0].message)))
+                continue
+            calls += answer.solver_calls
+            if isinstance(answer, Conflict):
+                found = _dropped(cell, answer.constraints, answer.message)
+                dropped.append((answer.excess, found))
+            else:
+                amount = traffic_of(cell.alignment(self.profile), dict(answer.values))
+                solved.append(_Solved(cell=cell, solution=answer, traffic=amount))
+        if not solved:
+            raise self._no_solution(what, min(dropped, key=lambda pair: pair[0])[1])
+        return _Grid(
+            solved=tuple(sorted(solved, key=lambda one: one.rank)),
+            dropped=tuple(one for _, one in dropped),
+            solver_calls=calls,
+            solve_time_s=time.perf_counter() - began,
+        )
+
+    def _no_solution(self, what: str, least: DroppedCell) -> NoSolutionError:
+        """Return the error that names the conflict of the least demanding cell."""
+        cell = Cell(split=least.split_factor, warp_fraction=least.warp_fraction)
+        fixed = self.options.warp_fraction is not None, self.options.split is not None
+        where = "" if all(fixed) else f" (at {cell})"
+        return NoSolutionError(
+            Diagnostic(
+                code="EATSS-M020",
+                message=f"no tile sizes of {what} stay within the limits: {least.reason}{where}",
+                hint=_ADVICE[fixed],
+            )
+        )
+
+    def _result(self, facts: KernelFacts, one: _Solved) -> tuple[CellResult, Problem]:
+        """Return what a cell comes to for a kernel, and the problem of the kernel there."""
+        waf, values = one.cell.alignment(self.profile), dict(one.solution.values)
+        sizes = kernel_sizes(facts, waf, values) if self.options.uniform else values
+        problem = build_problem(facts, self.profile, one.cell, self.options)
+        result = CellResult(
+            split_factor=one.cell.split,
+            warp_fraction=one.cell.warp_fraction,
+            tile_sizes=tuple((loop.name, sizes[loop.name]) for loop in facts.loops),
+            objective=problem.objective.evaluate(sizes),
+            optimal="proven" if one.solution.proven else "best found",
+            traffic=float(traffic(facts, waf, sizes)),
+        )
+        return result, problem
+
+    def _described(self, facts: KernelFacts, grid: _Grid) -> KernelSelection:
+        """Return the selection of a kernel in the best cell."""
+        profile, options, best = self.profile, self.options, grid.solved[0]
+        cell, waf = best.cell, best.cell.alignment(profile)
+        result, problem = self._result(facts, best)
+        inner = {loop.name: inner_extent(loop, waf) for loop in facts.inner_loops}
+        sizes = dict(result.tile_sizes) | inner
+        block = choose_block(facts, sizes, profile)
+        parts = ["*".join(f"T_{loop.name}" for loop in block_loops(facts))]
+        parts += [f"{weight}*T_{name}" for name, weight in weights(facts, waf) if weight]
+        found = {one.name: getattr(result, one.name) for one in fields(CellResult)}
+        del found["tile_sizes"]
+        return KernelSelection.of(
+            facts,
+            Layout(tile_sizes=result.tile_sizes, block=block),
+            objective_formula=" + ".join(filter(None, parts)) or "0",
+            weights=weights(facts, waf),
+            alignment=waf,
+            shared_limit_bytes=min(
+                shared_budget_bytes(profile, cell), options.shared_per_block(profile)
+            ),
+            solver_calls=grid.solver_calls,
+            solve_time_s=grid.solve_time_s,
+            references=_references(facts, cell),
+            usage=tuple(_usage(problem, one, sizes) for one in problem.constraints),
+            alternatives=tuple(
+                self._result(facts, one)[0] for one in grid.solved[1 : 1 + ALTERNATIVES]
+            ),
+            dropped=grid.dropped,
+            cells=len(grid.solved) + len(grid.dropped),
+            **found,
+        )
+
+    def _untiled(self, facts: KernelFacts) -> KernelSelection:
+        """Return the selection of a kernel without a tile band: nothing to choose.
+
+        The empty vector is the only one, so it is optimal without asking a solver.
+        """
+        cell = self.options.cells[0]
+        return KernelSelection.of(
+            facts,
+            Layout(tile_sizes=(), block=()),
+            split_factor=cell.split,
+            warp_fraction=cell.warp_fraction,
+            alignment=cell.alignment(self.profile),
+            references=_references(facts, cell),
+        )
+
+
+def _dropped(cell: Cell, constraints: tuple[str, ...], reason: str) -> DroppedCell:
+    return DroppedCell(
+        split_factor=cell.split,
+        warp_fraction=cell.warp_fraction,
+        constraints=constraints,
+        reason=reason,
+    )
+
+
+_ADVICE = {
+    (True, True): "try a smaller warp fraction or another split; auto tries all of them",
+    (True, False): "try a smaller warp fraction; auto tries all of them",
+    (False, True): "try another split factor; auto tries all of them",
+    (False, False): "a narrower element type or a card with more on-chip memory would help",
+}
+"""What to do where nothing fits, by whether warp fraction and split are fixed."""
+
+
+def _references(facts: KernelFacts, cell: Cell) -> tuple[ReferenceSelection, ...]:
+    """Return the references with their class and where they are in ``cell``."""
+    return tuple(
+        ReferenceSelection.at(reference, memory_of(reference.memory, cell).value)
+        for reference in facts.references
+    )
+
+
+def _usage(problem: Problem, constraint: Constraint, sizes: Mapping[str, int]) -> Usage:
+    """Return what ``sizes`` use of one limit."""
+    scale = 1 if constraint.element_bytes is None else constraint.element_bytes
+    binding = any(
+        constraint.expression.evaluate({**sizes, v.name: sizes[v.name] + v.step}) > constraint.limit
+        for v in problem.variables
+        if sizes[v.name] < v.upper
+    )
+    return Usage(
+        name=constraint.name,
+        title=constraint.title,
+        used=constraint.expression.evaluate(sizes) * scale,
+        available=constraint.limit * scale,
+        unit=constraint.unit if constraint.element_bytes is None else "bytes",
+        binding=binding,
+    )

@@ -1,0 +1,440 @@
+"""Z3 finds and proves the optimum of a problem, or of a table [EATSS, Sec. IV-L].
+
+Inside Z3 sizes are small bounded integers, and products are kept tractable. A table goes to it as
+text: a tree of the variables with the costs as leaves. Z3 compares every cost with the one that was
+found, in exact integers, and answers *unsatisfiable* where none is less.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from math import isqrt
+from typing import Any
+
+import z3 as z3_module
+
+from eatss.base.diagnostics import Diagnostic, InternalError, NoSolutionError
+from eatss.base.polynomial import Polynomial
+from eatss.choose.options import DEFAULT_TIMEOUT_S
+from eatss.choose.problem import (
+    Conflict,
+    Direction,
+    Problem,
+    Solution,
+    TableProblem,
+    Variable,
+    conflict_message,
+    excess,
+    monotone_constraints,
+    rank,
+    require_fit,
+    tightened,
+)
+
+z3: Any = z3_module  # carries no types
+
+
+def solve(
+    problem: Problem,
+    *,
+    start: Mapping[str, int] | None = None,
+    timeout_s: float | None = None,
+) -> Solution | Conflict:
+    """Find the best vector of ``problem`` and prove that none is better.
+
+    Finds a solution, demands a better one, and repeats until that is refuted: first
+    a greater objective, then at the greatest objective a vector preferred by the
+    problem's order of preference. ``start``, a vector known to be feasible,
+    saves the steps up to it. Safe to call from several threads: every call has a
+    solver context of its own.
+
+    Args:
+        problem: what to solve.
+        start: a feasible vector, one size a variable.
+        timeout_s: seconds after which the best vector so far is returned, unproven.
+
+    Raises:
+        NoSolutionError: time ran out before any vector was found (``EATSS-M021``).
+        InternalError: the solver's answer breaks the problem.
+    """
+    began = time.perf_counter()
+    search = Search(problem, began + (DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s))
+    best = None if start is None else dict(start)
+    if best is None:
+        answer, best = search.ask()
+        if answer is Answer.REFUTED:
+            return _conflict(search, began)
+        if best is None:
+            message = f"time ran out before any tile sizes of {problem.kernel} were found"
+            hint = "give the solver more time"
+            raise NoSolutionError(Diagnostic(code="EATSS-M021", message=message, hint=hint))
+    require_fit(problem, best, "the starting point" if start is not None else "the solver")
+    best, proven = _climb(search, best)
+    return Solution(
+        values=tuple((v.name, best[v.name]) for v in problem.variables),
+        objective=problem.objective.evaluate(best),
+        proven=proven,
+        solver_calls=search.calls,
+        solve_time_s=time.perf_counter() - began,
+    )
+
+
+def _climb(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
+    """Improve ``best`` until Z3 refutes any better vector, or time is up."""
+    for improvement in (search.greater_objective, search.preferred):
+        while True:
+            answer, found = search.ask(improvement(best))
+            if answer is Answer.REFUTED:
+                break
+            if found is None:
+                return best, False
+            require_fit(search.problem, found, "the solver")
+            if rank(search.problem, found) <= rank(search.problem, best):
+                message = f"the solver called sizes of {search.problem.kernel} better that are not"
+                raise InternalError(Diagnostic(code="EATSS-M902", message=message))
+            best = found
+    return best, True
+
+
+def _conflict(search: Search, began: float) -> Conflict:
+    core = tuple(search.problem.constraints[at] for at in _minimal_core(search))
+    return Conflict(
+        constraints=tuple(constraint.name for constraint in core),
+        message=conflict_message(search.problem, core),
+        excess=excess(search.problem, core),
+        solver_calls=search.calls,
+        solve_time_s=time.perf_counter() - began,
+    )
+
+
+def _minimal_core(search: Search) -> tuple[int, ...]:
+    """Return positions of constraints that cannot hold together, none superfluous."""
+    core = search.unsat_core()
+    for at in core:
+        rest = tuple(other for other in core if other != at)
+        if rest and search.refutes(rest):
+            core = rest
+    return core
+
+
+_EFFORT = 100_000
+"""Z3's resource units for one box before it is cut in two (tens of milliseconds).
+
+Units, not seconds, so that every machine takes the same steps.
+"""
+
+_SHORTEST_S = 0.001  # Z3 counts whole milliseconds, and takes 0 for no limit
+_LONGEST_S = 1e6
+
+
+class Answer(Enum):
+    """What the solver says to a question."""
+
+    FOUND = "found"
+    REFUTED = "refuted"
+    TIME_OVER = "time over"
+
+
+class Search:
+    """A problem in a Z3 context of its own, ``T = step × t`` with small bounded integers ``t``.
+
+    A question is put to Z3 for the box of all sizes. Where Z3 gives up on a box, the
+    box is cut in two along its longest side and each half is asked, so that unsatisfiable
+    halves make the whole unsatisfiable. The cutting ends: in a box of one vector
+    nothing is left to reason about.
+    """
+
+    def __init__(self, problem: Problem, deadline: float) -> None:
+        """Take ``problem`` into Z3; ``deadline`` is on the clock of ``time.perf_counter``."""
+        self.problem = problem
+        self.calls = 0
+        self._deadline = deadline
+        self._context = z3.Context()
+        self._fixed = {v.name: v.lower for v in problem.variables if v.lower == v.upper}
+        self._free = tuple(v for v in problem.variables if v.lower != v.upper)
+        self._steps = {v.name: v.step for v in self._free}
+        self._counts = {v.name: z3.Int(v.name, self._context) for v in self._free}
+        self._limits = [self._term(c.expression) <= c.limit for c in problem.constraints]
+        self._objective = self._term(problem.objective)
+        self._monotone = monotone_constraints(problem)
+
+    def greater_objective(self, best: Mapping[str, int]) -> list[Any]:
+        """Demand a greater objective."""
+        return [self._objective > self.problem.objective.evaluate(best)]
+
+    def preferred(self, best: Mapping[str, int]) -> list[Any]:
+        """Demand the same objective and a vector earlier in the order of preference."""
+        earlier = z3.BoolVal(False, self._context)
+        for name, direction in reversed(self.problem.preference):
+            if name in self._fixed:
+                continue
+            count, value = self._counts[name], best[name] // self._steps[name]
+            better = count > value if direction is Direction.LARGER else count < value
+            earlier = z3.Or(better, z3.And(count == value, earlier))
+        return [self._objective == self.problem.objective.evaluate(best), earlier]
+
+    def ask(
+        self, demands: Sequence[Any] = (), positions: Sequence[int] | None = None
+    ) -> tuple[Answer, dict[str, int] | None]:
+        """Ask for sizes that keep the constraints and meet ``demands``.
+
+        ``positions`` restricts the constraints to some of them.
+        """
+        everything = positions is None
+        chosen = range(len(self._limits)) if positions is None else positions
+        limits = [self._limits[at] for at in chosen]
+        boxes = [self._free]
+        while boxes:
+            box = boxes.pop()
+            if everything:
+                box = self._tightened(box)
+            one_vector = all(v.lower == v.upper for v in box)
+            solver = self._solver(0 if one_vector else _EFFORT)
+            if solver is None:
+                return Answer.TIME_OVER, None
+            solver.add(*self._bounds(box), *limits, *demands)
+            self.calls += 1
+            answer = solver.check()
+            if answer == z3.sat:
+                return Answer.FOUND, self._sizes(solver.model())
+            if answer == z3.unknown:
+                halves = self._halves(box)
+                if not halves:
+                    return Answer.TIME_OVER, None
+                boxes += halves
+        return Answer.REFUTED, None
+
+    def refutes(self, positions: Sequence[int]) -> bool:
+        """Whether the constraints at ``positions`` alone have no solution."""
+        return self.ask(positions=positions)[0] is Answer.REFUTED
+
+    def unsat_core(self) -> tuple[int, ...]:
+        """Return positions of constraints that Z3 needs to refute the problem.
+
+        All of them where Z3 gives up on the problem as a whole.
+        """
+        every = tuple(range(len(self._limits)))
+        solver = self._solver(_EFFORT)
+        if solver is None:
+            return every
+        self.calls += 1
+        solver.add(*self._bounds(self._free))
+        names = {f"limit:{at}": at for at in every}
+        for name, at in names.items():
+            solver.assert_and_track(self._limits[at], z3.Bool(name, self._context))
+        answer = solver.check()
+        if answer == z3.sat:
+            message = f"the solver takes back that {self.problem.kernel} has no solution"
+            raise InternalError(Diagnostic(code="EATSS-M903", message=message))
+        if answer == z3.unknown:
+            return every
+        return tuple(sorted(names[bare.decl().name()] for bare in solver.unsat_core()))
+
+    def _solver(self, effort: int) -> Any | None:
+        """Return a fresh solver of so many resource units (0: any), ``None`` where time is up.
+
+        Z3's older arithmetic core refutes small bounded products in a few milliseconds,
+        the tactics of its default solver in tens.
+        """
+        left_s = min(self._deadline - time.perf_counter(), _LONGEST_S)
+        if left_s < _SHORTEST_S:
+            return None
+        solver = z3.SimpleSolver(ctx=self._context)
+        solver.set("arith.solver", 2)
+        solver.set("rlimit", effort)
+        solver.set("timeout", int(left_s * 1000))
+        return solver
+
+    def _term(self, polynomial: Polynomial) -> Any:
+        """Return a polynomial in tile sizes as a term in the counts ``t``."""
+        terms = []
+        for term in Polynomial.of(self._scaled(polynomial)).terms:
+            product = z3.IntVal(term.coefficient, self._context)
+            for name in term.loops:
+                product = product * self._counts[name]
+            terms.append(product)
+        if not terms:
+            return z3.IntVal(0, self._context)
+        return terms[0] if len(terms) == 1 else z3.Sum(terms)
+
+    def _scaled(self, polynomial: Polynomial) -> Iterator[tuple[int, list[str]]]:
+        for term in polynomial.terms:
+            coefficient = term.coefficient
+            for name in term.loops:
+                coefficient *= self._fixed[name] if name in self._fixed else self._steps[name]
+            yield coefficient, [name for name in term.loops if name not in self._fixed]
+
+    def _tightened(self, box: Sequence[Variable]) -> tuple[Variable, ...]:
+        fixed = [v for v in self.problem.variables if v.name in self._fixed]
+        return tightened([*box, *fixed], self._monotone)[: len(box)]
+
+    def _bounds(self, box: Sequence[Variable]) -> list[Any]:
+        bounds = []
+        for v in box:
+            count = self._counts[v.name]
+            bounds += [count >= v.lower // v.step, count <= v.upper // v.step]
+        return bounds
+
+    @staticmethod
+    def _halves(box: Sequence[Variable]) -> list[tuple[Variable, ...]]:
+        """Cut a box in two where its sides are longest in ratio; none of one vector."""
+        longest = max(box, key=lambda v: v.upper / v.lower, default=None)
+        if longest is None or longest.lower == longest.upper:
+            return []
+        low, high = longest.lower // longest.step, longest.upper // longest.step
+        middle = min(isqrt(low * high), high - 1) * longest.step
+        above = middle + longest.step
+        return [
+            tuple(replace(v, upper=middle) if v is longest else v for v in box),
+            tuple(replace(v, lower=above) if v is longest else v for v in box),
+        ]
+
+    def _sizes(self, model: Any) -> dict[str, int]:
+        sizes = dict(self._fixed)
+        for name, count in self._counts.items():
+            sizes[name] = self._steps[name] * model.eval(count, model_completion=True).as_long()
+        return sizes
+
+
+_of_thread = threading.local()
+
+
+def solve_table(problem: TableProblem, *, timeout_s: float) -> Solution:
+    """Find the row of least cost, the first of equal ones, and let Z3 refute any better one.
+
+    Raises:
+        InternalError: ``EATSS-M904``, Z3 knows a better row.
+    """
+    began = time.perf_counter()
+    cost = problem.cost
+    position = min(range(len(cost.values)), key=cost.values.__getitem__)
+    row, least = cost.rows[position], cost.values[position]
+    solver = z3.SimpleSolver(ctx=_context())
+    solver.set("timeout", max(1, int(1000 * timeout_s)))
+    solver.from_string(better_than(problem, least))
+    answer = solver.check()
+    if answer == z3.sat:
+        message = f"the solver knows better sizes of {problem.kernel} than the best of the table"
+        raise InternalError(Diagnostic(code="EATSS-M904", message=message))
+    return Solution(
+        values=tuple(zip(problem.variables, row, strict=True)),
+        objective=least,
+        proven=bool(answer == z3.unsat),
+        solver_calls=1,
+        solve_time_s=time.perf_counter() - began,
+    )
+
+
+def _context() -> Any:
+    """Return the context of this thread: a new one fills 16 MiB, longer than most proofs take.
+
+    What is asserted belongs to a solver, so that nothing of one proof is left for the next.
+    """
+    if not hasattr(_of_thread, "context"):
+        _of_thread.context = z3.Context()
+    return _of_thread.context
+
+
+def better_than(problem: TableProblem, least: int) -> str:
+    """Return SMT-LIB text that holds where a row costs less than ``least``."""
+    return "\n".join(
+        [
+            *_declarations(problem),
+            f"(define-fun least () Int {least})",
+            f"(assert {_disjunction(problem, lambda value: f'(< {value} least)')})",
+        ]
+    )
+
+
+def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
+    """Return a table as SMT-LIB 2: a script that finds ``best`` again and refutes anything better.
+
+    ``cost`` is the value of the row that the variables name. Demanding that it be less than that of
+    ``best`` gives ``unsat`` where ``best`` is the optimum.
+    """
+    cost = problem.cost
+    row = tuple(best[name] for name in problem.variables)
+    least = cost.entries[row]
+    names = " ".join(symbol(name) for name in problem.variables)
+    chosen = " ".join(f"(= {symbol(name)} {best[name]})" for name in problem.variables)
+    return "\n".join(
+        [
+            f"; Sizes of {problem.kernel}: minimise cost, in {cost.unit}.",
+            f"; {len(cost.rows)} rows; threads:i is a block's threads along the loop i.",
+            *_explained(problem),
+            "(set-option :produce-models true)",
+            "(set-logic QF_LIA)",
+            *_declarations(problem),
+            "(declare-const cost Int)",
+            f"(assert {_disjunction(problem, lambda value: f'(= cost {value})')})",
+            f"; the answer costs {least}",
+            "(push 1)",
+            f"(assert (and {chosen}))",
+            "(check-sat)",
+            f"(get-value (cost {names}))",
+            "(pop 1)",
+            "; the proof: no row costs less (unsat)",
+            "(push 1)",
+            f"(assert (< cost {least}))",
+            "(check-sat)",
+            "(pop 1)",
+            "",
+        ]
+    )
+
+
+def symbol(name: str) -> str:
+    """Return a name as a quoted symbol, which has no bar and no backslash."""
+    return f"|{name.replace('|', '!').replace(chr(92), '!')}|"
+
+
+def _explained(problem: TableProblem) -> list[str]:
+    """Return comments on variables that only some kernels have."""
+    found = [name.removeprefix("warps:") for name in problem.variables if name.startswith("warps:")]
+    return [
+        f"; warps:{name} is 1 where it computes products; stages are boxes at once."
+        for name in found
+    ]
+
+
+def _declarations(problem: TableProblem) -> list[str]:
+    """Return the variables, and a word for each value that one of them takes in the table."""
+    lines = [f"(declare-const {symbol(name)} Int)" for name in problem.variables]
+    for name, column in zip(problem.variables, zip(*problem.cost.rows, strict=True), strict=True):
+        lines += [
+            f"(define-fun {_has(name, value)} () Bool (= {symbol(name)} {value}))"
+            for value in sorted(set(column))
+        ]
+    return lines
+
+
+def _has(name: str, value: int) -> str:
+    return symbol(f"{name}={value}")
+
+
+def _disjunction(problem: TableProblem, leaf: Callable[[int], str]) -> str:
+    """Return that the variables have the values of some row, and what is said of its cost.
+
+    It is a tree: a disjunction over the values of one variable, and inside it over the next. The
+    last variable comes first, because few tiles go with the same threads.
+    """
+    cost = problem.cost
+    columns = list(zip(problem.variables, zip(*cost.rows, strict=True), strict=True))[::-1]
+    words = [{value: _has(name, value) for value in set(column)} for name, column in columns]
+    last = len(words) - 1
+    parts = ["(or"]
+    before: tuple[int, ...] = ()
+    for row, value in sorted(zip((row[::-1] for row in cost.rows), cost.values, strict=True)):
+        same = 0
+        while before and same < last and row[same] == before[same]:
+            same += 1
+        if before:
+            parts.append("))" * (last - same))
+        parts += [f" (and {words[at][row[at]]} (or" for at in range(same, last)]
+        parts.append(f" (and {words[last][row[last]]} {leaf(value)})")
+        before = row
+    return "".join([*parts, "))" * last, ")"])

@@ -1,0 +1,178 @@
+"""How the lanes of a warp meet memory: sectors, lines and banks.
+
+Numbers have an entry a candidate. ``lanes`` are those of a warp along each axis of the block, ``x``
+first [:func:`eatss.plan.launch.lanes_of`]; ``steps`` are the bytes between neighbours along them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.analysis.work import AccessFacts
+from eatss.base.targets import CUDA
+from eatss.plan.intervals import Interval
+from eatss.plan.numbers import Flag, Number, no
+
+Integers = npt.NDArray[np.int64]
+
+SECTOR_BYTES = 32
+LINE_BYTES = 128
+BANKS = 32
+BANK_BYTES = 4
+
+
+def sectors(
+    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+) -> Number:
+    """Return the 32-byte sectors that one request of a warp touches.
+
+    A row of lanes that begins inside a sector, by ``offset`` bytes, touches one more than its bytes
+    fill.
+    """
+    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset)
+
+
+def lines(
+    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+) -> Number:
+    """Return the 128-byte lines that one request of a warp touches."""
+    return _pieces(lanes, steps, element_bytes, LINE_BYTES, offset)
+
+
+def torn_sectors(
+    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+) -> Number:
+    """Return the sectors of one request that a warp writes in part only.
+
+    Lanes beside each other make rows. A row fills the sectors between its ends; where lanes of a
+    row have gaps between them it fills none.
+    """
+    run: Number = float(element_bytes)  # bytes side by side
+    rows: Number = 1.0
+    gaps: Flag = False
+    for along, step in zip(lanes, steps, strict=True):
+        apart = abs(step)
+        if apart == 0:
+            continue
+        beside = run == apart
+        if apart < SECTOR_BYTES:
+            gaps = gaps | (no(beside) & (along > 1))
+        rows = np.where(beside, rows, rows * along)
+        run = np.where(beside, run * along, run)
+    inside = run - (-offset % SECTOR_BYTES)  # from the first sector that begins in the row
+    whole = np.where(gaps, 0.0, rows * np.maximum(0.0, np.floor(inside / SECTOR_BYTES)))
+    return np.maximum(0.0, sectors(lanes, steps, element_bytes, offset) - whole)
+
+
+def line_wavefronts(least: Number, lines: Number, line_cycles: float) -> Number:
+    """Return the cycles that L1 takes for one request of a warp.
+
+    It gives 128 bytes to registers in a cycle, so what lanes take is ``least``; each further one of
+    the lines takes ``line_cycles``.
+    """
+    return least + line_cycles * np.maximum(0.0, lines - least)
+
+
+def _pieces(
+    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, piece: int, offset: int
+) -> Number:
+    count: Number = 1.0
+    extent: Number = float(element_bytes)  # bytes that lie together so far
+    for along, step in zip(lanes, steps, strict=True):
+        apart = abs(step)
+        if apart >= piece:
+            count = count * along
+        elif apart:
+            extent = np.maximum(extent, (along - 1) * apart + element_bytes)
+    # rows that begin inside a piece lie across one more for the share that their length says
+    more = np.minimum(1.0, extent / piece) if offset % piece else 0.0
+    return count * (np.ceil(extent / piece) + more)
+
+
+def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_bytes: int) -> Number:
+    """Return the cycles of one request of a warp to shared memory.
+
+    Lanes that want one word share it; different words of one bank wait for each other: 32 banks of
+    four bytes [CUDA C++ Programming Guide, shared memory]. Elements of eight bytes go in two halves
+    of 16 lanes each, unless no two lanes of the warp want different words of a bank. Here ``steps``
+    are elements.
+    """
+    if not lanes:
+        return 1.0
+    if any(isinstance(one, Interval) for one in (*lanes, *steps)):
+        return Interval(1.0, float(CUDA.lanes))
+    table = np.stack(np.broadcast_arrays(*lanes, *steps), axis=1).astype(np.int64)
+    unique, back = np.unique(_keys(table), return_index=True, return_inverse=True)[1:]
+    return _conflicts(table[unique], len(lanes), element_bytes)[back.reshape(-1)]
+
+
+def box_wavefronts(
+    lanes: Sequence[Number],
+    axes: Sequence[str],
+    access: AccessFacts,
+    sizes: Sequence[Number],
+    element_bytes: int,
+) -> Number:
+    """Return the cycles of one request of a warp to a tile in shared memory.
+
+    Args:
+        lanes: of a warp along each axis.
+        axes: the loop along each axis of the block, ``x`` first.
+        access: what the lanes read or write of the tile.
+        sizes: the extents of the tile as it is declared, outermost first.
+        element_bytes: width of an element.
+    """
+    steps: dict[str, Number] = {}
+    apart: Number = 1.0
+    for terms, size in zip(reversed(access.terms), reversed(sizes), strict=True):
+        for name, factor in terms:
+            steps[name] = steps.get(name, 0.0) + factor * apart
+        apart = apart * size
+    return bank_wavefronts(lanes, [steps.get(name, 0.0) for name in axes], element_bytes)
+
+
+def _keys(table: Integers) -> Integers:
+    """Return one number a row, equal for equal rows."""
+    key = np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        codes = column - column.min()
+        width = int(codes.max()) + 1
+        if int(key.max()) >= np.iinfo(np.int64).max // width - 1:
+            key = np.unique(key, return_inverse=True)[1].reshape(-1)
+        key = key * width + codes
+    return key
+
+
+def _conflicts(rows: Integers, axes: int, element_bytes: int) -> npt.NDArray[np.float64]:
+    """Return the cycles of one request for each row of lanes and steps along the axes."""
+    left = np.broadcast_to(np.arange(CUDA.lanes), (len(rows), CUDA.lanes))
+    address = np.zeros((len(rows), CUDA.lanes), dtype=np.int64)
+    for axis in range(axes):
+        along, step = rows[:, axis : axis + 1], rows[:, axes + axis : axes + axis + 1]
+        address = address + (left % along) * step
+        left = left // along
+    live = left == 0
+    address = np.where(live, address, address[:, :1])  # lanes without work ask for nothing new
+    banks = max(1, BANKS * BANK_BYTES // element_bytes)
+    together = _most_wanted(address, banks)
+    each = CUDA.lanes * BANK_BYTES // max(BANK_BYTES, element_bytes)
+    parts = [
+        _most_wanted(address[:, at : at + each], banks) * live[:, at : at + each].any(axis=1)
+        for at in range(0, CUDA.lanes, each)
+    ]
+    cycles = np.where(together == 1, 1, np.sum(parts, axis=0))
+    return np.asarray(cycles, dtype=np.float64)
+
+
+def _most_wanted(address: Integers, banks: int) -> Integers:
+    """Return how many different elements the bank that most lanes want has, for each row."""
+    ordered = np.sort(address, axis=1)
+    fresh = np.ones(ordered.shape, dtype=bool)
+    fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    numbers = np.broadcast_to(np.arange(len(ordered))[:, None], ordered.shape)
+    wanted = np.zeros((len(ordered), banks), dtype=np.int64)
+    np.add.at(wanted, (numbers[fresh], (ordered % banks)[fresh]), 1)
+    return np.asarray(wanted.max(axis=1))

@@ -1,0 +1,236 @@
+"""The rates, latencies and prices of a card, from its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from eatss.analysis.structure import TensorFormat
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
+from eatss.base.targets import CUDA
+from eatss.cards.profile import TIMES_TF32, GpuProfile
+from eatss.cards.scaled import FALLBACK_LIMIT_W, calibration_of
+from eatss.plan.numbers import Number
+
+SCHEDULERS = 4
+"""Of an SM; each issues an instruction a cycle to a quarter of its units [vendor]."""
+
+LARGEST_MMA = 16 * 8 * 16 / 32
+"""Multiply-adds of the priced instruction of 64 bits, m16n8k16, over the lanes of a warp."""
+
+SMALL_MMA = 8 * 8 * 4 / 32
+"""The same before compute capability 9.0, where m8n8k4 is the largest."""
+
+TF32_MMA = 16 * 8 * 8 / 32
+"""Multiply-adds of the priced instruction of TF32, m16n8k8, over the lanes of a warp."""
+
+TF32_SHARE = 0.72
+"""Of the TF32 peak, how much ``mma.sync`` reaches where all of it takes instructions of four warps
+(``wgmma``) or of one thread (``tcgen05``). 682 multiply-adds of an SM in a cycle were measured on
+an H200, of 946 that its datasheet comes to at the highest clock
+[benchmarks/results/h200/characterize.txt]."""
+
+FP16_MMA = 16 * 8 * 16 / 32
+"""Multiply-adds of the priced instruction of halves, m16n8k16, over the lanes of a warp."""
+
+INT8_MMA = 16 * 8 * 32 / 32
+"""Multiply-adds of m16n8k32 of bytes, over the lanes of a warp. It is taken to cost what that of
+halves does, with half as many; a product of 4096 rows took 0.277 ms on an H200, and 0.245 ms were
+predicted of it."""
+
+REGISTER_STEP = 8
+"""Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
+
+BLOCK_SHARED_BYTES = 1024
+"""Shared memory that CUDA keeps of each block."""
+
+
+@frozen
+class Prices:
+    """Energies in J at the highest clock, and power in W.
+
+    ``instruction_j``, ``fp64_j`` and ``fp32_j`` are of an instruction of a full warp,
+    ``tensor64_j``, ``tensor32_j``, ``tensor16_j`` and ``tensor8_j`` of as many multiply-adds on
+    tensor cores, of 64 bits, of TF32, of halves and of bytes, ``l1_wavefront_j`` of 128 bytes from
+    L1, ``shared_wavefront_j`` of a cycle of shared memory, ``shared_byte_j`` of a byte in it, the
+    other ``*_byte_j`` of a byte. ``voltage_floor`` says how prices fall with the clock; those of
+    memory do not.
+    """
+
+    instruction_j: float
+    fp64_j: float
+    fp32_j: float
+    tensor64_j: float
+    tensor32_j: float
+    tensor16_j: float
+    tensor8_j: float
+    l1_wavefront_j: float
+    shared_wavefront_j: float
+    shared_byte_j: float
+    l2_byte_j: float
+    dram_byte_j: float
+    constant_w: float
+    voltage_floor: float
+
+
+@frozen
+class Card:
+    """What the prediction knows of a card.
+
+    ``*_bytes_s`` are bytes a second of the whole card, ``l2_torn_bytes_s`` of sectors that are
+    written in parts; ``fp64_per_cycle`` and ``fp32_per_cycle`` multiply-adds of one SM in a cycle,
+    ``fp64_tensor_per_cycle`` and ``tf32_tensor_per_cycle`` those of its tensor cores, 0 where it
+    has none for them; ``warp`` threads; ``registers_*`` registers of 32 bits.
+    ``shared_per_block_bytes`` is what a block may declare statically, ``shared_optin_bytes`` what
+    it may ask for. ``*_cycles`` are latencies; those of L2 and memory count from the level before.
+    """
+
+    sms: int
+    clock_hz: float
+    warp: int
+    threads_per_sm: int
+    blocks_per_sm: int
+    threads_per_block: int
+    registers_per_sm: int
+    registers_per_block: int
+    registers_per_thread: int
+    shared_per_sm_bytes: int
+    shared_per_block_bytes: int
+    shared_optin_bytes: int
+    l1_shared_bytes: int
+    l2_bytes: int
+    fp64_per_cycle: float
+    fp32_per_cycle: float
+    fp64_tensor_per_cycle: float
+    tf32_tensor_per_cycle: float
+    dram_bytes_s: float
+    l2_bytes_s: float
+    l2_torn_bytes_s: float
+    power_limit_w: float
+    l1_cycles: float
+    shared_cycles: float
+    l2_cycles: float
+    dram_cycles: float
+    fp32_cycles: float
+    fp64_cycles: float
+    fp32_div_cycles: float
+    fp64_div_cycles: float
+    barrier_cycles: float
+    atomic_cycles: float
+    launch_s: float
+    prices: Prices
+
+    def tensor_rate(self, form: TensorFormat) -> float:
+        """Return the multiply-adds of an SM's tensor cores in a cycle, at least one."""
+        if form == "fp64":
+            return max(1.0, self.fp64_tensor_per_cycle)
+        return max(1.0, TIMES_TF32[form] * self.tf32_tensor_per_cycle)
+
+    def resident_blocks(
+        self, threads: Number, registers: Number, shared_bytes: Number, shared_limit_bytes: Number
+    ) -> Number:
+        """Return the blocks of an SM that run at a time, an entry a candidate; 0 cannot launch.
+
+        The least that registers (allocated to a thread by eights; each scheduler has a part of them
+        for its warps), threads (by whole warps), shared memory (with 1024 bytes a block that CUDA
+        keeps) and the limit of blocks allow [CUDA C++ Programming Guide, technical specifications
+        per compute capability]. A block may have ``shared_limit_bytes``.
+        """
+        warps = np.ceil(threads / self.warp)
+        registers = np.ceil(registers / REGISTER_STEP) * REGISTER_STEP
+        each = self.registers_per_sm / SCHEDULERS
+        by_registers = np.floor(np.floor(each / (registers * self.warp)) * SCHEDULERS / warps)
+        by_threads = np.floor(self.threads_per_sm / (warps * self.warp))
+        by_shared = np.floor(self.shared_per_sm_bytes / (shared_bytes + BLOCK_SHARED_BYTES))
+        least = np.minimum(np.minimum(by_registers, by_threads), by_shared)
+        least = np.where(shared_bytes > shared_limit_bytes, 0.0, least)
+        least = np.where(threads > self.threads_per_block, 0.0, least)
+        return np.clip(least, 0, self.blocks_per_sm)
+
+
+def card_of(profile: GpuProfile) -> Card:
+    """Return what the prediction has to know of a card.
+
+    Counts, sizes and the power limit are the profile's, which names the source of each. Rates,
+    latencies and prices are those of its calibration, or of another card's scaled by
+    specifications (:mod:`eatss.cards.scaled`). Memory is taken at the mean of what reading and
+    copying reached.
+
+    Raises:
+        InputError: ``EATSS-M018``, its power limit is not above its constant power.
+    """
+    found = calibration_of(profile)
+    limit_w = profile.tdp_w or FALLBACK_LIMIT_W
+    if limit_w <= found["constant_w"]:
+        raise input_error(
+            "EATSS-M018",
+            f"{profile.name} may draw {limit_w:g} W, and takes {found['constant_w']:.4g} W "
+            "whatever runs: nothing can run on it",
+            hint="look at tdp_w and at constant_w of [calibration] in its profile",
+        )
+    clock_hz = 1e6 * found["clock_mhz"]
+
+    def per_cycle(peak_gflops: float | None) -> float:
+        """Return the multiply-adds of an SM in a cycle that make a peak."""
+        return 1e9 * (peak_gflops or 0.0) / 2 / profile.sm_count / clock_hz
+
+    of_profile = (
+        "threads_per_block", "registers_per_sm", "registers_per_block", "registers_per_thread",
+        "shared_per_sm_bytes", "shared_per_block_bytes", "l1_shared_bytes", "l2_bytes",
+    )  # fmt: skip
+    own: dict[str, Any] = {name: getattr(profile, name) for name in of_profile}
+    measured = (
+        "fp64_per_cycle", "fp32_per_cycle", "l1_cycles", "shared_cycles", "fp32_cycles",
+        "fp64_cycles", "fp32_div_cycles", "fp64_div_cycles", "barrier_cycles", "atomic_cycles",
+        "launch_s",
+    )  # fmt: skip
+    return Card(
+        sms=profile.sm_count,
+        clock_hz=clock_hz,
+        warp=profile.threads_per_warp,
+        threads_per_sm=profile.max_threads_per_sm,
+        blocks_per_sm=profile.max_blocks_per_sm,
+        shared_optin_bytes=max(
+            profile.shared_per_block_bytes, profile.shared_per_block_optin_bytes
+        ),
+        fp64_tensor_per_cycle=per_cycle(profile.peak_fp64_tensor_gflops),
+        tf32_tensor_per_cycle=per_cycle(profile.peak_tf32_tensor_gflops) * _tf32_share(profile),
+        dram_bytes_s=1e9 * (found["dram_read_gb_s"] + found["dram_copy_gb_s"]) / 2,
+        l2_bytes_s=1e9 * found["l2_gb_s"],
+        l2_torn_bytes_s=1e9 * found["l2_torn_gb_s"],
+        power_limit_w=limit_w,
+        l2_cycles=found["l2_cycles"] - found["l1_cycles"],
+        dram_cycles=found["dram_cycles"] - found["l2_cycles"],
+        prices=_prices(found, _mma_size(profile)),
+        **own | {name: found[name] for name in measured},
+    )
+
+
+def _tf32_share(profile: GpuProfile) -> float:
+    """Return the share of the TF32 peak that an instruction of a warp reaches."""
+    first, end = CUDA.warpgroups
+    return TF32_SHARE if first <= profile.compute_capability < end else 1.0
+
+
+def _mma_size(profile: GpuProfile) -> float:
+    """Return the multiply-adds of the priced instruction of 64 bits, over the lanes of a warp."""
+    own = profile.calibration is not None and profile.compute_capability < (9, 0)
+    return SMALL_MMA if own else LARGEST_MMA
+
+
+def _prices(found: Mapping[str, float], mma: float) -> Prices:
+    plain = ("instruction", "fp64", "fp32", "l1_wavefront", "shared_wavefront", "shared_byte",
+             "l2_byte")  # fmt: skip
+    return Prices(
+        tensor64_j=1e-12 * found["tensor_fp64_pj"] / mma,
+        tensor32_j=1e-12 * found["tensor_tf32_pj"] / TF32_MMA,
+        tensor16_j=1e-12 * found["tensor_fp16_pj"] / FP16_MMA,
+        tensor8_j=1e-12 * found["tensor_fp16_pj"] / INT8_MMA,
+        dram_byte_j=1e-12 * (found["dram_read_byte_pj"] + found["dram_write_byte_pj"]) / 2,
+        constant_w=found["constant_w"],
+        voltage_floor=found["voltage_floor"],
+        **{f"{name}_j": 1e-12 * found[f"{name}_pj"] for name in plain},
+    )

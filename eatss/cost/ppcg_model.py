@@ -1,0 +1,212 @@
+"""What PPCG's code for a kernel asks of a card, as a function of tiles, blocks and options.
+
+A launch is planned by PPCG's rules (:mod:`eatss.plan.ppcg`) and priced as that of eatss is:
+copies, then statements, then memory.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.touched import touched_bytes
+from eatss.analysis.work import AccessFacts
+from eatss.base.frozen import frozen
+from eatss.cards.profile import GpuProfile
+from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
+from eatss.cost.card import Card, card_of
+from eatss.cost.constants import CodeConstants
+from eatss.cost.demand import Demand
+from eatss.cost.expected import Prediction
+from eatss.cost.ppcg_code import PpcgCode
+from eatss.cost.ppcg_computes import add_computes
+from eatss.cost.terms import Predicted, predict, prediction_at
+from eatss.plan.numbers import Number, largest
+from eatss.plan.ppcg import PpcgCandidates, PpcgPlan, ppcg_plan
+from eatss.plan.ppcg_groups import Group, PpcgKernel
+
+PAGE_PIECE_BYTES = 256
+
+
+@frozen
+class PpcgModel:
+    """What PPCG's code for one kernel does on one card."""
+
+    kernel: PpcgKernel
+    card: Card
+    constants: CodeConstants
+
+    @classmethod
+    def of(cls, facts: KernelFacts, profile: GpuProfile) -> PpcgModel:
+        """Return the model of a kernel on a card."""
+        return cls(kernel=PpcgKernel(facts), card=card_of(profile), constants=CodeConstants())
+
+    def plan(self, candidates: PpcgCandidates) -> PpcgPlan:
+        """Return what a launch of each candidate's code does."""
+        return ppcg_plan(self.kernel, candidates)
+
+    def columns(self, candidates: PpcgCandidates) -> tuple[Demand, Predicted]:
+        """Return demand of a launch and prediction of a run, both with an entry a candidate."""
+        of = PpcgCode(self.plan(candidates), self.card, self.constants)
+        demand = _demand(of)
+        return demand, predict(demand, self.card, self.constants)
+
+    def prediction(self, candidates: PpcgCandidates, row: int = 0) -> Prediction | None:
+        """Return the prediction of the candidate ``row``, ``None`` where it cannot launch."""
+        demand, expected = self.columns(candidates)
+        return prediction_at(demand, expected, row)
+
+
+def _demand(of: PpcgCode) -> Demand:
+    """Return what each candidate's code asks of the card in one launch."""
+    plan, constants, statements = of.plan, of.constants, of.plan.kernel.statements
+    _add_copies(of)
+    add_computes(of)
+    if statements:
+        main = max(statements, key=lambda s: s.instances or 0)
+        trips = plan.kernel.trips
+        serial = prod(float(trips[name]) for name in main.loops if name not in plan.threads)
+        of.add_spills(of.spilled_words * serial, plan.fill(main), constants.spill_missing)
+    of.add_instructions(constants.start_instructions + plan.turns * constants.turn_instructions)
+    of.chain_cycles += constants.start_cycles
+    of.operand_bytes = LINE_BYTES * of.shared_wavefronts  # as if every cycle moved all it can
+    return of.demand(
+        len(plan),
+        launches=float(plan.kernel.facts.work.launches or 1),
+        registers=of.registers,
+        shared_bytes=plan.shared_bytes,
+        shared_limit_bytes=float(of.card.shared_per_block_bytes),
+        dram_bytes=_moved_bytes(of),
+        scatter=_scatter(of),
+    )
+
+
+# -- copies: private arrays, boxes in shared memory -----------------------------------------------
+
+
+def _add_copies(of: PpcgCode) -> None:
+    """Add the copies of private and shared groups, and the barriers around them."""
+    plan, card, constants = of.plan, of.card, of.constants
+    fill = max(map(plan.fill, plan.kernel.statements), default=1.0)
+    barriers: Number = 0.0
+    for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
+        steps = _serial_steps(plan, group) * fill
+        ways = 1.0 * group.reads + 1.0 * group.writes
+        if group.private:
+            count, access = plan.all_points, group.uses[0].access
+            request = of.request(access)
+            if group.reads:
+                of.add_global(count * steps, *request)
+            if group.writes:
+                of.add_stores(count * steps, *request, of.torn(access))
+            of.add_instructions(count * steps * ways * 2)
+            latency = constants.l2_wait * card.l2_cycles + constants.dram_wait * card.dram_cycles
+            of.chain_cycles += steps * ways * latency * np.ceil(count / constants.window)
+        elif group.shareable:
+            loads, waits, waves, sector, parts = _copy_loop(of, group)
+            shared = of.sharing(group.loops)
+            if group.reads:
+                of.add_global(loads * steps * on, waves, sector, 1.0 / shared)
+            if group.writes:
+                of.add_stores(loads * steps * on, waves, sector, parts)
+            requests = loads * steps * ways * on
+            of.add_shared(requests, waves)
+            of.add_instructions(requests * constants.copy_instructions)
+            moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
+            of.chain_cycles += on * steps * ways * of.beyond_l1_cycles(group, moved) * waits
+            barriers = np.maximum(barriers, on * steps * 2)
+    of.add_instructions(barriers * constants.barrier_instructions)
+    of.chain_cycles += barriers * constants.barrier_wait * card.barrier_cycles
+
+
+def _serial_steps(plan: PpcgPlan, group: Group) -> Number:
+    """Return how often a block runs the tile loops down to the last that moves a group."""
+    band, grid = plan.kernel.band, plan.kernel.grid
+    depth = max((at for at, name in enumerate(band, start=1) if name in group.loops), default=0)
+    return prod((plan.steps[n] for n in band[:depth] if n not in grid), start=plan.turns)
+
+
+def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, Number, Number, Number, Number]:
+    """Return loads a thread, how often it waits, and of one wavefronts, sectors and torn ones.
+
+    The last dimensions of the box are dealt out to the threads along the last axes. The compiler
+    unrolls a loop of known length, so that a window of loads is under way; of one that begins at
+    the thread's number, or that the end of the array cuts off, a few are.
+    """
+    plan, card, constants = of.plan, of.card, of.constants
+    sizes, threads = plan.box(group), [*plan.threads.values()]
+    mapped = min(len(sizes), len(threads))
+    first = len(sizes) - mapped
+    pairs = zip(sizes[first:], threads[len(threads) - mapped :], strict=True)
+    dealt = prod((np.ceil(size / count) for size, count in pairs), start=1.0)
+    loads = prod(sizes[:first], start=1.0) * dealt
+    even = (dealt == 1) & (loads <= constants.unrolled_steps)
+    for name in group.loops:
+        if name in plan.tile:
+            even = even & (np.mod(plan.kernel.trips[name], plan.tile[name]) == 0)
+    waits = np.ceil(loads / np.where(even, constants.window, constants.rolled))
+    across = np.maximum(1.0, card.warp / threads[-1])
+    rows = np.minimum(across, sizes[-2] if len(sizes) > 1 else 1.0)
+    along = np.minimum(np.minimum(threads[-1], sizes[-1]), card.warp)
+    row_sectors = along * group.element_bytes / SECTOR_BYTES
+    waves = np.maximum(rows, card.warp * group.element_bytes / LINE_BYTES)
+    return loads, waits, waves, rows * np.ceil(row_sectors), rows * (np.mod(row_sectors, 1.0) > 0)
+
+
+# -- beyond L2 ------------------------------------------------------------------------------------
+
+
+def _moved_bytes(of: PpcgCode) -> Number:
+    """Return the bytes of one launch from and to memory.
+
+    At least every sector once, unless all of it stays in L2 between launches. What blocks
+    that do not run at the same time read again comes from memory where L2 cannot hold it.
+    """
+    total: Number = 0.0
+    least = 0.0
+    for array in of.plan.kernel.facts.work.arrays:
+        groups = [group for group in of.plan.kernel.groups if group.array == array.name]
+        for writing in (False, True):
+            mine = [group for group in groups if (group.writes if writing else group.reads)]
+            total = total + largest(map(of.fetched_bytes, mine))
+            touched = [
+                use.access.touched
+                for group in mine
+                for use in group.uses
+                if use.access.touched is not None
+                if (use.access.writes if writing else use.access.reads)
+            ]
+            whole = float(array.elements * array.element_bytes)
+            least += min(whole, touched_bytes(touched)) * of.fresh
+    return np.maximum(np.minimum(total, np.maximum(of.l2_bytes, total * 0.02)), least)
+
+
+def _scatter(of: PpcgCode) -> Number:
+    """Return how much longer memory takes because a block walks along its rows in steps.
+
+    With one point a thread along ``x``, neighbouring blocks fetch neighbouring pieces of a
+    page of memory at the same time. With more, each comes back to the page for every point,
+    and where rows that are updated begin inside a sector, so do those between two points.
+    It matters where points are loops around loads and stores of global memory.
+    """
+    plan, constants = of.plan, of.constants
+    along, groups = plan.kernel.along_x, plan.kernel.groups
+    if along is None or not any(group.writes and not group.private for group in groups):
+        return 1.0
+    points = plan.points[along]
+    piece = plan.threads[along] * plan.kernel.facts.element_bytes
+    steps = (points - 1.0) * PAGE_PIECE_BYTES / piece
+    parts = (1.0 - 1.0 / points) * np.minimum(1.0, SECTOR_BYTES / piece)
+    tears = constants.torn_updates * any(
+        group.reads and not group.private and any(_tears(use.access, along) for use in group.uses)
+        for group in groups
+    )
+    return 1.0 + (plan.unrolled == 0) * (constants.page_steps * steps + tears * parts)
+
+
+def _tears(access: AccessFacts, along: str) -> bool:
+    """Tell whether rows that an access writes begin inside a sector."""
+    inside = access.origin * access.element_bytes % SECTOR_BYTES
+    return access.writes and abs(access.moving.get(along, 0)) == 1 and bool(inside)

@@ -1,0 +1,127 @@
+"""The price of a ``Stage``: the copy of a tile to shared memory, and the barriers around it."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.structure import WORD_BYTES
+from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
+from eatss.cost.arithmetic import issue_cycles, unrolled_instructions
+from eatss.cost.card import SCHEDULERS
+from eatss.cost.contracts import product_cycles
+from eatss.cost.cuda_code import CudaCode
+from eatss.plan.launch import LaunchPlan
+from eatss.plan.numbers import Number, largest, nowhere
+from eatss.plan.rows import PIECE_BYTES, vector
+from eatss.plan.stage import FEWEST_AHEAD
+
+
+def add_stages(of: CudaCode) -> None:
+    """Add the copies to shared memory and the barriers around them."""
+    plan, code, card, tile = of.plan, of.code, of.card, _tile_cycles(of)
+    barriers: Number = 0.0
+    turns: Number = 0.0
+    bytes_a_turn: Number = 0.0
+    for at, stage in enumerate(plan.stages):
+        on = plan.staged(at) * len(stage.parts)
+        if nowhere(on):
+            continue
+        filled = _filled(plan, at)
+        times = prod((plan.steps[name] for name in plan.serial_band[: stage.depth]), start=filled)
+        loads = np.ceil(prod(stage.touched) / plan.block_threads)
+        columns, width = stage.touched[-1], stage.element_bytes
+        row_sectors = np.ceil(columns * width / SECTOR_BYTES)
+        tile_bytes = prod(stage.touched[:-1], start=1.0) * row_sectors * SECTOR_BYTES
+        fetched = plan.active * tile_bytes * times * on
+        # copies of products that warps compute are counted by element, but for halves
+        by_element = plan.structure.instruction is not None and width >= WORD_BYTES
+        together = 1 if by_element else stage.width
+        wave = np.maximum(width * card.warp / LINE_BYTES, 1.0 / together)
+        requests = loads * times * on
+        piece = np.where(stage.transposed, PIECE_BYTES / width, np.inf)
+        lines = np.ceil(card.warp / np.minimum(piece, np.maximum(1.0, columns)))
+        in_vectors = np.where(plan.turned_in_registers, vector(width), 1.0)
+        of.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines / in_vectors)
+        of.add_shared(requests, wave)
+        of.l2_bytes += fetched
+        of.copied_bytes += fetched
+        even = stage.unrolled | (together > 1)
+        ahead = (stage.buffers > 1) & (even | (not stage.narrow))
+        each = np.where(even, code.copy_instructions, code.ragged_instructions)
+        each = np.where(ahead & (not stage.narrow) & even, code.ahead_instructions, each)
+        each = np.where(plan.turned_in_registers, each / in_vectors + 1.0, each)
+        of.add_instructions(requests / together * each)
+        waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
+        waits = waits + loads * wave * code.line_wait / of.far_cycles
+        alone = of.far_cycles * waits * (1.0 - 1.0 * stage.in_front)
+        turns = np.maximum(turns, on * ahead * times)
+        bytes_a_turn = bytes_a_turn + on * ahead * tile_bytes
+        # what is sent ahead is waited for as far as the tiles before it do not take as long
+        behind = np.maximum(0.0, of.far_cycles + loads * wave - (stage.buffers - 1.0) * tile)
+        of.chain_cycles += on * times * np.where(ahead, behind, alone)
+        # where the loops around it begin anew, the first tile has nothing before it
+        last = plan.serial_band[stage.depth - 1] if stage.depth else None
+        again = (filled if last is None else times / plan.steps[last]) - filled
+        of.chain_cycles += on * ahead * again * of.far_cycles
+        barriers = np.maximum(barriers, on * times * np.where(ahead, 1.0, 2.0))
+    of.chain_cycles += barriers * code.barrier_wait * card.barrier_cycles
+    of.add_instructions(barriers * 2)
+    of.edge_cycles += turns * _behind_cycles(of, bytes_a_turn, tile)
+
+
+def _tile_cycles(of: CudaCode) -> Number:
+    """Return what a warp takes by itself for what a block does with its tiles, in cycles.
+
+    That is, for a tile of the serial loops, the products of warps or the arithmetic of threads that
+    load vectors of their points, step by step. Those that load several steps at a time wait first.
+    """
+    plan, total = of.plan, product_cycles(of)
+    in_rows = largest(1.0 * plan.neighbours(name) for name in plan.cut.mapped) > 0
+    for one in plan.computes:
+        if not one.contract and one.serial:
+            each = unrolled_instructions(one.facts, of.constants, plan.points)
+            steps = one.steps(one.serial) / one.tile_steps
+            issue = issue_cycles(one.facts, of.card, one.points * each)
+            ahead = in_rows & (largest([1.0, *map(one.steps_together, one.uses)]) == 1)
+            total = total + ahead * one.share * steps * issue
+    return total
+
+
+def _behind_cycles(of: CudaCode, bytes_a_turn: Number, tile: Number) -> Number:
+    """Return what all threads of a block wait for tiles in a turn, though these are filled ahead.
+
+    Blocks go on together, and the first one that wants a sector has it from memory. What a turn
+    copies takes the way from L2 as long as it takes. Copies among products start through half of a
+    turn with two buffers, else through nearly all of it. Parts of a launch have turns of their own,
+    one after the other. Turns of threads that multiply alone are so long that there is nothing to
+    wait for.
+    """
+    plan, card = of.plan, of.card
+    if plan.structure.instruction is None:
+        return 0.0
+    parts = sum(1 for part in plan.cut.parts if part.serial) or 1
+    warps = np.ceil(plan.block_threads / card.warp) / SCHEDULERS
+    turn = tile / parts * np.maximum(1.0, warps * of.present)
+    late = turn * plan.loads_ahead * np.where(plan.layout.boxes == FEWEST_AHEAD, 0.5, 1.0)
+    if any(stage.narrow for stage in plan.stages):  # they start in front
+        late = 0.0
+    arrive = (
+        of.far_cycles + card.dram_cycles + bytes_a_turn / parts * of.present / of.l2_bytes_cycle
+    )
+    return parts * np.maximum(0.0, arrive - ((plan.layout.boxes - 1.0) * turn - late))
+
+
+def _filled(plan: LaunchPlan, group: int) -> float:
+    """Return the share of its steps that a block copies a tile in: those that its readers run in.
+
+    As in a triangle, or where another statement of the nest has more instances.
+    """
+    most = max(one.fill for one in plan.computes)
+    shares = [
+        one.fill / most
+        for one in plan.computes
+        if most and any(use.group == group for use in one.uses)
+    ]
+    return max(shares, default=1.0)

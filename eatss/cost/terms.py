@@ -1,0 +1,242 @@
+"""Time and energy of a launch, term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from eatss.base.frozen import frozen
+from eatss.cards.scaled import voltage_share
+from eatss.cost.card import SCHEDULERS, Card
+from eatss.cost.constants import CodeConstants
+from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
+from eatss.cost.expected import Parts, Prediction
+from eatss.plan.numbers import Number
+
+LEAST_CLOCK = 0.2
+"""Share of the highest clock below which a power limit is not taken to go."""
+
+_HALVINGS = 24
+
+_UNITS_OF_A_WARP = 16
+"""Units that run a warp's floating-point instruction in two cycles. A scheduler with 32 needs two
+warps to keep them busy. Inferred from products on an H100 whose last blocks were alone; it stands
+for what such warps wait for: multiply-adds alone need one warp (``instruction-fetch``)."""
+
+_INSTRUCTIONS_KEPT = 2048.0
+"""Instructions that an SM's first cache of them keeps. Measured on an H100: loops of 2048 and fewer
+take their usual time, of 2560 and more up to 2.4 times that (``instruction-fetch``)."""
+
+_FETCH_CYCLES = 1.85
+"""Cycles in which such an SM gets an instruction that its first cache does not have. Measured by
+two blocks of 128 and of 256 threads that are apart in a long loop: joined with the cycles in which
+schedulers issue it gives 2.1 and 1.4 of them (``instruction-fetch``)."""
+
+_APART = 0.5
+"""Share of the time in which blocks of an SM are in different loops; assumed: one with the first
+rows of a triangle runs beside one with those half of it further."""
+
+
+@frozen
+class Predicted:
+    """What the model expects of one run, an entry a candidate; times in s, energies in J.
+
+    ``terms_s``: what each part of the card would take alone, over all launches. ``terms_j``: where
+    the energy goes; its entries add up to ``energy_j``. A candidate that cannot launch has infinite
+    time and energy and 0 ``resident_blocks``, the blocks of an SM that run at a time.
+    """
+
+    time_s: Column
+    energy_j: Column
+    terms_s: dict[str, Column]
+    terms_j: dict[str, Column]
+    resident_blocks: Column
+
+
+def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
+    """Return time and energy of a run, an entry a candidate.
+
+    Terms of time are joined by a p-norm (``sharpness``), to which a launch adds its overhead.
+    Energy is the sum of what operations and bytes cost and of constant power × time [Choi and
+    Vuduc, *A roofline model of energy*, eqs. (4) and (10)]. Where that takes more power than the
+    limit the clock of the SMs falls, and with it what their work costs. The formulas stand in
+    docs/model.md.
+    """
+    launch = _Launch(demand, card)
+    resident, on_chip, edges = launch.resident, launch.on_chip(), launch.edges()
+    memory = demand.scatter * demand.dram_bytes / card.dram_bytes_s
+    spent, moved = _energies(demand, card)
+    core_j = sum(spent.values())
+    least_w, power, floor = card.prices.constant_w, constants.sharpness, card.prices.voltage_floor
+
+    def run_s(clock: Number) -> Number:
+        slowed = sum((term / clock) ** power for term in on_chip.values())
+        taken = (slowed + memory**power) ** (1 / power) + edges / clock
+        return demand.launches * (taken + constants.launch_wait * card.launch_s)
+
+    def power_w(clock: Number) -> Number:
+        return least_w + (core_j * voltage_share(clock, floor) + moved) / run_s(clock)
+
+    clock = _clock(power_w, card.power_limit_w, len(demand))
+    share = voltage_share(clock, floor)
+    energies = {name: part * share for name, part in spent.items()} | {"memory": moved}
+    dynamic = sum(energies.values())
+    # where memory alone draws too much it slows down, too
+    time_s = np.maximum(run_s(clock), dynamic / max(1.0, card.power_limit_w - least_w))
+    energies["constant power"] = least_w * time_s
+    terms = {name: demand.launches * term / clock for name, term in on_chip.items()}
+    terms["memory"] = demand.launches * memory
+    return Predicted(
+        time_s=np.where(resident > 0, time_s, np.inf),
+        energy_j=np.where(resident > 0, dynamic + least_w * time_s, np.inf),
+        terms_s=terms,
+        terms_j=energies,
+        resident_blocks=resident,
+    )
+
+
+class _Launch:
+    """A launch on a card: ``tiles`` of the SM that has most of them, which sets the time."""
+
+    def __init__(self, demand: Demand, card: Card) -> None:
+        self.demand, self.card, self.streams = demand, card, demand.streams > 0
+        resident = card.resident_blocks(
+            demand.threads, demand.registers, demand.shared_bytes, demand.shared_limit_bytes
+        )
+        at_once = np.where(demand.streams <= resident, demand.streams, 0.0)
+        self.resident = np.where(self.streams, at_once, resident)
+        self.tiles = np.ceil(demand.blocks / card.sms)
+        self.most = np.where(self.streams, demand.stream_tiles, self.tiles)
+        self.warps = np.ceil(demand.threads / card.warp)
+        self.together = np.maximum(1.0, self.resident)
+
+    def on_chip(self) -> dict[str, Number]:
+        """Return the seconds of a launch that each part of the SMs takes alone."""
+        demand, card, cycles = self.demand, self.card, self.card.clock_hz
+        rounds = np.ceil(demand.blocks / np.maximum(1.0, self.resident * card.sms))
+        streamed = demand.stream_tiles / np.maximum(1.0, demand.streams)
+        rounds = np.where(self.streams, streamed, rounds)
+        turns = self._turns(1.0)
+
+        def units(work: Number, per_cycle: float) -> Number:
+            wanted = round(per_cycle / SCHEDULERS / _UNITS_OF_A_WARP)
+            late = work * (1.0 + demand.late) * self._turns(float(wanted))
+            return late * card.warp / per_cycle / cycles
+
+        tensor = {
+            f"{form} tensor cores": getattr(demand, column)
+            * turns
+            * card.warp
+            / card.tensor_rate(form)
+            / cycles
+            for form, column in TENSOR_COLUMNS.items()
+        }
+        wavefronts = demand.l1_wavefronts + demand.shared_wavefronts
+        return {
+            "issue": demand.instructions * turns / SCHEDULERS / cycles,
+            "fp64": units(demand.fp64, card.fp64_per_cycle),
+            "fp32": units(demand.fp32, card.fp32_per_cycle),
+            **tensor,
+            "L1": wavefronts * (self.most / demand.blocks) / cycles,
+            "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
+            + demand.torn_bytes / card.l2_torn_bytes_s,
+            "fetch": self._fetched() / cycles,
+            "latency": rounds * demand.chain_cycles / cycles,
+        }
+
+    def _fetched(self) -> Number:
+        """Return the cycles in which an SM gets instructions that its first cache does not keep.
+
+        It gets them once for all warps of a block, and for each of its blocks by itself.
+        """
+        demand = self.demand
+        lost = (self.resident > 1) & (demand.apart_code > _INSTRUCTIONS_KEPT)
+        each = demand.instructions / (demand.blocks * self.warps) * self.most * demand.apart_again
+        return lost * _APART * _FETCH_CYCLES * each
+
+    def _turns(self, wanted: float) -> Number:
+        """Return how many blocks an SM runs one after the other, as a share of the launch's.
+
+        Of the SM with the most of them. As many as are resident run together, at last those that
+        are left. A warp keeps to one of the schedulers, and that with the most warps sets the time.
+        It is busy with as many as are ``wanted`` for all of its units, or more.
+        """
+        demand, together, warps = self.demand, self.together, self.warps / SCHEDULERS
+        left = np.mod(self.tiles, together)
+
+        def taken(blocks: Number) -> Number:
+            """Return the blocks that a scheduler could run meanwhile."""
+            return np.maximum(max(1.0, wanted), np.ceil(blocks * warps)) / warps
+
+        rounds = (self.tiles - left) / together * taken(together) + (left > 0) * taken(left)
+        streamed = demand.stream_tiles / together * taken(together)
+        return np.where(self.streams, streamed, rounds) / demand.blocks
+
+    def edges(self) -> Number:
+        """Return the seconds of a launch in which blocks only begin or end.
+
+        Of several blocks of an SM the others compute meanwhile: so many times fewer blocks are one
+        after the other, and so many times less of the SM is idle.
+        """
+        demand, card = self.demand, self.card
+        present = np.maximum(1.0, np.minimum(self.resident, self.tiles))
+        waves = np.ceil(demand.blocks / (present * card.sms))
+        alone = waves * demand.edge_cycles / present
+        streamed = demand.stream_turns * demand.edge_cycles / np.maximum(1.0, demand.streams)
+        streamed = streamed + demand.stream_cycles
+        return np.where(self.streams, streamed, alone) / card.clock_hz
+
+
+def _energies(demand: Demand, card: Card) -> tuple[dict[str, Number], Number]:
+    """Return the joules of a run at the highest clock that the SMs' work costs, and memory's."""
+    prices, lanes = card.prices, card.warp * demand.lanes / 32
+    others = np.maximum(0.0, demand.instructions - demand.fp64 - demand.fp32)
+    spent = {
+        "instructions": others * lanes * prices.instruction_j,
+        "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j)
+        + sum(
+            getattr(demand, column) * getattr(prices, f"{column}_j")
+            for column in TENSOR_COLUMNS.values()
+        ),
+        "L1 and shared memory": demand.l1_wavefronts * prices.l1_wavefront_j
+        + demand.shared_wavefronts * prices.shared_wavefront_j
+        + demand.operand_bytes * prices.shared_byte_j,
+        "L2": demand.l2_bytes * prices.l2_byte_j,
+    }
+    every = {name: demand.launches * part for name, part in spent.items()}
+    return every, demand.launches * demand.dram_bytes * prices.dram_byte_j
+
+
+def _clock(power_w: Callable[[Number], Number], limit_w: float, count: int) -> Number:
+    """Return the share of the highest clock at which each candidate keeps to the power limit."""
+    low, high = np.full(count, LEAST_CLOCK), np.ones(count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kept = ~(power_w(high) > limit_w)
+        if kept.all():
+            return high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            over = power_w(middle) > limit_w
+            low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return np.where(kept, 1.0, low)
+
+
+def prediction_at(demand: Demand, expected: Predicted, row: int) -> Prediction | None:
+    """Return one entry of the columns, ``None`` where that candidate cannot launch."""
+    if not expected.resident_blocks[row]:
+        return None
+
+    def ordered(terms: dict[str, Number]) -> Parts:
+        at_row = ((name, float(column[row])) for name, column in terms.items())
+        return tuple(sorted(at_row, key=lambda item: -item[1]))
+
+    counts = ("launches", "blocks", "threads", "registers", "shared_bytes")
+    return Prediction(
+        time_s=float(expected.time_s[row]),
+        energy_j=float(expected.energy_j[row]),
+        times_s=ordered(expected.terms_s),
+        energies_j=ordered(expected.terms_j),
+        resident_blocks=int(expected.resident_blocks[row]),
+        **{name: int(getattr(demand, name)[row]) for name in counts},
+    )

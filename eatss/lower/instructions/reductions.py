@@ -1,0 +1,230 @@
+"""Parts of a reduction that become one: by a thread, between lanes of a warp, and in memory."""
+
+from collections.abc import Iterator
+
+from eatss.base.targets import CUDA
+from eatss.lower.kernel.instruction import ONE_A_LANE, Capability, Instruction, Operand
+from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.scops.combiners import ADD, COMBINERS, Combiner
+
+_CHOICES = {
+    "max": """\
+
+// The larger of two values, the first where one is NaN.
+template <typename Value>
+__device__ __forceinline__ Value eatss_larger(Value one, Value other)
+{
+    return other > one ? other : one;
+}
+""",
+    "min": """\
+
+// The smaller of two values, the first where one is NaN.
+template <typename Value>
+__device__ __forceinline__ Value eatss_smaller(Value one, Value other)
+{
+    return other < one ? other : one;
+}
+""",
+    "fmax": """\
+
+// The larger of two numbers, the other one where one is NaN.
+__device__ __forceinline__ float eatss_fmax(float one, float other) { return fmaxf(one, other); }
+__device__ __forceinline__ double eatss_fmax(double one, double other) { return fmax(one, other); }
+""",
+    "fmin": """\
+
+// The smaller of two numbers, the other one where one is NaN.
+__device__ __forceinline__ float eatss_fmin(float one, float other) { return fminf(one, other); }
+__device__ __forceinline__ double eatss_fmin(double one, double other) { return fmin(one, other); }
+""",
+}
+_FUNCTIONS = {
+    "max": "eatss_larger", "min": "eatss_smaller", "fmax": "eatss_fmax", "fmin": "eatss_fmin",
+}  # fmt: skip
+_SIGNS = {"add": "+", "multiply": "*", "and": "&", "or": "|", "xor": "^"}
+
+
+def _helpers_of(combiner: Combiner) -> tuple[str, ...]:
+    """Return the definitions that the text of a combination uses."""
+    return (_CHOICES[combiner.name],) if combiner.name in _CHOICES else ()
+
+
+def _combined(combiner: Combiner, one: str, other: str) -> str:
+    """Return two values combined, as an expression of CUDA."""
+    if combiner.name in _FUNCTIONS:
+        return f"{_FUNCTIONS[combiner.name]}({one}, {other})"
+    return f"{one} {_SIGNS[combiner.name]} {other}"
+
+
+def _combined_into(combiner: Combiner, target: str, value: str) -> str:
+    """Return the statement of CUDA that combines a value with a target."""
+    if combiner.name in _FUNCTIONS:
+        return f"{target} = {_combined(combiner, target, value)};"
+    return f"{target} {_SIGNS[combiner.name]}= {value};"
+
+
+def _value_of(combiner: Combiner, target: str, value: str) -> str:
+    """Return what a combination is in the language of instructions."""
+    words = {"target": target, "value": value}
+    return " ".join(words.get(word, word) for word in combiner.value.split())
+
+
+COMBINES = {
+    one.name: Instruction(
+        name=f"combine_{one.name}",
+        what="a combination",
+        operands=(Operand(name="target", role="inout"), Operand(name="value")),
+        target="target",
+        value=one.value,
+        exact=True,
+        element_types=one.element_types,
+        helpers=_helpers_of(one),
+        cuda=_combined_into(one, "{target}", "{value}"),
+    )
+    for one in COMBINERS
+}
+"""``target`` becomes what it and ``value`` make, by the name of what combines them."""
+
+_SHUFFLE = """\
+
+// The value of the thread `delta` lanes up, within groups of `width`; all of the warp call it.
+template <typename Value>
+__device__ __forceinline__ Value eatss_shuffle_down(Value value, unsigned int delta, int width)
+{
+    return __shfl_down_sync(0xffffffffu, value, delta, width);
+}
+"""
+
+
+def _shuffle_down(combiner: Combiner) -> Instruction:
+    adds = combiner is ADD
+    own = "sum[lane]"
+    other = f"sum[lane + delta] if lane % width + delta < width else {own}"
+    return Instruction(
+        name=f"shuffle_down_{combiner.name}",
+        what="shuffles between threads",
+        operands=(Operand(name="sum", role="inout", held=ONE_A_LANE),),
+        immediates=("delta", "width"),
+        instances=(("lane", CUDA.lanes),),
+        target=own,
+        value=other if adds else _value_of(combiner, own, f"({other})"),
+        adds=adds,
+        exact=True,
+        element_types=tuple(ElementType) if adds else combiner.element_types,
+        together=True,
+        cuda=_combined_into(combiner, "{sum}", "eatss_shuffle_down({sum}, {delta}, {width})"),
+        helpers=_helpers_of(combiner),
+        definitions=_SHUFFLE,
+        capabilities=(Capability(least=(3, 0)),),
+    )
+
+
+SHUFFLES = {one.name: _shuffle_down(one) for one in COMBINERS}
+"""``sum`` is combined with that of the lane ``delta`` up, within groups of ``width`` lanes.
+
+They are found by the name of what combines them.
+"""
+
+SHUFFLE_DOWN_ADD = SHUFFLES[ADD.name]
+
+_UPDATE = """\
+
+// *pointer becomes what it and a value make, as one step. Bits are compared, so no value is lost
+// that another thread stores in between; where nothing changes, nothing is stored.
+template <typename Bits, typename Value, typename Combine>
+__device__ __forceinline__ void eatss_atomic_update(Value *pointer, Value value, Combine combine)
+{
+    union Word {
+        Value value;
+        Bits bits;
+    };
+    Bits *const place = reinterpret_cast<Bits *>(pointer);
+    Word before, after;
+    before.bits = *const_cast<volatile Bits *>(place);
+    while (true) {
+        after.value = combine(before.value, value);
+        if (after.bits == before.bits) return;
+        const Bits found = atomicCAS(place, before.bits, after.bits);
+        if (found == before.bits) return;
+        before.bits = found;
+    }
+}
+"""
+_SAME = "the cast is to the same bits, for which {} is the same"
+_ADD = f"// *pointer += value as one step; {_SAME.format('addition')}."
+_WIDE = {ElementType.INT64: "long long", ElementType.UINT64: "unsigned long long"}
+_BITS = {4: "unsigned int", 8: "unsigned long long"}
+_CUDA = {"max": "atomicMax", "min": "atomicMin", "and": "atomicAnd", "or": "atomicOr",
+         "xor": "atomicXor", "add": "atomicAdd"}  # fmt: skip
+_ONE_WIDTH = frozenset({"add", "and", "or", "xor"})
+"""Of what does not depend on the sign, cards have the unsigned version of 64 bits only."""
+
+
+def _name(combiner: Combiner) -> str:
+    return f"eatss_atomic_{combiner.name}"
+
+
+def _body(combiner: Combiner, kind: ElementType) -> Iterator[str]:
+    """Yield the statements of the version for a type."""
+    wide = _WIDE.get(kind)
+    if kind not in combiner.single:
+        c_type, made = kind.value, _combined(combiner, "a", "b")
+        yield f"const auto combine = []({c_type} a, {c_type} b) {{ return {made}; }};"
+        yield f"eatss_atomic_update<{_BITS[kind.size_bytes]}>(pointer, value, combine);"
+    elif wide is None:
+        yield f"{_CUDA[combiner.name]}(pointer, value);"
+    else:
+        if combiner.name in _ONE_WIDTH:
+            wide = _WIDE[ElementType.UINT64]
+        yield f"{_CUDA[combiner.name]}(reinterpret_cast<{wide} *>(pointer), ({wide})value);"
+
+
+def _definitions(combiner: Combiner) -> Iterator[str]:
+    yield ""
+    head = f"// *pointer becomes what it and value make by '{combiner.operators[0]}', as one step."
+    yield _ADD if combiner is ADD else head
+    for kind in combiner.element_types:
+        parameters = f"{kind.value} *pointer, {kind.value} value"
+        yield f"__device__ __forceinline__ void {_name(combiner)}({parameters})"
+        yield "{"
+        yield from (f"    {line}" for line in _body(combiner, kind))
+        yield "}"
+    yield ""
+
+
+def _capabilities(combiner: Combiner) -> tuple[Capability, ...]:
+    if combiner is ADD:
+        return (Capability(least=(6, 0), element_type=ElementType.DOUBLE),)
+    return tuple(
+        Capability(least=(5, 0), element_type=kind) for kind in combiner.single if kind in _WIDE
+    )
+
+
+def _atomic(combiner: Combiner) -> Instruction:
+    updates = any(kind not in combiner.single for kind in combiner.element_types)
+    adds = combiner is ADD
+    return Instruction(
+        name=f"atomic_{combiner.name}",
+        what=_CUDA.get(combiner.name, "atomicCAS"),
+        operands=(Operand(name="target", role="inout"), Operand(name="value")),
+        target="target",
+        value="value" if adds else combiner.value,
+        adds=adds,
+        exact=True,
+        element_types=combiner.element_types,
+        atomic=True,
+        cuda=f"{_name(combiner)}(&{{target}}, {{value}});",
+        helpers=(*_helpers_of(combiner), *((_UPDATE,) if updates else ())),
+        definitions="\n".join(_definitions(combiner)),
+        capabilities=_capabilities(combiner),
+    )
+
+
+ATOMICS = {one.name: _atomic(one) for one in COMBINERS}
+"""``target`` becomes what it and ``value`` make, as one step, whatever other threads do to it.
+
+They are found by the name of what combines them.
+"""
+
+ATOMIC_ADD = ATOMICS[ADD.name]

@@ -1,0 +1,603 @@
+"""The nouns of generated code: buffers, their elements, and what the threads of a block do.
+
+Integer expressions name sizes, counters and constants of the kernel, and the hardware's
+coordinates as CUDA spells them (``threadIdx.x``, ``blockIdx.y``, ``gridDim.z``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal, TypeAlias
+
+from eatss.base.frozen import frozen
+from eatss.lower.kernel.instruction import Instruction
+from eatss.polyhedral.scops import ElementType, Expression, Statement
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+)
+
+Space: TypeAlias = Literal["global", "argument", "shared", "register"]
+"""Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
+
+_ALIGNMENT = 8
+"""Bytes to which a box in shared memory is rounded up."""
+
+Unroll: TypeAlias = Literal["whole"] | int | None
+"""Whether a loop is unrolled: as a whole, so many steps, or as the compiler likes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """Extents in elements, the slowest first, and how rows lie.
+
+    ``padding`` elements follow each row. Columns are exchanged by exclusive or with the number of
+    the row modulo ``swizzle``, a power of two that divides the last extent; 0 leaves them. The row
+    is the last subscript but one of an extent above 1.
+
+    ``Extents((Constant(32), Constant(32)), padding=1)`` is a box whose rows are 33 elements apart.
+    ``Extents((Constant(32), Constant(32)), swizzle=32)`` needs no padding: element ``[i][j]`` lies
+    where ``[i][j ^ (i % 32)]`` would, so that a column, too, lies in all banks.
+    """
+
+    extents: tuple[IntExpr, ...]
+    padding: int = 0
+    swizzle: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a swizzle that leaves the row.
+
+        Raises:
+            ValueError: it is no power of two that divides the length of a row, or there is padding
+                besides, which would do the same again.
+        """
+        if not self.swizzle:
+            return
+        last = self.extents[-1] if len(self.extents) > 1 else None
+        fits = isinstance(last, Constant) and last.value % self.swizzle == 0
+        if self.swizzle & (self.swizzle - 1) or not fits or self.padding:
+            raise ValueError(f"a swizzle of {self.swizzle} does not fit {self}")
+
+    @property
+    def allocated(self) -> tuple[IntExpr, ...]:
+        """Extents with the padding."""
+        if not self.padding:
+            return self.extents
+        return (*self.extents[:-1], self.extents[-1] + self.padding)
+
+    @property
+    def strides(self) -> tuple[IntExpr, ...]:
+        """How far apart neighbours along each dimension are, in elements, the swizzle left out."""
+        found: list[IntExpr] = []
+        stride: IntExpr = Constant(1)
+        for extent in reversed(self.allocated):
+            found.append(stride)
+            stride = stride * extent
+        return tuple(reversed(found))
+
+    @property
+    def elements(self) -> int | None:
+        """Elements that are allocated, ``None`` where an extent is not constant."""
+        extents = [one.value for one in self.allocated if isinstance(one, Constant)]
+        return prod(extents) if len(extents) == len(self.extents) else None
+
+    def place(self, subscripts: Sequence[IntExpr]) -> tuple[IntExpr, ...]:
+        """Return the subscripts at which an element lies in an array of the allocated extents."""
+        if not self.swizzle:
+            return tuple(subscripts)
+        *outer, column = subscripts
+        long = [k for k, extent in enumerate(self.extents[:-1]) if extent != Constant(1)]
+        row = outer[long[-1] if long else -1]
+        turn = row % self.swizzle
+        return (*outer, Apply(Operator.XOR, (column, turn)))
+
+    def address(self, subscripts: Sequence[IntExpr]) -> IntExpr:
+        """Return how many elements in front of it an element has."""
+        places = self.place(subscripts)
+        if not places:
+            return Constant(0)
+        address = places[0]
+        for extent, place in zip(self.allocated[1:], places[1:], strict=True):
+            address = address * extent + place
+        return address
+
+
+@frozen
+class Buffer:
+    """Memory with a name: an array of the region, a box in shared memory, registers of a thread.
+
+    Registers have an extent for each loop of which a thread has several points; a cell of global
+    memory has none.
+    """
+
+    name: str
+    space: Space
+    element_type: ElementType
+    layout: Extents
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of a buffer whose extents are constant."""
+        elements = self.layout.elements
+        assert elements is not None
+        return elements * self.element_type.size_bytes
+
+
+@frozen
+class Element:
+    """An element of a buffer."""
+
+    buffer: Buffer
+    subscripts: tuple[IntExpr, ...] = ()
+
+
+@frozen
+class Let:
+    """A constant with a name. ``narrow`` ones have 32 bits whatever indices have."""
+
+    name: str
+    value: IntExpr
+    narrow: bool = False
+
+
+@frozen
+class Declare:
+    """Registers of a thread come to be, without values.
+
+    Those to be ``filled`` get all their values before any is read, whatever tests say.
+    """
+
+    buffer: Buffer
+    filled: bool = False
+
+
+@frozen
+class Cycle:
+    """``name`` is the number of a loop's turn modulo ``count``."""
+
+    name: str
+    count: int
+
+
+@frozen
+class For:
+    """``for (counter = lower; condition; counter += step) body``; see :class:`Let` on narrow.
+
+    A ``cycle`` is counted beside it, so that nothing is divided in the loop.
+    """
+
+    counter: str
+    lower: IntExpr
+    condition: IntExpr
+    step: IntExpr
+    body: Nodes
+    unroll: Unroll = None
+    narrow: bool = False
+    cycle: Cycle | None = None
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """All names that differ from turn to turn."""
+        return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
+
+
+def counted(counter: str, count: IntExpr | int, body: Nodes, unroll: Unroll = "whole") -> For:
+    """Return a loop whose narrow counter numbers its turns from 0."""
+    return For(
+        counter=counter,
+        lower=Constant(0),
+        condition=Name(counter) < count,
+        step=Constant(1),
+        body=body,
+        unroll=unroll,
+        narrow=True,
+    )
+
+
+def over_places(buffer: Buffer, counters: Sequence[str], node: Node) -> Node:
+    """Return a node in unrolled loops over the places of registers, a counter a dimension."""
+    for counter, extent in zip(reversed(counters), reversed(buffer.layout.extents), strict=True):
+        node = counted(counter, extent, (node,))
+    return node
+
+
+@frozen
+class If:
+    """``body`` where all conditions hold, else ``orelse``."""
+
+    conditions: tuple[IntExpr, ...]
+    body: Nodes
+    orelse: Nodes = ()
+
+
+@frozen
+class Scope:
+    """Constants in ``body`` are known there only.
+
+    In a named ``phase`` no thread meets another's elements of global memory; those of one phase
+    and of another do.
+    """
+
+    body: Nodes
+    phase: str = ""
+
+
+@frozen
+class Way:
+    """A way of a :class:`Staging`: of ``elements``, or of ``vectors`` where ``wide`` holds, too.
+
+    Where its ``conditions`` do not hold, the next way is taken. With ``steps`` the tile is not
+    whole, but the steps of a loop are. Vectors may pass registers, which are declared first.
+    """
+
+    elements: Nodes
+    conditions: tuple[IntExpr, ...] = ()
+    wide: tuple[IntExpr, ...] = ()
+    vectors: Nodes = ()
+    steps: bool = False
+
+    @property
+    def line(self) -> Buffer | None:
+        """The registers that vectors pass."""
+        first = self.vectors[0] if self.vectors else None
+        return first.buffer if isinstance(first, Declare) else None
+
+
+@frozen
+class Staging:
+    """All threads of a block fill a tile in shared memory, by one of several :class:`Way`.
+
+    Loops that begin with stages to be filled ``ahead`` copy some turns ahead, if any are to. It is
+    carried out by :mod:`eatss.lower.transform.copy_ways`.
+    """
+
+    ways: Nodes
+    ahead: bool = False
+
+
+@frozen
+class Steps:
+    """``for (counter < count) { loads; products }``: products of warps, of what each step loads.
+
+    ``loads`` begin with the declarations of what they fill. :mod:`eatss.lower.transform.pipeline`
+    lets them run ahead of the products, or carries out what is said here.
+    """
+
+    counter: str
+    count: int
+    loads: Nodes
+    products: Nodes
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """All names that differ from step to step."""
+        return (self.counter,)
+
+    def between(self, first: int, end: int, body: Nodes) -> Nodes:
+        """Return some steps that do what ``body`` says; one of them is no loop."""
+        if end - first == 1:
+            here = Let(name=self.counter, value=Constant(first), narrow=True)
+            return (Scope(body=(here, *body)),)
+        loop = replace(counted(self.counter, end, body), lower=Constant(first))
+        return (loop,) if first < end else ()
+
+
+@frozen
+class Barrier:
+    """All threads of a block wait for each other; what they wrote to shared memory is seen."""
+
+
+@frozen
+class Fill:
+    """An element gets a number of its type, NaN and infinity among them."""
+
+    target: Element
+    value: float
+
+
+@frozen
+class Copy:
+    """``target = source`` where ``condition`` holds, everywhere if it is ``None``.
+
+    With ``clears`` the target is zero elsewhere. A copy that goes ``ahead`` is done when a
+    :class:`Wait` says so. Of ``width`` elements, these are the first; both rows have the others
+    behind them, and lie as :class:`Aligned` says.
+    """
+
+    target: Element
+    source: Element
+    condition: IntExpr | None = None
+    clears: bool = False
+    ahead: bool = False
+    width: int = 1
+
+
+@frozen
+class Aligned:
+    """``name`` is 1 where every row of a buffer begins at a multiple of ``width`` elements."""
+
+    name: str
+    buffer: Buffer
+    width: int
+
+    @property
+    def strides(self) -> tuple[IntExpr, ...]:
+        """How far apart rows are, in elements."""
+        return self.buffer.layout.strides[:-1]
+
+
+@frozen
+class Share:
+    """Elements of which each thread of a block looks at its own: ``counter`` goes through them."""
+
+    count: int
+    element: Element
+
+
+@frozen
+class AllFinite:
+    """``name`` is 1 where ``unless`` holds, and else where all of some elements are finite.
+
+    A thread looks at its ``shares``: from ``thread`` on, which is its number in the block, in steps
+    of ``threads``. Then all threads of a block meet and agree. ``unless`` is the same for all.
+    """
+
+    name: str
+    unless: IntExpr
+    counter: str
+    thread: IntExpr
+    threads: int
+    shares: tuple[Share, ...]
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """All names that count something inside."""
+        return (self.counter,)
+
+
+@frozen
+class PartialSum:
+    """Sums in registers of which blocks have parts: ``counters`` go through all ``extents``.
+
+    A block leaves its part at ``left``, and finds that of another block at ``found``.
+    """
+
+    counters: tuple[str, ...]
+    extents: tuple[int, ...]
+    sum: Element
+    left: Element
+    found: Element
+
+
+@frozen
+class PutTogether:
+    """Sums of which a ``number`` of blocks have parts come to the one of them that comes last.
+
+    ``name`` is 1 there, and 0 in the others, which leave their parts in memory. The last one waits
+    until all are there, and adds them up in the order of the blocks; this block is number ``own``
+    of them, ``part`` counts them. ``arrived`` is the first of two counters, which are zero before
+    and behind: blocks that have come, and that have left their parts. ``thread`` is the number of a
+    thread in its block. All threads of a block meet and agree; the expressions are the same for
+    all of them.
+    """
+
+    name: str
+    number: IntExpr
+    own: IntExpr
+    part: str
+    thread: IntExpr
+    arrived: Element
+    sums: tuple[PartialSum, ...]
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """All names that count something inside."""
+        return (self.part, *(name for one in self.sums for name in one.counters))
+
+
+@frozen
+class Commit:
+    """The copies that a thread has sent ahead since the last one are a group."""
+
+
+@frozen
+class Wait:
+    """A thread waits for its groups of copies but the last ``pending``."""
+
+    pending: int
+
+
+@frozen
+class Perform:
+    """An instruction, with what each operand is and its integers, by their names.
+
+    An operand is an element, or as many as a lane holds of it, its last slot fastest.
+    ``computes`` is the statement whose place it took, if any.
+    """
+
+    instruction: Instruction
+    operands: tuple[tuple[str, tuple[Element, ...]], ...]
+    immediates: tuple[tuple[str, int], ...] = ()
+    computes: str = ""
+
+    def named(self, names: Sequence[str]) -> tuple[Element, ...]:
+        """Return the operands of these names."""
+        return tuple(one for name, elements in self.operands if name in names for one in elements)
+
+
+@frozen
+class Compute:
+    """An instance of a statement: its value goes to ``target``.
+
+    ``reads`` has the element of each access of the statement, the first that of its write.
+    ``integers`` are the values of the affine functions in the statement's value, in the order of
+    :func:`eatss.lower.kernel.uses.affine_values`. ``types`` are element types of arrays by name.
+    ``by`` is the instruction that does it, if the compiler is not to choose, and the part of the
+    value that each of its operands is.
+    """
+
+    statement: Statement
+    target: Element
+    reads: tuple[Element, ...]
+    integers: tuple[IntExpr, ...]
+    types: Mapping[str, ElementType]
+    by: tuple[Instruction, tuple[tuple[str, Expression], ...]] | None = None
+
+
+@frozen
+class Evaluate:
+    """A part of a statement's value goes to ``target``; the rest as in :class:`Compute`."""
+
+    statement: Statement
+    part: Expression
+    target: Element
+    reads: tuple[Element, ...]
+    types: Mapping[str, ElementType]
+
+
+@frozen
+class Source:
+    """What follows comes from this place of the source; no ``file`` means the original in C."""
+
+    line: int
+    text: str
+    file: str = ""
+
+
+Node: TypeAlias = (
+    Let
+    | Declare
+    | For
+    | If
+    | Scope
+    | Way
+    | Staging
+    | Steps
+    | Barrier
+    | Fill
+    | Copy
+    | Aligned
+    | AllFinite
+    | PutTogether
+    | Commit
+    | Wait
+    | Perform
+    | Compute
+    | Evaluate
+    | Source
+)
+
+Nodes: TypeAlias = tuple[Node, ...]
+"""Nodes one after another: a body."""
+
+
+@frozen
+class Argument:
+    """What a kernel is passed: a size or counter, or a buffer that it may only read.
+
+    Through one that is ``passed_on`` threads of a block pass values to each other. Compilers must
+    not be told then that nothing but the pointer changes it (``__restrict__``): they would keep
+    values of it over a barrier.
+    """
+
+    name: str
+    buffer: Buffer | None = None
+    read_only: bool = False
+    passed_on: bool = False
+
+
+@frozen
+class WarpAxis:
+    """How the threads along a loop are lanes of warps: ``thread = lane + lanes * warp``.
+
+    All are names of the kernel: ``point`` counts the thread's points along the loop, ``loop`` is
+    what the loop's own value is called. So many matrices as ``turns`` says take turns in what a
+    thread has: point after point is of another of them. It is 0 where points are as far apart as
+    there are threads.
+    """
+
+    loop: str
+    thread: str
+    lane: str
+    warp: str
+    lanes: int
+    point: str
+    turns: int = 0
+
+
+@frozen
+class Streamed:
+    """How ``blocks`` take equal shares of the steps of all tiles of a kernel.
+
+    ``parts`` is memory for parts of sums, ``arrived`` has two counters for each tile, which are
+    zero when no block runs. ``counts`` are tiles along x, y and z, and the steps of a tile.
+    """
+
+    blocks: int
+    parts: Buffer
+    arrived: Buffer
+    counts: tuple[IntExpr, ...]
+
+
+@frozen
+class Kernel:
+    """A kernel: what each thread of each block does.
+
+    ``warps`` are the loops, rows first, whose threads are boxes of lanes; mostly none. Compilers
+    are to keep registers so few that ``resident`` blocks fit an SM. ``regroups`` says that
+    factors of its products are multiplied, or products added, in another order than in the source.
+    Sums in some registers are ``continued`` in those of another one each, by their names.
+
+    ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
+    at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Boxes of a
+    group of ``overlaid``, by name, lie where those of the other groups do: a block uses them one
+    group after another [:mod:`eatss.lower.kernel.checks`]. Where it is ``streamed``, blocks do not
+    have tiles of their own [:mod:`eatss.lower.transform.stream_k`].
+    """
+
+    name: str
+    threads: int
+    arguments: tuple[Argument, ...]
+    shared: tuple[Buffer, ...]
+    static_shared_bytes: int
+    index_bits: Literal[32, 64]
+    body: Nodes
+    warps: tuple[WarpAxis, ...] = ()
+    resident: int = 1
+    regroups: bool = False
+    continued: tuple[tuple[str, str], ...] = ()
+    overlaid: tuple[tuple[str, ...], ...] = ()
+    streamed: Streamed | None = None
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of a block. Of groups that are overlaid the largest counts."""
+        most = max(map(_bytes_of, self.overlaid_boxes), default=0)
+        return most + _bytes_of(self.boxes_apart)
+
+    @property
+    def overlaid_boxes(self) -> tuple[tuple[Buffer, ...], ...]:
+        """The boxes of each group that lies where others do, in the order of ``shared``."""
+        return tuple(
+            tuple(one for one in self.shared if one.name in group) for group in self.overlaid
+        )
+
+    @property
+    def boxes_apart(self) -> tuple[Buffer, ...]:
+        """The boxes that have their memory for themselves."""
+        overlaid = {name for group in self.overlaid for name in group}
+        return tuple(one for one in self.shared if one.name not in overlaid)
+
+    @property
+    def dynamic_shared(self) -> bool:
+        """Whether shared memory is passed at launch."""
+        return self.shared_bytes > self.static_shared_bytes
+
+
+def _bytes_of(boxes: Sequence[Buffer]) -> int:
+    return sum(-(-one.size_bytes // _ALIGNMENT) * _ALIGNMENT for one in boxes)

@@ -1,0 +1,483 @@
+"""What a kernel's nodes mention: names, buffers, and what they need of the card and the file."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from eatss.base.frozen import frozen
+from eatss.base.targets import AXES, CUDA, Axis
+from eatss.base.trees import Parts
+from eatss.lower.kernel.instruction import Instruction, Rounding
+from eatss.lower.kernel.nodes import (
+    Aligned,
+    AllFinite,
+    Buffer,
+    Compute,
+    Copy,
+    Declare,
+    Element,
+    Evaluate,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Nodes,
+    PartialSum,
+    Perform,
+    PutTogether,
+    Scope,
+    Share,
+    Staging,
+    Steps,
+    Way,
+)
+from eatss.polyhedral.scops import AffineValue, Call, Cast, ElementType, Expression, Read, preorder
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
+from eatss.program.linear import linear
+from eatss.program.plan import RoundedSums
+
+_OTHER_WORDS = 24
+"""Registers of 32 bits for addresses and counters."""
+
+_OPERATORS_OF_FUNCTIONS = {
+    "min": Operator.MIN,
+    "max": Operator.MAX,
+    "floord": Operator.FLOORDIV,
+    "ceild": Operator.FLOORDIV,
+}
+
+
+@frozen
+class Needs:
+    """What code needs besides C: of a card, and of the definitions at the top of its file.
+
+    ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
+    integer expressions. Of ``what``:
+
+    - ``boxes``, in ``static`` or ``dynamic`` shared memory; ``overlaid`` ones lie in the same
+    - ``halves`` are such numbers
+    - ``ahead`` are copies that do not pass through registers
+    - ``wide`` copies are of several elements; to ``shared`` or ``global`` memory, to a
+      ``register``; that clear what they do not read, ``clears ahead`` and ``clears load``
+    - ``finite`` elements are tested for infinities
+    - blocks put parts of sums ``together``
+    """
+
+    what: frozenset[str] = frozenset()
+    instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
+    operators: frozenset[Operator] = frozenset()
+
+    def joined(self, other: Needs) -> Needs:
+        """Return what both need."""
+        return Needs(
+            what=self.what | other.what,
+            instructions=self.instructions | other.instructions,
+            operators=self.operators | other.operators,
+        )
+
+
+NAMED = Let | Aligned | AllFinite | PutTogether
+"""Nodes by whose name something is called behind them."""
+
+
+_MET = (Share, PartialSum)
+"""What all threads of a block do together has these, which have elements."""
+
+_ELEMENTS: Parts[Element] = Parts(("Element", "Share", "PartialSum"), Element, _MET)
+_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), Constant | Name | Apply)
+_BODIES = {
+    For: ("body",),
+    Scope: ("body",),
+    If: ("body", "orelse"),
+    Staging: ("ways",),
+    Way: ("elements", "vectors"),
+    Steps: ("loads", "products"),
+}
+
+_Node = TypeVar("_Node", bound=Node)
+_Env = TypeVar("_Env")
+_Owner = TypeVar("_Owner", Element, Declare)
+
+
+def inside(node: Node) -> tuple[Nodes, ...]:
+    """Return the bodies of a node."""
+    names = _BODIES.get(type(node))
+    return () if names is None else tuple(getattr(node, name) for name in names)
+
+
+def with_bodies(node: _Node, change: Callable[[Nodes], Iterable[Node]]) -> _Node:
+    """Return a node with ``change`` made of each of its bodies; the same one where none changes."""
+    own: Any = node
+    bodies = inside(node)
+    found = [tuple(change(body)) for body in bodies]
+    if all(map(_same, bodies, found)):
+        return node
+    changed: _Node = replace(own, **dict(zip(_BODIES[type(own)], found, strict=True)))
+    return changed
+
+
+def _same(one: Nodes, other: Nodes) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))
+
+
+def walked(
+    nodes: Iterable[Node], env: _Env, known: Callable[[_Env, Node], tuple[_Env, _Env]]
+) -> Iterator[tuple[Node, _Env]]:
+    """Yield nodes and all that stand in them, each with what is known where it stands.
+
+    Args:
+        nodes: a sequence of nodes.
+        env: what is known in front of them.
+        known: returns what is known inside a node and behind it.
+    """
+    for node in nodes:
+        yield node, env
+        here, env = known(env, node)
+        for body in inside(node):
+            yield from walked(body, here, known)
+
+
+def rewritten(
+    nodes: Iterable[Node],
+    env: _Env,
+    known: Callable[[_Env, Node], tuple[_Env, _Env]],
+    change: Callable[[Node, _Env], Iterable[Node]],
+) -> Nodes:
+    """Return nodes with ``change`` in place of each, that of its bodies first; see ``walked``."""
+    found: list[Node] = []
+    for node in nodes:
+        here, behind = known(env, node)
+        inner = with_bodies(node, partial(rewritten, env=here, known=known, change=change))
+        found += change(inner, env)
+        env = behind
+    return tuple(found)
+
+
+def every(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield nodes and all that stand in them, in their order."""
+    todo = [*nodes][::-1]
+    while todo:
+        node = todo.pop()
+        yield node
+        for body in reversed(inside(node)):
+            todo += reversed(body)
+
+
+def every_of(nodes: Iterable[Node], kind: type[_Node]) -> Iterator[_Node]:
+    """Yield those of a kind among nodes and all that stand in them, in their order."""
+    return (node for node in every(nodes) if isinstance(node, kind))
+
+
+def mapped(nodes: Iterable[Node], change: Callable[[Node], Iterable[Node]]) -> Nodes:
+    """Return nodes with ``change`` in place of each, that of its bodies first, in their order."""
+    return tuple(
+        found
+        for node in nodes
+        for found in change(with_bodies(node, lambda body: mapped(body, change)))
+    )
+
+
+def elements(node: Node) -> tuple[Element, ...]:
+    """Return the elements that a node itself names."""
+    if isinstance(node, Evaluate):
+        return (node.target, *(node.reads[read.access] for read in _reads(node.part)))
+    return _ELEMENTS.of(node)
+
+
+def _reads(part: Expression) -> Iterator[Read]:
+    return (one for one in preorder(part) if isinstance(one, Read))
+
+
+def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
+    """Return what a node itself writes and what it reads."""
+    if isinstance(node, Perform):
+        return node.named(node.instruction.written), node.named(node.instruction.read)
+    named = elements(node)
+    if isinstance(node, AllFinite):
+        return (), named
+    return (named, named) if isinstance(node, PutTogether) else (named[:1], named[1:])
+
+
+def written(nodes: Iterable[Node]) -> set[Buffer]:
+    """Return the buffers of which nodes, and those in them, write an element."""
+    return {element.buffer for node in every(nodes) for element in accesses(node)[0]}
+
+
+def read(nodes: Iterable[Node]) -> set[Buffer]:
+    """Return the buffers of which nodes, and those in them, read an element."""
+    return {element.buffer for node in every(nodes) for element in accesses(node)[1]}
+
+
+def own_expressions(node: Node) -> Iterator[IntExpr]:
+    """Yield the integer expressions of a node itself, subscripts of its elements among them."""
+    yield from node.strides if isinstance(node, Aligned) else _INTEGERS.of(node)
+    for element in elements(node):
+        yield from element.subscripts
+
+
+def expressions(node: Node) -> Iterator[IntExpr]:
+    """Yield the integer expressions that a node computes, the places of its elements included."""
+    yield from own_expressions(node)
+    for element in elements(node):
+        layout = element.buffer.layout
+        if element.buffer.space == "global":
+            yield layout.address(element.subscripts)
+        elif layout.swizzle:
+            yield from layout.place(element.subscripts)
+
+
+def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> Nodes:
+    """Return nodes whose elements are of other buffers."""
+
+    def owned(one: _Owner) -> _Owner:
+        return replace(one, buffer=other.get(one.buffer, one.buffer))
+
+    def declared(node: Node) -> Nodes:
+        return (owned(node) if isinstance(node, Declare) else node,)
+
+    return mapped(with_elements(nodes, owned), declared)
+
+
+def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) -> Nodes:
+    """Return nodes with other elements in the places of theirs."""
+    return mapped(nodes, lambda node: (_ELEMENTS.rebuilt(node, element),))
+
+
+def with_expressions(nodes: Iterable[Node], change: Callable[[IntExpr], IntExpr]) -> Nodes:
+    """Return nodes with other integer expressions in the places of theirs."""
+
+    def element(one: Element) -> Element:
+        return _INTEGERS.rebuilt(one, change)
+
+    return mapped(
+        nodes, lambda node: (_ELEMENTS.rebuilt(_INTEGERS.rebuilt(node, change), element),)
+    )
+
+
+def names_of(nodes: Iterable[Node]) -> set[str]:
+    """Return the names that expressions in nodes mention."""
+    return {name for node in every(nodes) for one in expressions(node) for name in names_in(one)}
+
+
+def own_names(node: Node) -> tuple[str, ...]:
+    """Return the names that a node gives: of what it counts, and what it is called behind it."""
+    counters = node.counters if isinstance(node, For | Steps | AllFinite | PutTogether) else ()
+    return (*counters, node.name) if isinstance(node, NAMED) else counters
+
+
+def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
+    """Return all names that something in a kernel has, or that are known without being passed."""
+    nodes = list(every(kernel.body))
+    found = {*sizes, *names_of(kernel.body), *(one.name for one in kernel.arguments)}
+    found |= {one.name for one in (*buffers_of(kernel.body), *kernel.shared)}
+    return found | {name for one in nodes for name in own_names(one)}
+
+
+def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
+    """Return the buffers of which nodes name an element."""
+    return {element.buffer for node in every(nodes) for element in elements(node)}
+
+
+def without_unused(nodes: Sequence[Node]) -> Nodes:
+    """Leave out constants that nothing mentions."""
+    used = names_of(nodes)
+    declared = Counter(node.name for node in every_of(nodes, Let))
+
+    def kept(node: Node) -> Nodes:
+        if isinstance(node, Aligned) and node.name not in used:
+            return ()
+        goes = isinstance(node, Let) and node.name not in used and declared[node.name] == 1
+        return () if goes else (node,)
+
+    return mapped(nodes, kept)
+
+
+def inexact_instructions(kernel: Kernel) -> tuple[str, ...]:
+    """Return the instructions that may round floating-point values otherwise than C does."""
+    used = (one for node in every(kernel.body) for one in instructions_of(node))
+    return tuple(sorted({one.name for one, kind in used if kind.is_floating and not one.exact}))
+
+
+def rounded_sums(kernel: Kernel) -> tuple[RoundedSums, ...]:
+    """Return the sums whose products or additions an instruction rounds more than C does."""
+    used = {one: kind for node in every(kernel.body) for one, kind in instructions_of(node)}
+    return tuple(
+        RoundedSums(
+            instruction=one.name,
+            statements=computed_by(kernel, one.name),
+            element_type=kind.value,
+            product_error=one.rounding.product_error,
+            sum_roundings=one.rounding.sum_roundings,
+            least=one.rounding.least,
+        )
+        for one, kind in sorted(used.items(), key=lambda pair: pair[0].name)
+        if one.rounding != Rounding()
+    )
+
+
+def computed_by(kernel: Kernel, name: str) -> tuple[str, ...]:
+    """Return the statements that an instruction computes."""
+    statements = {
+        node.statement.name: None
+        for node in every_of(kernel.body, Compute)
+        if node.by is not None and node.by[0].name == name
+    }
+    statements |= {
+        node.computes: None
+        for node in every_of(kernel.body, Perform)
+        if node.computes and node.instruction.name == name
+    }
+    return tuple(statements)
+
+
+def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
+    """Yield for each instruction which statements it computes, in words."""
+    for name in names:
+        statements = computed_by(kernel, name)
+        what = f"computes {', '.join(statements)}" if statements else "fits no statement"
+        yield f"{name}: {what}"
+
+
+def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
+    """Return the axes of the grid along which loops take a block from tile to tile."""
+    steps = [node.step for node in every_of(kernel.body, For)]
+    names = set(names_in(*steps))
+    return tuple(axis for axis in AXES if CUDA.blocks + axis in names)
+
+
+def needs_of(kernel: Kernel) -> Needs:
+    """Return what a kernel needs of a card and of the definitions at the top of its file."""
+    nodes = list(every(kernel.body))
+    operators = {one for node in nodes for e in expressions(node) for one in operators_in(e)}
+    for node in every_of(nodes, Compute):
+        called = functions(node.statement.value)
+        operators |= {one for name in called if (one := _OPERATORS_OF_FUNCTIONS.get(name))}
+    buffers = {*kernel.shared, *(one.buffer for one in kernel.arguments if one.buffer)}
+    half = any(one.element_type is ElementType.HALF for one in buffers)
+    met = {
+        "boxes": bool(kernel.shared),
+        "static": bool(kernel.shared) and not kernel.dynamic_shared,
+        "dynamic": bool(kernel.shared) and kernel.dynamic_shared,
+        "overlaid": bool(kernel.overlaid),
+        "halves": half or any(map(_has_halves, nodes)),
+        "finite": any(isinstance(node, AllFinite) for node in nodes),
+        "together": any(isinstance(node, PutTogether) for node in nodes),
+    }
+    what = {name for name, is_met in met.items() if is_met}
+    for copy in every_of(nodes, Copy):
+        what |= {"ahead"} if copy.ahead else set()
+        if copy.width > 1:
+            what |= {"wide", copy.target.buffer.space}
+            what |= {f"clears {'ahead' if copy.ahead else 'load'}"} if copy.clears else set()
+    return Needs(
+        what=frozenset(what),
+        instructions=frozenset(one for node in nodes for one in instructions_of(node)),
+        operators=frozenset(operators),
+    )
+
+
+def _has_halves(node: Node) -> bool:
+    """Tell whether a node itself names a half, or makes one on the way."""
+    if isinstance(node, Declare):
+        return node.buffer.element_type is ElementType.HALF
+    value = node.part if isinstance(node, Evaluate) else None
+    if isinstance(node, Compute):
+        value = node.statement.value
+    casts = () if value is None else preorder(value)
+    return any(isinstance(one, Cast) and one.element_type is ElementType.HALF for one in casts)
+
+
+def instructions_of(node: Node) -> Iterator[tuple[Instruction, ElementType]]:
+    """Yield the instruction that a node itself names, with the type of what it writes."""
+    if isinstance(node, Perform):
+        (written, *_) = node.named(node.instruction.written)
+        yield node.instruction, written.buffer.element_type
+    elif isinstance(node, Compute) and node.by is not None:
+        yield node.by[0], node.target.buffer.element_type
+
+
+def operators_in(expression: IntExpr) -> Iterator[Operator]:
+    """Yield the operators of an expression."""
+    if isinstance(expression, Apply):
+        yield expression.operator
+        for operand in expression.operands:
+            yield from operators_in(operand)
+
+
+def affine_values(expression: Expression) -> Iterator[AffineValue]:
+    """Yield the affine functions in a value, from the left."""
+    return (node for node in preorder(expression) if isinstance(node, AffineValue))
+
+
+def functions(expression: Expression) -> Iterator[str]:
+    """Yield the names of the functions that a value calls."""
+    return (node.function for node in preorder(expression) if isinstance(node, Call))
+
+
+def constant_trips(loop: For) -> int | None:
+    """Return how often a loop runs, ``None`` where that is not constant or it goes by other steps.
+
+    Args:
+        loop: ``for (k = lower; k < last; k += 1)``, or with ``<=``.
+    """
+    condition = loop.condition
+    if not isinstance(condition, Apply) or loop.step != Constant(1):
+        return None
+    counter, last = condition.operands
+    if counter != Name(loop.counter) or condition.operator not in (Operator.LT, Operator.LE):
+        return None
+    form = linear(last - loop.lower)
+    if form is None or form.terms:
+        return None
+    return form.constant + (condition.operator is Operator.LE)
+
+
+def trips_from_zero(loop: For) -> int | None:
+    """Return how often a loop runs whose counter numbers its turns from 0."""
+    return constant_trips(loop) if loop.lower == Constant(0) else None
+
+
+@frozen
+class Resources:
+    """Threads of a block, its bytes of shared memory, and 32-bit registers of a thread.
+
+    Registers are an estimate: the compiler decides.
+    """
+
+    threads: int
+    shared_bytes: int
+    register_words: int
+
+
+def resources_of(kernel: Kernel) -> Resources:
+    """Return what a block and a thread of a kernel take."""
+    return Resources(
+        threads=kernel.threads,
+        shared_bytes=kernel.shared_bytes,
+        register_words=_live_words(kernel.body) + _OTHER_WORDS,
+    )
+
+
+def _live_words(nodes: Sequence[Node]) -> int:
+    """Return the most words of registers that hold something at a time, as nodes stand."""
+    used = [buffers_of((node,)) for node in nodes]
+    live: list[tuple[int, int, int]] = []
+    for at, node in enumerate(nodes):
+        if isinstance(node, Declare):
+            last = max((n for n, own in enumerate(used) if node.buffer in own), default=at)
+            live.append((at, last, _words(node.buffer)))
+    most = 0
+    for at, node in enumerate(nodes):
+        here = sum(words for first, last, words in live if first <= at <= last)
+        most = max([most, *(here + _live_words(body) for body in inside(node)), here])
+    return most
+
+
+def _words(buffer: Buffer) -> int:
+    return max(1, buffer.element_type.size_bytes // 4) * (buffer.layout.elements or 1)

@@ -1,0 +1,261 @@
+"""How the loops of a piece are laid out: host, blocks, threads, register tiles, serial tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from eatss.base.frozen import frozen
+from eatss.base.targets import AXES, Axis
+from eatss.lower.kernel.instruction import Coordinate, Distribution
+from eatss.lower.schedule.names import NameTable
+from eatss.lower.schedule.pieces import LoopMember
+from eatss.plan.shares import widening
+from eatss.program.linear import Linear
+
+
+@frozen
+class MappedLoop:
+    """A parallel loop whose tiles go to blocks and whose points go to threads.
+
+    ``distribution`` says which points of a tile of ``tile`` points a thread has. ``cyclic`` threads
+    take turns, so that neighbours have neighbouring points; others have their points in a row.
+    ``origin``, ``thread`` and ``point`` are the C names. ``axis`` is
+    that of the threads, ``grid`` that of the blocks, ``None`` where each block takes all tiles, one
+    after the other. Loops may share an axis; of those that do the one with the greatest ``order``
+    runs fastest.
+    """
+
+    name: str
+    source_name: str
+    tile: int
+    threads: int
+    axis: Axis
+    grid: Axis | None
+    order: int
+    origin: str
+    thread: str
+    point: str
+    cyclic: bool = True
+
+    @property
+    def points(self) -> int:
+        """Points a thread has along the loop, at most."""
+        return -(-self.tile // self.threads)
+
+    @property
+    def distribution(self) -> Distribution:
+        """The point that each thread has in each of its slots, which ``point`` counts."""
+        apart, along = (1, self.threads) if self.cyclic else (self.points, 1)
+        terms = {self.origin: 1, self.thread: apart, self.point: along}
+        several = {self.origin, *([self.thread] if self.threads > 1 else [])}
+        several |= {self.point} if self.points > 1 else set()
+        return Distribution(
+            coordinates=(
+                Coordinate(self.thread, self.threads),
+                Coordinate(self.point, self.points),
+            ),
+            points=(Linear({n: c for n, c in terms.items() if n in several}, 0),),
+        )
+
+    @property
+    def first(self) -> Linear:
+        """The first point that a thread has."""
+        (point,) = self.distribution.points
+        return Linear({name: c for name, c in point.terms.items() if name != self.point}, 0)
+
+    @property
+    def step(self) -> int:
+        """How far apart points of a thread are that follow each other."""
+        return self.distribution.stride(self.point) or 1
+
+
+@frozen
+class SerialTile:
+    """A band loop that is cut into tiles of ``tile`` iterations inside a block.
+
+    Where it is ``shared``, blocks along that axis of the grid take turns at its tiles.
+    """
+
+    name: str
+    source_name: str
+    tile: int
+    origin: str
+    shared: Axis | None = None
+
+
+@frozen
+class WarpLoop:
+    """A mapped loop along which ``lanes`` threads that follow each other are of one warp.
+
+    ``lane`` and ``warp`` are the C names of a thread's place: ``thread = lane + lanes * warp``.
+    """
+
+    loop: MappedLoop
+    lanes: int
+    lane: str
+    warp: str
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block along the loop."""
+        return self.loop.threads // self.lanes
+
+
+@frozen
+class Mapping:
+    """The layout of a piece.
+
+    ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
+    of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. So
+    many blocks take turns at the tiles of a serial loop that is shared.
+    ``warps`` are loops, all that have several threads, whose threads are boxes of lanes. Where
+    lanes are ``interleaved`` warps are boxes along the two fastest loops, too, with lanes in the
+    order of :mod:`eatss.analysis.banks`.
+    """
+
+    mapped: tuple[MappedLoop, ...]
+    serial: tuple[SerialTile, ...]
+    split: MappedLoop | None = None
+    chunks: int = 1
+    warps: tuple[WarpLoop, ...] = ()
+    interleaved: bool = False
+
+    @property
+    def spread(self) -> tuple[MappedLoop, ...]:
+        """All loops that go to threads, the split one last."""
+        return self.mapped if self.split is None else (*self.mapped, self.split)
+
+    @property
+    def shared(self) -> SerialTile | None:
+        """The serial loop at whose tiles blocks take turns."""
+        return next((tile for tile in self.serial if tile.shared is not None), None)
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block in x, y, z."""
+        x, y, z = (prod(loop.threads for loop in self.threads_along(axis)) for axis in AXES)
+        return x, y, z
+
+    def threads_along(self, axis: Axis) -> tuple[MappedLoop, ...]:
+        """Return the loops with several threads along an axis, the fastest last."""
+        found = [loop for loop in self.spread if loop.axis == axis and loop.threads > 1]
+        return tuple(sorted(found, key=lambda loop: loop.order))
+
+    @property
+    def with_threads(self) -> tuple[MappedLoop, ...]:
+        """The loops with several threads, the fastest first."""
+        return tuple(loop for axis in AXES for loop in reversed(self.threads_along(axis)))
+
+    def blocks_along(self, axis: Axis) -> tuple[MappedLoop, ...]:
+        """Return the loops whose tiles go to blocks along an axis, the fastest last.
+
+        The split loop of a sum is not among them.
+        """
+        found = [loop for loop in self.mapped if loop.grid == axis]
+        return tuple(sorted(found, key=lambda loop: loop.order))
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return prod(self.block)
+
+    @property
+    def points(self) -> int:
+        """Points a thread has, at most, those of the split loop not counted."""
+        return prod(loop.points for loop in self.mapped)
+
+    @property
+    def tiles(self) -> tuple[tuple[str, int], ...]:
+        """Tile sizes by the loops' names in the source."""
+        mapped = tuple((loop.source_name, loop.tile) for loop in self.spread)
+        return mapped + tuple((loop.source_name, loop.tile) for loop in self.serial)
+
+
+def laid_out(
+    item: LoopMember,
+    tile: int,
+    threads: int,
+    axis: Axis,
+    grid: Axis | None,
+    names: NameTable,
+    order: int,
+) -> MappedLoop:
+    """Return a loop that goes to blocks and threads, with names of its own in C."""
+    return MappedLoop(
+        name=item.name,
+        source_name=item.source_name,
+        tile=tile,
+        threads=threads,
+        axis=axis,
+        grid=grid,
+        order=order,
+        origin=names.fresh(f"{item.name}0"),
+        thread=names.fresh(f"t{item.name}"),
+        point=names.fresh(f"r{item.name}"),
+    )
+
+
+def in_warps(mapping: Mapping, lanes: Sequence[int], names: NameTable) -> Mapping:
+    """Return a layout whose warps are boxes of lanes along the last loops that have threads.
+
+    Args:
+        mapping: the layout.
+        lanes: lanes along each of the loops, 32 in all.
+        names: where C names come from.
+
+    Returns:
+        The layout as it was where its threads do not fill such boxes.
+    """
+    loops = [loop for loop in mapping.mapped if loop.threads > 1]
+    if mapping.split is not None or len(loops) != len(lanes):
+        return mapping
+    if any(loop.threads % count for loop, count in zip(loops, lanes, strict=True)):
+        return mapping
+    warps = tuple(
+        WarpLoop(
+            loop=loop,
+            lanes=count,
+            lane=names.fresh(f"lane_{loop.name}"),
+            warp=names.fresh(f"warp_{loop.name}"),
+        )
+        for loop, count in zip(loops, lanes, strict=True)
+    )
+    return replace(mapping, warps=warps)
+
+
+def with_shared_sum(mapping: Mapping, loop: str, blocks: int) -> Mapping | None:
+    """Return a layout at whose tiles of a serial loop blocks take turns.
+
+    Args:
+        mapping: the layout.
+        loop: the loop, by C name.
+        blocks: how many take turns.
+
+    Returns:
+        ``None`` where the mapped loops leave no axis of the grid.
+    """
+    taken = {mapped.grid for mapped in mapping.mapped}
+    free = [axis for axis in AXES if axis not in taken]
+    if not free:
+        return None
+    serial = tuple(
+        replace(tile, shared=free[0]) if tile.name == loop else tile for tile in mapping.serial
+    )
+    return replace(mapping, serial=serial, chunks=blocks)
+
+
+def widened(mapping: Mapping, lanes: int, most_threads: int) -> Mapping:
+    """Return a layout with ``lanes`` times the threads along ``x``, and tiles as much longer.
+
+    It is that of launches beside one whose sums are spread over lanes: their blocks are as large.
+    """
+    along_x = next((loop for loop in mapping.mapped if loop.axis == "x"), None)
+    times = 1 if along_x is None else widening(mapping.threads, lanes, most_threads)
+    if along_x is None or times == 1:
+        return mapping
+    wider = replace(along_x, threads=along_x.threads * times, tile=along_x.tile * times)
+    return replace(
+        mapping, mapped=tuple(wider if loop is along_x else loop for loop in mapping.mapped)
+    )

@@ -1,0 +1,180 @@
+"""From a kernel as it was lowered to the one that is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from eatss.base.diagnostics import Diagnostic, EatssError, InternalError, input_error
+from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.kernel.barriers import barrier_faults
+from eatss.lower.kernel.checks import kernel_faults
+from eatss.lower.kernel.instruction import Instruction
+from eatss.lower.kernel.nodes import Kernel
+from eatss.lower.kernel.uses import inexact_instructions, taken_names, without_unused
+from eatss.lower.transform import TRANSFORMATIONS
+from eatss.lower.transform.bank_conflicts import Padding, as_declared, padded_for_lanes
+from eatss.lower.transform.barriers import with_barriers
+from eatss.lower.transform.block_order import in_groups_of_rows
+from eatss.lower.transform.copy_ways import Copying
+from eatss.lower.transform.defined_registers import with_registers_defined
+from eatss.lower.transform.epilogues import with_factors_last
+from eatss.lower.transform.factor_groups import with_factors_grouped
+from eatss.lower.transform.load_matrices import with_matrices_loaded
+from eatss.lower.transform.loads_before_tests import with_loads_before_tests
+from eatss.lower.transform.parts_once import with_parts_once
+from eatss.lower.transform.pipeline import pipelined
+from eatss.lower.transform.point_groups import Neighbours, with_matrices_in_turn, with_vectors_apart
+from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
+from eatss.lower.transform.stream_k import Stream, with_steps_streamed
+from eatss.lower.transform.use_instruction import use_instruction, use_warp_instruction
+from eatss.lower.transform.wide_rows import with_wide_rows
+
+
+def transformed(
+    kernel: Kernel,
+    *,
+    transformations: Sequence[str],
+    instructions: Sequence[str],
+    sizes: Collection[str],
+    strict_fp: bool,
+    neighbours: Sequence[Neighbours] = (),
+    stages: int = 1,
+    most_shared_bytes: int = 0,
+    registers: int = 0,
+    stream: Stream | None = None,
+    padding: Padding = as_declared,
+) -> Kernel:
+    """Return a kernel with what a recipe names done to it, and barriers put.
+
+    Args:
+        kernel: without barriers.
+        transformations: names of transformations, in their order.
+        instructions: names of instructions to use where they fit.
+        sizes: names that kernels know without being passed them.
+        strict_fp: whether floating-point operations are to be those of the source.
+        neighbours: loops of which threads have points that follow each other.
+        stages: how many boxes of each copy there are to be, see :func:`pipelined`.
+        most_shared_bytes: what a block may have.
+        registers: what a compiler may give a thread.
+        stream: how blocks are to take steps of all tiles, if they are.
+        padding: of boxes that lanes load fragments from.
+
+    Raises:
+        InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X006``,
+            a transformation of others fails, or what it returns is not well formed;
+            ``EATSS-K019``, an instruction rounds otherwise than is asked for.
+        InternalError: ``EATSS-K904`` a kernel is not well formed, ``EATSS-K903`` threads may meet
+            in shared memory without a barrier.
+    """
+    _check(kernel, sizes, "")
+    for loop in neighbours:
+        kernel = with_vectors_apart(kernel, loop)
+    for name in transformations:
+        kernel = _changed(kernel, name, sizes, most_shared_bytes)
+    for name in instructions:
+        instruction = INSTRUCTIONS.get(name)
+        kernel = _with_instruction(kernel, instruction, sizes, apart=stream is not None)
+    if kernel.warps:
+        kernel = padded_for_lanes(kernel, padding, most_shared_bytes)
+        kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
+    if not strict_fp:
+        kernel = _regrouped(kernel, sizes, stream)
+        _check(kernel, sizes, "after factors were put in another order: ")
+    kernel = with_loads_before_tests(kernel, taken_names(kernel, sizes))
+    _check(kernel, sizes, "after loads before tests: ")
+    plain = replace(kernel, body=Copying().nodes(kernel.body))
+    if stages > 1:
+        taken = taken_names(kernel, sizes)
+        ahead = pipelined(kernel, stages, most_shared_bytes, taken, registers)
+        alone = ahead.body != plain.body and not kernel.warps
+        plain = in_groups_of_rows(ahead, taken_names(ahead, sizes)) if alone else ahead
+        _check(plain, sizes, "after copying ahead: ")
+    kernel = plain
+    if not transformations:
+        kernel = with_wide_rows(kernel, taken_names(kernel, sizes))
+        _check(kernel, sizes, "after rows in vectors: ")
+    kernel = with_registers_defined(kernel, taken_names(kernel, sizes))
+    kernel = with_parts_once(kernel, taken_names(kernel, sizes))
+    _check(kernel, sizes, "after registers got values and parts of values names: ")
+    inexact = inexact_instructions(kernel)
+    if strict_fp and inexact:
+        raise input_error(
+            "EATSS-K019",
+            f"{', '.join(inexact)} may round otherwise than C, and --strict-fp keeps all rounding",
+            hint="leave one of the two out",
+        )
+    body = with_barriers(without_unused(kernel.body), kernel.overlaid)
+    kernel = replace(kernel, body=body)
+    for fault in barrier_faults(kernel.body, kernel.overlaid):
+        raise _internal("EATSS-K903", kernel, fault)
+    return kernel
+
+
+def _check(kernel: Kernel, sizes: Collection[str], when: str) -> None:
+    """Raise the first fault of a kernel."""
+    for fault in kernel_faults(kernel, sizes):
+        raise _internal("EATSS-K904", kernel, f"{when}{fault}")
+
+
+def _regrouped(kernel: Kernel, sizes: Collection[str], stream: Stream | None) -> Kernel:
+    """Return a kernel with shared factors last and others in groups, its steps streamed.
+
+    One whose sums have shared factors last already stays as it is. Sums are parted from loaded
+    values where steps are streamed.
+    """
+    found = kernel
+    if not kernel.regroups:
+        taken = taken_names(kernel, sizes)
+        found = with_factors_last(kernel, taken, apart=stream is not None)
+        found = kernel if found.body == kernel.body else with_rows_one_by_one(found)
+    if stream is not None:
+        found = with_steps_streamed(found, stream, sizes, taken_names(found, sizes))
+    return with_factors_grouped(found)
+
+
+def _with_instruction(
+    kernel: Kernel, instruction: Instruction, sizes: Collection[str], *, apart: bool
+) -> Kernel:
+    """Return a kernel that uses an instruction where it fits.
+
+    One of warps makes sums of whole tiles, so factors that all products share can wait, and so can
+    what sums begin with if they are to be ``apart``.
+    """
+    if not instruction.lanes:
+        return use_instruction(kernel, instruction)
+    in_turn = with_matrices_in_turn(kernel, instruction) if kernel.warps else kernel
+    taken = taken_names(kernel, sizes)
+    sums = with_factors_last(in_turn, taken, apart=apart)
+    found = use_warp_instruction(sums, instruction, taken)
+    if found is not None:
+        return with_rows_one_by_one(with_matrices_loaded(found, instruction))
+    found = use_warp_instruction(in_turn, instruction, taken_names(kernel, sizes))
+    return kernel if found is None else with_matrices_loaded(found, instruction)
+
+
+def _changed(kernel: Kernel, name: str, sizes: Collection[str], most_shared_bytes: int) -> Kernel:
+    """Return what a transformation makes of a kernel; a fault of it is its author's."""
+    change, provider = TRANSFORMATIONS.get(name), TRANSFORMATIONS.provider(name)
+    try:
+        found = change(kernel)
+        faults = kernel_faults(found, sizes, before=kernel, most_shared_bytes=most_shared_bytes)
+    except EatssError:
+        raise
+    except Exception as error:
+        if provider == "eatss":
+            raise
+        faults = (f"{type(error).__name__}: {error}",)
+    for fault in faults:
+        if provider == "eatss":
+            raise _internal("EATSS-K904", kernel, f"after {name}: {fault}")
+        raise input_error(
+            "EATSS-X006",
+            f"the transformation '{name}' of {provider} fails on {kernel.name}: {fault}",
+            hint="mend it, or leave it out",
+        )
+    return found
+
+
+def _internal(code: str, kernel: Kernel, fault: str) -> InternalError:
+    return InternalError(Diagnostic(code=code, message=f"{kernel.name}: {fault}"))

@@ -1,0 +1,182 @@
+"""Points of a thread lie in groups that follow each other, the groups of all threads in turn.
+
+    const int j = j0 + 8 * tj + rj;         // vectors of neighbouring points
+    const int j = j0 + tj + 8 * rj;         // matrices of which a lane has two columns each
+
+become, for 16 threads with 8 points each and vectors of 4, and for 8 threads and two matrices,
+
+    const int j = j0 + 4 * tj + 64 * (rj / 4) + rj % 4;
+    const int j = j0 + 4 * tj + 32 * (rj / 4) + rj % 4;
+
+Threads that follow each other then load vectors that follow each other, as do those that store
+them, so that they meet no bank twice. Of four such points of a lane the first and the third are
+columns of one matrix, the others of the next: a column and that of the next matrix follow each
+other in a row of shared memory. With floats four matrices take turns, where a thread has as many. A
+block has the same points as before, only other threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from eatss.base.frozen import frozen
+from eatss.lower.kernel.instruction import Instruction
+from eatss.lower.kernel.nodes import Compute, For, Kernel, Let, Node, Nodes
+from eatss.lower.kernel.uses import (
+    elements,
+    every,
+    every_of,
+    mapped,
+    own_expressions,
+    trips_from_zero,
+)
+from eatss.plan.contract import matrices_in_turn
+from eatss.program import Constant, Name, names_in
+from eatss.program.linear import linear
+
+
+@frozen
+class Neighbours:
+    """A loop of which each thread of a block has points that follow each other.
+
+    ``thread`` and ``point`` are the names of a thread's place and of what counts its points. It
+    loads ``vector`` of them at a time, of which ``points`` is a multiple.
+    """
+
+    thread: str
+    threads: int
+    point: str
+    points: int
+    vector: int
+
+
+def with_vectors_apart(kernel: Kernel, of: Neighbours) -> Kernel:
+    """Return a kernel whose threads have vectors of points that lie apart.
+
+    It stays as it is where a thread has one vector only, or where something besides the value of
+    the loop depends on which points a thread has.
+    """
+
+    def threads(own: int, apart: int) -> int:
+        return of.threads * ((own, apart) == (of.points, 1))
+
+    several = of.points > of.vector and _trips(kernel, of.point) <= {of.points}
+    found = _in_groups(kernel, of.thread, of.point, threads, of.vector) if several else None
+    return found or kernel
+
+
+def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
+    """Return a kernel whose threads have parts of neighbouring matrices in turn.
+
+    A loop stays as it is where the points of a thread are no whole matrices, or where something
+    besides its value depends on which points a thread has.
+
+    Args:
+        kernel: one whose threads are boxes of lanes, if it is to change.
+        instruction: what multiplies the matrices.
+    """
+    target, *factors = sorted(instruction.operands, key=lambda one: one.role != "inout")
+
+    def threads(own: int, apart: int) -> int:
+        return max(0, apart) if own == 1 else 0
+
+    for number, (axis, factor) in enumerate(zip(kernel.warps, factors, strict=False)):
+        terms = target.held.points[number].terms
+        slots = [one for one in target.slots(instruction.lanes) if one.name in terms]
+        if len(slots) != 1 or sum(one.name in terms for one in instruction.lanes) != 1:
+            continue
+        loaded = (factor.element_type,) if factor.element_type else instruction.element_types
+        width = max(one.size_bytes for one in loaded)
+        # a lane loads several of one matrix: they are beside each other in registers
+        inside = slots[0].name in factor.held.points[number].terms
+        if inside and width > 1:
+            continue
+        points, trips = slots[0].extent, _trips(kernel, axis.point)
+        values = _values(kernel, axis.thread, axis.point, threads)
+        in_rows = _in_rows(kernel.body, {one.name for one in values})
+        turns = 1
+        if in_rows and not inside:
+            turns = min((matrices_in_turn(one, points, width) for one in trips if one), default=1)
+        whole = all(count and count % points == 0 for count in trips)
+        if not whole or points * turns == 1 or (inside and not in_rows):
+            continue
+        found = _in_groups(kernel, axis.thread, axis.point, threads, points * turns)
+        if found is not None:
+            warps = list(kernel.warps)
+            warps[number] = replace(axis, turns=turns)
+            kernel = replace(found, warps=tuple(warps))
+    return kernel
+
+
+def _trips(kernel: Kernel, point: str) -> set[int]:
+    """Return how often loops over points of a thread run, 0 for those that nobody counted."""
+    return {trips_from_zero(one) or 0 for one in every_of(kernel.body, For) if one.counter == point}
+
+
+_Threads = Callable[[int, int], int]
+"""How many threads have points of a loop whose value grows so much from thread to thread, and from
+point to point; 0 of any other value."""
+
+
+def _values(kernel: Kernel, thread: str, point: str, threads: _Threads) -> dict[Let, int]:
+    """Return the values of a loop, each with how many threads have points of it."""
+    found = {}
+    for one in every_of(kernel.body, Let):
+        form = linear(one.value)
+        terms = {} if form is None else form.terms
+        count = threads(terms.get(thread, 0), terms.get(point, 0))
+        if count:
+            found[one] = count
+    return found
+
+
+def _in_groups(
+    kernel: Kernel, thread: str, point: str, threads: _Threads, size: int
+) -> Kernel | None:
+    """Return a kernel with so many points of a thread in each group.
+
+    ``None`` where something else than values of the loop depends on which points a thread has.
+    """
+    values = _values(kernel, thread, point, threads)
+
+    def changed(node: Node) -> Nodes:
+        count = values.get(node, 0) if isinstance(node, Let) else 0
+        form = linear(node.value) if isinstance(node, Let) and count else None
+        if not isinstance(node, Let) or form is None:
+            return (node,)
+        rest = {name: c for name, c in form.terms.items() if name not in (thread, point)}
+        found = replace(form, terms=rest).expression() + Constant(size) * Name(thread)
+        found = found + size * count * (Name(point) // size)
+        return (replace(node, value=found + Name(point) % size),)
+
+    for node in every(kernel.body):
+        own = node in values or node.name == thread if isinstance(node, Let) else False
+        counts = isinstance(node, For) and node.counter == point
+        if not own and not counts and depends_on_points(node, thread, point):
+            return None
+    return replace(kernel, body=mapped(kernel.body, changed))
+
+
+def _in_rows(nodes: Sequence[Node], values: set[str]) -> bool:
+    """Tell whether products read shared memory along these values in rows, and nowhere else."""
+    last: list[bool] = []
+    for node in every_of(nodes, Compute):
+        for element in elements(node):
+            if element.buffer.space == "shared":
+                *others, row = (values & set(names_in(one)) for one in element.subscripts)
+                last += [True] * bool(row) + [False] * any(others)
+    return bool(last) and all(last)
+
+
+def depends_on_points(node: Node, thread: str, point: str) -> bool:
+    """Tell whether a node asks which points a thread has; registers are numbered by its points."""
+    own = {one for element in elements(node) for one in element.subscripts}
+    asked = [one for one in own_expressions(node) if one not in own]
+    for element in elements(node):
+        asked += [
+            one
+            for one in element.subscripts
+            if element.buffer.space != "register" or one != Name(point)
+        ]
+    return any(name in (thread, point) for one in asked for name in names_in(one))

@@ -1,0 +1,487 @@
+"""Let an instruction do what statements do, or one that warps run together what a nest does.
+
+    for (k = k0; k < k0 + 16; ++k)
+        for (ri = 0; ri < 4; ++ri)
+            for (rj = 0; rj < 8; ++rj)
+                C_r[ri][rj] += sh.A[i - i0][k - k0] * sh.B[k - k0][j - j0];
+
+becomes, where the threads of a block are boxes of lanes: each lane loads its elements of ``A`` and
+``B``, and the warp multiplies them. Which row of a tile is which row of a matrix is free, as long
+as the lanes that have a row of ``d`` load that row of ``a``. So a thread keeps the points it had:
+its row of ``d`` is its own point along the first loop, and the columns that it loads of ``b`` are
+those of the lanes that have them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from eatss.base.free_names import free_name
+from eatss.base.frozen import frozen
+from eatss.lower.kernel.instruction import Coordinate, Instruction, Operand, places
+from eatss.lower.kernel.nodes import (
+    Buffer,
+    Compute,
+    Declare,
+    Element,
+    Evaluate,
+    Extents,
+    For,
+    Kernel,
+    Let,
+    Node,
+    Nodes,
+    Perform,
+    Scope,
+    Source,
+    Steps,
+    WarpAxis,
+    counted,
+)
+from eatss.lower.kernel.uses import constant_trips, every_of, mapped
+from eatss.lower.transform.index_sums import in_order
+from eatss.polyhedral.scops import (
+    AffineValue,
+    Binary,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    preorder,
+)
+from eatss.polyhedral.scops.expression import added_to, factors, narrow_factor, product_of, terms
+from eatss.program import Constant, IntExpr, Name, names_in, substitute
+from eatss.program.linear import Linear, linear
+from eatss.program.source_names import is_reserved
+
+_SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+Parts = dict[str, Expression]
+"""The part of a statement's value that each operand is."""
+
+
+def use_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
+    """Return a kernel in which an instruction computes what it can.
+
+    A statement fits where its value is that of the instruction, its type one of the instruction's,
+    and no operand is read from where the result goes. Only an instruction of single values can fit
+    that a thread runs by itself; atomic ones are for memory that threads share, and are placed.
+    """
+
+    def changed(node: Node) -> Nodes:
+        return (_with(node, instruction) if isinstance(node, Compute) else node,)
+
+    return replace(kernel, body=mapped(kernel.body, changed))
+
+
+def _with(node: Compute, instruction: Instruction) -> Compute:
+    placed = instruction.atomic or instruction.together or instruction.instances
+    if placed or instruction.immediates or node.by is not None:
+        return node
+    if node.target.buffer.element_type not in instruction.element_types:
+        return node
+    value = node.statement.value
+    if instruction.adds:
+        added = added_to_target(node, value)
+        if added is None:
+            return node
+        value = added
+    own = Read(access=0)
+    for parts in _matches(instruction.expression, value, {}):
+        before = parts.pop(instruction.target, own)
+        operands = [part for one in parts.values() for part in preorder(one)]
+        if _is_target(node, before) and not any(_is_target(node, one) for one in operands):
+            return replace(node, by=(instruction, (*parts.items(), (instruction.target, own))))
+    return node
+
+
+def _is_target(node: Compute, part: Expression) -> bool:
+    """Tell whether a part of a value is what the statement writes."""
+    return isinstance(part, Read) and node.reads[part.access] == node.target
+
+
+def added_to_target(node: Compute, value: Expression) -> Expression | None:
+    """Return what a statement adds to its target, ``None`` if it does something else."""
+    return added_to(value, lambda one: _is_target(node, one), lambda n: _type_of(node, n))
+
+
+def added_terms(node: Compute) -> list[Expression]:
+    """Return what a statement adds to its target, term by term; none if it does something else."""
+    added = added_to_target(node, node.statement.value)
+    return [] if added is None else terms(added, lambda n: _type_of(node, n))
+
+
+def own_part(node: Compute) -> Read:
+    """Return the part of a sum that reads the statement's own target."""
+    value = node.statement.value
+    while isinstance(value, Binary):
+        value = value.right if _is_target(node, value.right) else value.left
+    assert isinstance(value, Read)
+    return value
+
+
+def _type_of(node: Compute, access: int) -> ElementType:
+    return node.reads[access].buffer.element_type
+
+
+def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:
+    """Return the ways in which a value is what a pattern says.
+
+    Operands of sums and products may change places.
+    """
+    if isinstance(pattern, ast.Name):
+        if pattern.id in known:
+            return [known] if known[pattern.id] == value else []
+        return [{**known, pattern.id: value}]
+    if isinstance(pattern, ast.Constant):
+        same = isinstance(value, Literal) and _number(value.text) == pattern.value
+        return [known] if same else []
+    if not isinstance(pattern, ast.BinOp) or not isinstance(value, Binary):
+        return []
+    sign = _SIGNS.get(type(pattern.op))
+    if sign != value.operator:
+        return []
+    sides = [(value.left, value.right)]
+    if sign in ("+", "*"):
+        sides.append((value.right, value.left))
+    return [
+        both
+        for left, right in sides
+        for first in _matches(pattern.left, left, known)
+        for both in _matches(pattern.right, right, first)
+    ]
+
+
+def _number(text: str) -> float | None:
+    if len(text) > 1 and text.startswith("0") and text.isdigit():
+        return int(text, 8)
+    try:
+        return float(text.rstrip("fFlLuU"))
+    except ValueError:
+        return None
+
+
+@frozen
+class _Nest:
+    """A loop over ``k`` around the points of a thread, and a statement in them."""
+
+    around: For
+    points: tuple[For, ...]
+    lets: tuple[Let, ...]
+    source: Source | None
+    compute: Compute
+
+    def at(self, index: IntExpr, changes: Mapping[str, IntExpr]) -> IntExpr:
+        """Return an index in terms of threads and points, with changes made to those."""
+        for let in self.lets:
+            index = substitute(index, {let.name: let.value})
+        return in_order(substitute(index, changes))
+
+
+@frozen
+class _Side:
+    """Rows of the target with the first factor, or its columns with the second.
+
+    ``held`` are the coordinates of the target along it, a lane's and those of slots, and how far
+    apart their elements are.
+    """
+
+    number: int
+    axis: WarpAxis
+    factor: Operand
+    held: tuple[tuple[Coordinate, int], ...]
+    lanes: Mapping[str, str]
+
+    @property
+    def slots(self) -> tuple[Coordinate, ...]:
+        """The coordinates of a lane's own elements of a matrix."""
+        return tuple(one for one, _ in self.held if one.name not in self.lanes)
+
+    @property
+    def count(self) -> int:
+        """How many points of a thread are in a matrix."""
+        return prod(one.extent for one in self.slots)
+
+    def point(self, matrix: str, slot: IntExpr) -> IntExpr:
+        """Return which of a thread's points is in a slot of a matrix."""
+        turns, number = self.axis.turns, Name(matrix)
+        if turns <= 1:
+            return self.count * number + slot
+        before = self.count * turns * (number // turns) + turns * slot
+        return before + number % turns
+
+    def slot(self, values: Mapping[str, int]) -> int:
+        """Return which of a thread's points has slots of these values."""
+        number = 0
+        for one in self.slots:
+            number = number * one.extent + values[one.name]
+        return number
+
+    def place(self, form: Linear, slots: Mapping[str, int]) -> IntExpr:
+        """Return an index of the factor at slots, lanes by their names in the kernel."""
+        known = form.constant + sum(c * slots[n] for n, c in form.terms.items() if n in slots)
+        terms = {self.lanes[name]: c for name, c in form.terms.items() if name not in slots}
+        return Linear(terms, known).expression()
+
+    def owner(self, index: IntExpr, extents: Mapping[str, int]) -> tuple[IntExpr, IntExpr]:
+        """Return the lane that has a row (or column) of the target, and its slot.
+
+        Lanes have ``extents`` by their names in the kernel.
+        """
+        lane: IntExpr = Constant(0)
+        slot: IntExpr = Constant(0)
+        form = linear(index)
+        for one, stride in self.held:
+            own = self.lanes.get(one.name)
+            digit: IntExpr = (index if stride == 1 else index // stride) % one.extent
+            if form is not None and own is not None and form.terms.get(own) == stride:
+                digit = Name(own)
+            elif form is not None and form.constant % stride == 0:
+                most = sum(value * (extents[name] - 1) for name, value in form.terms.items())
+                if most < stride:
+                    digit = Constant(form.constant // stride % one.extent)
+            if own is None:
+                slot = one.extent * slot + digit
+            else:
+                lane = digit
+        return lane, slot
+
+
+def use_warp_instruction(
+    kernel: Kernel, instruction: Instruction, taken: set[str]
+) -> Kernel | None:
+    """Return a kernel in which warps compute nests of loops together, ``None`` if there are none.
+
+    Only nests without guards fit, over whole multiples of what the instruction takes. Names that
+    are ``taken`` stay what they are.
+    """
+    if not kernel.warps:
+        return None
+    user = _User(kernel, instruction, taken)
+    body = mapped(kernel.body, user.changed)
+    regroups = kernel.regroups or user.regroups
+    return replace(kernel, body=body, regroups=regroups) if user.fits else None
+
+
+class _User:
+    def __init__(self, kernel: Kernel, instruction: Instruction, taken: set[str]) -> None:
+        self._instruction, self._taken = instruction, taken
+        self._target, *factors = sorted(instruction.operands, key=lambda one: one.role != "inout")
+        lanes = dict(zip((own.name for own in instruction.lanes), kernel.warps, strict=True))
+        own = (*instruction.lanes, *self._target.slots(instruction.lanes))
+        self._sides = [
+            _Side(
+                number=number,
+                axis=axis,
+                factor=factor,
+                held=tuple((one, terms[one.name]) for one in own if one.name in terms),
+                lanes={name: one.lane for name, one in lanes.items()},
+            )
+            for number, (axis, factor) in enumerate(zip(kernel.warps, factors, strict=True))
+            for terms in (self._target.held.points[number].terms,)
+        ]
+        self._lets = {node.name: node.value for node in every_of(kernel.body, Let)}
+        self.fits = self.regroups = False
+        """Whether some nest is computed so, and whether products of one statement are added one
+        after the other."""
+
+    def changed(self, node: Node) -> Nodes:
+        """Return what takes the place of a node."""
+        found = _nests(node) if isinstance(node, For) else ()
+        nests = [own for one in found for own in _terms_apart(one)]
+        if not nests or len({nest.compute.target for nest in nests}) > 1:
+            return (node,)
+        parts = [self._parts(nest) for nest in nests]
+        known = [one for one in parts if one is not None]
+        if len(known) < len(parts):
+            return (node,)
+        self.fits = True
+        self.regroups = self.regroups or len(nests) > len(found)
+        return tuple(self._steps(nest, own) for nest, own in zip(nests, known, strict=True))
+
+    def _parts(self, nest: _Nest) -> list[Expression] | None:
+        """Return what each factor is, ``None`` where a nest does not fit the instruction.
+
+        They have the factors that move along their own axis alone; those that move along neither
+        go to the first. Where an instruction takes factors of another type, there is one of it for
+        each.
+        """
+        compute, extents = nest.compute, dict(self._instruction.instances)
+        target, trips = compute.target, constant_trips(nest.around)
+        counts = [constant_trips(one) for one in nest.points]
+        added = added_to_target(compute, compute.statement.value)
+        if (
+            [one.counter for one in nest.points] != [side.axis.point for side in self._sides]
+            or any(
+                count is None or count % side.count
+                for count, side in zip(counts, self._sides, strict=True)
+            )
+            or compute.by is not None
+            or trips is None
+            or trips % extents["k"]
+            or target.buffer.element_type not in self._instruction.element_types
+            or target.subscripts != tuple(Name(one.counter) for one in nest.points)
+            or added is None
+        ):
+            return None
+        moving = [{side.axis.point, side.axis.thread} for side in self._sides]
+        groups: list[list[Expression]] = [[] for _ in self._sides]
+        uses: list[set[str]] = [set() for _ in self._sides]
+        for factor in factors(added):
+            inside = [*preorder(factor)]
+            reads = [compute.reads[one.access] for one in inside if isinstance(one, Read)]
+            used = self._names(nest, reads)
+            along = [bool(used & own) for own in moving]
+            # registers and counters are a thread's own, so that other lanes cannot load them
+            own = any(isinstance(one, AffineValue) for one in inside)
+            if all(along) or own or any(one.buffer.space == "register" for one in reads):
+                return None
+            groups[along[1]].append(factor)
+            uses[along[1]] |= used
+        k = nest.around.counter
+        if not all(k in used and used & own for used, own in zip(uses, moving, strict=True)):
+            return None
+        narrow = self._instruction.factor_types
+        if not narrow:
+            return [product_of(own) for own in groups]
+        types = {at: one.buffer.element_type for at, one in enumerate(compute.reads)}
+        found = [
+            narrow_factor(one, narrow[side.factor.name], types)
+            for side, own in zip(self._sides, groups, strict=True)
+            for one in own
+        ]
+        known = [one for one in found if one is not None]
+        return known if len(known) == len(found) == len(groups) else None
+
+    def _names(self, nest: _Nest, reads: Sequence[Element]) -> set[str]:
+        """Return what elements depend on."""
+        found = {n for read in reads for n in names_in(*read.subscripts)}
+        lets = {**self._lets, **{one.name: one.value for one in nest.lets}}
+        todo = list(found)
+        while todo:
+            for name in names_in(lets.get(todo.pop(), Constant(0))):
+                if name not in found:
+                    found.add(name)
+                    todo.append(name)
+        return found
+
+    def _steps(self, nest: _Nest, parts: Sequence[Expression]) -> Steps:
+        """Return what takes the place of a nest."""
+        compute, instruction = nest.compute, self._instruction
+        step = free_name(f"{nest.around.counter}_step", self._taken)
+        wishes = [f"m{side.axis.loop}" for side in self._sides]
+        at = [free_name(one + "_" * is_reserved(one), self._taken) for one in wishes]
+        tiles = [
+            (constant_trips(points) or 0) // side.count
+            for points, side in zip(nest.points, self._sides, strict=True)
+        ]
+        own = [
+            Element(
+                buffer=compute.target.buffer,
+                subscripts=tuple(
+                    side.point(matrix, Constant(side.slot(values)))
+                    for side, matrix in zip(self._sides, at, strict=True)
+                ),
+            )
+            for values in places(self._target.slots(instruction.lanes))
+        ]
+        operands = [(self._target.name, tuple(own))]
+        loads: list[Node] = []
+        for side, part, matrix, count in zip(self._sides, parts, at, tiles, strict=True):
+            slots = [*places(side.factor.slots(instruction.lanes))]
+            fragment = Buffer(
+                name=free_name(f"fragment_{side.factor.name}", self._taken),
+                space="register",
+                element_type=side.factor.element_type or compute.target.buffer.element_type,
+                layout=Extents((Constant(count), Constant(len(slots)))),
+            )
+            elements = tuple(
+                Element(buffer=fragment, subscripts=(Name(matrix), Constant(number)))
+                for number in range(len(slots))
+            )
+            loaded = tuple(
+                Evaluate(
+                    statement=compute.statement,
+                    part=part,
+                    target=element,
+                    reads=self._reads(nest, side, matrix, step, values),
+                    types=compute.types,
+                )
+                for element, values in zip(elements, slots, strict=True)
+            )
+            operands.append((side.factor.name, elements))
+            loads += [Declare(buffer=fragment), counted(matrix, count, loaded)]
+        perform = Perform(
+            instruction=instruction, computes=compute.statement.name, operands=tuple(operands)
+        )
+        products = counted(at[0], tiles[0], (counted(at[1], tiles[1], (perform,)),))
+        source = () if nest.source is None else (nest.source,)
+        extent = dict(instruction.instances)["k"]
+        return Steps(
+            counter=step,
+            count=(constant_trips(nest.around) or 0) // extent,
+            loads=tuple(loads),
+            products=(*source, products),
+        )
+
+    def _reads(
+        self, nest: _Nest, side: _Side, matrix: str, step: str, values: Mapping[str, int]
+    ) -> tuple[Element, ...]:
+        """Return what a lane reads for one slot of a factor."""
+        along, over = side.factor.held.points[:: 1 if side.number == 0 else -1]
+        inside = side.place(over, values)
+        extent = dict(self._instruction.instances)["k"]
+        extents = {one.axis.lane: one.axis.lanes for one in self._sides}
+        lane, slot = side.owner(side.place(along, values), extents)
+        changes: dict[str, IntExpr] = {
+            nest.around.counter: nest.around.lower + inside + extent * Name(step),
+            side.axis.point: side.point(matrix, slot),
+        }
+        if lane != Name(side.axis.lane):
+            changes[side.axis.thread] = lane + side.axis.lanes * Name(side.axis.warp)
+        return tuple(
+            replace(read, subscripts=tuple(nest.at(one, changes) for one in read.subscripts))
+            for read in nest.compute.reads
+        )
+
+
+def _terms_apart(nest: _Nest) -> list[_Nest]:
+    """Return a nest for each product that a statement adds, as if each were a statement."""
+    terms = added_terms(nest.compute)
+    if len(terms) < len(("one", "another")):
+        return [nest]
+    statement, own = nest.compute.statement, own_part(nest.compute)
+    values = [Binary(operator="+", left=own, right=term) for term in terms]
+    apart = [replace(nest.compute, statement=replace(statement, value=one)) for one in values]
+    return [replace(nest, compute=one) for one in apart]
+
+
+def _nests(node: For) -> tuple[_Nest, ...]:
+    """Return a loop as nests, one for each statement in it; none if there is more in it."""
+    found: list[_Nest] = []
+
+    def walk(body: Sequence[Node], points: tuple[For, ...], lets: tuple[Let, ...]) -> bool:
+        source: Source | None = None
+        for one in body:
+            if isinstance(one, Let):
+                lets = (one, *lets)
+            elif isinstance(one, Source):
+                source = one
+            elif isinstance(one, Scope):
+                if not walk(one.body, points, lets):
+                    return False
+            elif isinstance(one, For):
+                if not walk(one.body, (*points, one), lets):
+                    return False
+            elif isinstance(one, Compute):
+                found.append(
+                    _Nest(around=node, points=points, lets=lets, source=source, compute=one)
+                )
+            else:
+                return False
+        return True
+
+    return tuple(found) if walk(node.body, (), ()) else ()

@@ -1,0 +1,359 @@
+"""``Bench``: a card that runs microbenchmarks; :class:`CupyBench` is one of this machine.
+
+NVML does not always tell the mean clock of the SMs over a load. While the matrix units of an H200
+work on 16 or 19 bits its samples say 1905 to 1980 MHz, and the SMs count 1757 to 1815 million
+cycles a second. So each SM says its own cycles and the card's nanoseconds before and after; one
+over the other is the clock.
+
+Code: B012 there is no nvdisasm.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.base.diagnostics import input_error
+from eatss.measurement.card import CompileError, LaunchError, MeteredCard, SteadyLoad
+from eatss.measurement.characterize.benchmark import WARP, Argument, Benchmark, Buffer
+from eatss.measurement.characterize.result import Occupancy
+from eatss.measurement.characterize.sass import (
+    MachineCode,
+    disassembled,
+    find_disassembler,
+    machine_code,
+)
+from eatss.measurement.cupy_card import CupyCard
+from eatss.measurement.cupy_module import translated
+
+_KERNEL = "now"
+_THREADS = 1024
+"""Of a block: one or two fill an SM, so that every SM gets one."""
+
+_BLOCKS_PER_SM = 4
+MOST_SMS = 1024
+
+_TEXT = r"""
+extern "C" __global__ void __launch_bounds__(1024) now(longlong2 *told)
+{
+    if (threadIdx.x) return;
+    unsigned sm;
+    unsigned long long ns;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    const long long cycles = clock64();
+    if (sm < 1024) told[sm] = make_longlong2(cycles, (long long)ns);
+}
+"""
+"""A kernel that writes, for each SM by its number, its cycles and the time in ns."""
+
+_LEAST_NS = 1e6
+"""Shorter spans say little: on some cards the timer moves once in a microsecond."""
+
+_LEAST_SHARE = 0.5
+
+
+def mean_clock_mhz(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> float | None:
+    """Return the mean clock between two tellings, in MHz.
+
+    Args:
+        before: shape (SMs, 2), cycles and ns of each SM; 0 where it told nothing.
+        after: the same, later.
+
+    Returns:
+        The median over SMs; ``None`` where fewer than half of those that told anything did so
+        twice, their cycles do not grow, or less than a millisecond lies between.
+    """
+    cycles, ns = (after - before).astype(np.float64).T
+    told = (before[:, 1] > 0) | (after[:, 1] > 0)
+    whole = (before[:, 1] > 0) & (after[:, 1] > 0) & (cycles > 0) & (ns >= _LEAST_NS)
+    if not whole.any() or whole.sum() < _LEAST_SHARE * told.sum():
+        return None
+    return float(np.median(cycles[whole] / ns[whole]) * 1e3)
+
+
+class SmClock:
+    """Cycles and nanoseconds of every SM, told on the card's stream before and after a load."""
+
+    def __init__(self, card: CupyCard) -> None:
+        """Compile for a card.
+
+        Raises:
+            CompileError: it does not compile.
+            LaunchError: it does not load.
+        """
+        memory, target = card.memory, card.compile_target
+        path = target.compile_text(_TEXT, "sm_clock.cu")
+        with translated("the clock of the SMs"), memory.current():
+            cupy = memory.cupy
+            properties = cupy.cuda.runtime.getDeviceProperties(target.device)
+            self.kernel = cupy.RawModule(path=str(path)).get_function(_KERNEL)
+            self.blocks = _BLOCKS_PER_SM * int(properties["multiProcessorCount"])
+            self.told = cupy.zeros((2, MOST_SMS, 2), dtype=cupy.int64)
+
+    def begin(self) -> None:
+        """Tell, before a load."""
+        self.told[:] = 0
+        self._tell(0)
+
+    def end(self) -> None:
+        """Tell, after it."""
+        self._tell(1)
+
+    def _tell(self, when: int) -> None:
+        self.kernel((self.blocks,), (_THREADS,), (self.told[when],))
+
+    def mean_mhz(self) -> float | None:
+        """Return the mean clock in between; the stream has to be done."""
+        return mean_clock_mhz(*self.told.get())
+
+
+def sm_clock_of(card: CupyCard) -> SmClock | None:
+    """Return what tells the clock, ``None`` where it does not compile or run: NVML tells it then.
+
+    Raises:
+        LaunchError: the card is lost.
+    """
+    try:
+        return SmClock(card)
+    except (CompileError, LaunchError) as error:
+        if getattr(error, "lost", False):
+            raise
+        return None
+
+
+_NEVER = np.iinfo(np.int64).max
+
+
+class LoadedBenchmark(SteadyLoad, Protocol):
+    """A benchmark on a card, ready to run."""
+
+    code: MachineCode
+    """Its loop in machine code."""
+
+    repeats: int
+    """How often a launch repeats its work."""
+
+    @property
+    def clock_mhz(self) -> float | None:
+        """The mean clock of the SMs over the last ``timed``; ``None`` if they do not tell."""
+        ...
+
+    def cycles(self) -> float:
+        """Launch once and return the cycles that its slowest thread counted."""
+        ...
+
+    def occupancy(self) -> Occupancy:
+        """Launch once and return its occupancy."""
+        ...
+
+
+class Bench(Protocol):
+    """A card that runs microbenchmarks."""
+
+    @property
+    def card(self) -> MeteredCard:
+        """The card, for its meters, clocks and time."""
+        ...
+
+    def compile(self, benchmarks: Iterable[Benchmark]) -> None:
+        """Compile ahead; what does not compile says so when it is loaded."""
+        ...
+
+    def load(self, benchmark: Benchmark) -> LoadedBenchmark:
+        """Return a benchmark with its buffers in place.
+
+        Raises:
+            CompileError: it does not compile.
+            LaunchError: it does not fit the card.
+        """
+        ...
+
+
+class CupyBench:
+    """The card of this machine."""
+
+    def __init__(self, card: CupyCard, *, seed: int = 0) -> None:
+        found = find_disassembler()
+        if found is None:
+            raise input_error(
+                "EATSS-B012",
+                "nothing disassembles machine code here, so no benchmark can be checked",
+                hint="install nvdisasm: of the CUDA toolkit, or pip install nvidia-cuda-nvdisasm",
+            )
+        self._disassembler = found
+        self.card = card
+        self._seed = seed
+        self._buffers: dict[Buffer, Any] = {}
+        self._codes: dict[str, MachineCode] = {}
+        self._clock = sm_clock_of(card)
+
+    def compile(self, benchmarks: Iterable[Benchmark]) -> None:
+        """Compile and disassemble ahead, many at once."""
+
+        def tried(benchmark: Benchmark) -> None:
+            with suppress(CompileError):  # load() says so
+                self._compiled(benchmark)
+
+        texts = {benchmark.text: benchmark for benchmark in benchmarks}
+        with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1)) as pool:
+            list(pool.map(tried, texts.values()))
+
+    def load(self, benchmark: Benchmark) -> CupyBenchmark:
+        """Return a benchmark with its buffers in place; see :class:`Bench`."""
+        path, code = self._compiled(benchmark)
+        memory = self.card.memory
+        with translated(benchmark.name), memory.current():
+            return CupyBenchmark(
+                benchmark=benchmark,
+                card=self.card,
+                kernel=memory.cupy.RawModule(path=str(path)).get_function(benchmark.kernel),
+                arguments=[
+                    self._argument(one, first=number == 0)
+                    for number, one in enumerate(benchmark.arguments)
+                ],
+                code=code,
+                clock=self._clock,
+            )
+
+    def _compiled(self, benchmark: Benchmark) -> tuple[Path, MachineCode]:
+        path = self.card.compile_target.compile_text(benchmark.text, "benchmark.cu")
+        if benchmark.text not in self._codes:
+            try:
+                text = disassembled(self._disassembler, path)
+            except (OSError, subprocess.SubprocessError) as error:
+                raise CompileError(f"nvdisasm does not read it: {error}") from None
+            self._codes[benchmark.text] = machine_code(text, benchmark.kernel)
+        return path, self._codes[benchmark.text]
+
+    def _argument(self, wanted: Argument, *, first: bool) -> Any:
+        """Return an argument as CuPy takes it; one of a launch is ``None`` until then.
+
+        Buffers of one kind are shared, but for the two of a kernel.
+        """
+        if isinstance(wanted, int):
+            return np.int32(wanted)
+        if wanted == "activity":
+            cupy = self.card.memory.cupy
+            return cupy.zeros((MOST_SMS, 3), dtype=cupy.int64)
+        if isinstance(wanted, str):
+            return None
+        key = Buffer(size_bytes=wanted.size_bytes, fill="nothing") if first else wanted
+        if key not in self._buffers:
+            self._buffers[key] = self._filled(wanted)
+        return self._buffers[key]
+
+    def _filled(self, wanted: Buffer) -> Any:
+        cupy = self.card.memory.cupy
+        words = -(-wanted.size_bytes // 4)
+        if wanted.fill == "ring":
+            lanes = cupy.arange(words, dtype=cupy.uint32)
+            return (lanes & ~np.uint32(31)) | ((lanes + np.uint32(5)) & np.uint32(31))
+        if wanted.fill in ("chain", "nothing"):
+            found = cupy.zeros(words, dtype=cupy.uint32)
+            if wanted.fill == "chain":
+                visited = cupy.random.RandomState(self._seed).permutation(words // wanted.stride)
+                visited = visited * wanted.stride
+                found[visited] = cupy.roll(visited, -1).astype(cupy.uint32)
+            return found
+        bits = cupy.random.default_rng(self._seed).integers(0, 2**32, size=words, dtype=cupy.uint32)
+        if wanted.fill == "fp32":
+            bits = (bits >> np.uint32(9)) | np.uint32(0x3F800000)
+        elif wanted.fill == "fp64":
+            bits[1::2] = (bits[1::2] >> np.uint32(12)) | np.uint32(0x3FF00000)
+        return bits
+
+
+@dataclass(slots=True, kw_only=True)
+class CupyBenchmark:
+    """A benchmark loaded through CuPy; see :class:`LoadedBenchmark`."""
+
+    benchmark: Benchmark
+    card: CupyCard
+    kernel: Any
+    arguments: list[Any]
+    code: MachineCode
+    clock: SmClock | None
+    repeats: int = 1
+    clock_mhz: float | None = None
+
+    def reset(self) -> None:
+        """Do nothing: what a launch reads, none changes."""
+
+    def timed(self, count: int, *, restoring: bool = False) -> float:
+        """Launch and wait; return the seconds of all launches by the card's clock."""
+        del restoring
+        memory, clock = self.card.memory, self.clock
+        cuda, stream = memory.cupy.cuda, memory.stream
+        with translated(self.benchmark.name), memory.current():
+            launch = self._graph() if self.benchmark.group == "launch" else self._launch
+            start, end = cuda.Event(), cuda.Event()
+            if clock is not None:
+                clock.begin()
+            start.record(stream)
+            for _ in range(count):
+                launch()
+            end.record(stream)
+            if clock is not None:
+                clock.end()
+            stream.synchronize()
+            self.clock_mhz = None if clock is None else clock.mean_mhz()
+            return float(cuda.get_elapsed_time(start, end)) / 1e3
+
+    def cycles(self) -> float:
+        """Launch once and return the cycles that its slowest thread counted."""
+        with translated(self.benchmark.name), self.card.memory.current():
+            self._launch()
+            return float(self.arguments[0].view(np.int64)[: self.benchmark.threads].max())
+
+    def occupancy(self) -> Occupancy:
+        """Launch once and return its occupancy."""
+        benchmark, memory = self.benchmark, self.card.memory
+        cuda = memory.cupy.cuda
+        with translated(benchmark.name), memory.current():
+            told = self.arguments[benchmark.arguments.index("activity")]
+            told[:] = memory.cupy.asarray(np.array([0, _NEVER, 0]))
+            self._launch(recording=1)
+            busy, begun, ended = memory.cupy.asnumpy(told).T
+            properties = cuda.runtime.getDeviceProperties(self.card.compile_target.device)
+        most = int(properties["maxThreadsPerMultiProcessor"]) // WARP
+        resident = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+            self.kernel.kernel.ptr, benchmark.threads, benchmark.shared_bytes
+        )
+        used = ended > 0
+        elapsed = float((ended[used] - begun[used]).sum())
+        return Occupancy(
+            theoretical=int(resident) * -(-benchmark.threads // WARP) / most,
+            achieved=float(busy[used].sum()) / elapsed / most if elapsed > 0 else None,
+        )
+
+    def _graph(self) -> Callable[[], None]:
+        """Return what launches a graph of ``repeats``, which they are for an empty kernel."""
+        stream = self.card.memory.stream
+        stream.begin_capture()
+        for _ in range(self.repeats):
+            self._launch()
+        graph = stream.end_capture()
+        graph.upload(stream)
+        return partial(graph.launch, stream)
+
+    def _launch(self, *, recording: int = 0) -> None:
+        benchmark = self.benchmark
+        given = {"repeat": np.int32(self.repeats), "recording": np.int32(recording)}
+        passed = tuple(
+            given[str(wanted)] if held is None else held
+            for wanted, held in zip(benchmark.arguments, self.arguments, strict=True)
+        )
+        self.kernel(
+            (benchmark.blocks,), (benchmark.threads,), passed, shared_mem=benchmark.shared_bytes
+        )

@@ -1,0 +1,502 @@
+"""Time, energy and power of an algorithm, from what a flop and a byte cost on a card.
+
+The model is that of Choi and Vuduc, *A roofline model of energy* (GT-CSE-2012-01). An algorithm
+does ``W`` flops and moves ``Q`` bytes; ``I = W / Q`` is its intensity in flop/byte. Flops and bytes
+overlap in time, so the slower of the two sets the time. Their energies add up, and constant power
+is drawn for as long as the algorithm runs.
+
+Brackets in docstrings name the paper's section and equation. Where a printed formula does not hold,
+the docstring says so and what stands here instead. Methods that take an intensity take one or an
+array of them, and return an array of the same shape; one intensity gives an array without axes,
+which ``float`` reads. An infinite intensity stands for no bytes at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eatss.base.frozen import frozen
+
+_PICO = 1e-12
+
+_Floats = NDArray[np.float64]
+
+
+@frozen
+class EnergyRoofline:
+    """What flops and bytes cost on a card, and what follows for an algorithm [2, table 1].
+
+    ``flop_s``, ``byte_s``: seconds of one flop and of one byte at full throughput (τ_flop, τ_mem).
+    ``flop_j``, ``byte_j``: joules of one flop and of one byte, constant power left out (ε_flop,
+    ε_mem). ``constant_w``: watts drawn whatever runs (π0); more than an idle card draws [2.5, 5.1].
+    ``power_limit_w``: the most watts that the card may draw, None where there is no limit; only
+    the methods whose names begin with ``capped`` heed it.
+
+    Raises:
+        ValueError: A cost is not positive and finite, constant power is negative or not finite, or
+            the power limit is not above constant power.
+    """
+
+    flop_s: float
+    byte_s: float
+    flop_j: float
+    byte_j: float
+    constant_w: float = 0.0
+    power_limit_w: float | None = None
+
+    def __post_init__(self) -> None:
+        _require_positive(
+            flop_s=self.flop_s, byte_s=self.byte_s, flop_j=self.flop_j, byte_j=self.byte_j
+        )
+        if not (math.isfinite(self.constant_w) and self.constant_w >= 0):
+            raise ValueError(f"constant_w has to be finite and at least 0, not {self.constant_w}.")
+        if self.power_limit_w is None:
+            return
+        _require_positive(power_limit_w=self.power_limit_w)
+        if self.power_limit_w <= self.constant_w:
+            raise ValueError(
+                f"power_limit_w has to be above constant_w, but {self.power_limit_w} W is not above"
+                f" {self.constant_w} W."
+            )
+
+    @classmethod
+    def from_rates(
+        cls,
+        *,
+        flops_s: float,
+        bytes_s: float,
+        flop_pj: float,
+        byte_pj: float,
+        constant_w: float = 0.0,
+        power_limit_w: float | None = None,
+    ) -> EnergyRoofline:
+        """Return the model of a card given as data sheets and fits give it.
+
+        ``flops_s`` and ``bytes_s`` are rates: flop per second and bytes per second. ``flop_pj`` and
+        ``byte_pj`` are picojoules per flop and per byte.
+
+        Raises:
+            ValueError: As the class does.
+        """
+        _require_positive(flops_s=flops_s, bytes_s=bytes_s, flop_pj=flop_pj, byte_pj=byte_pj)
+        return cls(
+            flop_s=1 / flops_s,
+            byte_s=1 / bytes_s,
+            flop_j=_PICO * flop_pj,
+            byte_j=_PICO * byte_pj,
+            constant_w=constant_w,
+            power_limit_w=power_limit_w,
+        )
+
+    @property
+    def time_balance(self) -> float:
+        """B_τ in flop/byte: where flops and bytes take equally long [2.2, eq. (3)]."""
+        return self.byte_s / self.flop_s
+
+    @property
+    def energy_balance(self) -> float:
+        """B_ε in flop/byte: where flops and bytes take equal energy [2.2, eq. (4)].
+
+        Constant power is left out. Tables 1 and 2 give the unit as flop per joule, which is a slip:
+        a ratio of J/byte to J/flop is in flop/byte, as B_τ is.
+        """
+        return self.byte_j / self.flop_j
+
+    @property
+    def constant_flop_j(self) -> float:
+        """ε0 in J: what constant power draws in the time of one flop [2.2]."""
+        return self.constant_w * self.flop_s
+
+    @property
+    def least_flop_j(self) -> float:
+        """ε̂_flop in J: the least energy of one flop, constant power included [2.2]."""
+        return self.flop_j + self.constant_flop_j
+
+    @property
+    def flop_efficiency(self) -> float:
+        """η_flop: the share of ``least_flop_j`` that is the flop's own, 1 without constant power.
+
+        [2.2, table 1]
+        """
+        return self.flop_j / self.least_flop_j
+
+    @property
+    def flop_power_w(self) -> float:
+        """π_flop in W: what flops draw at full speed, constant power left out [3]."""
+        return self.flop_j / self.flop_s
+
+    def effective_energy_balance(self, intensity: ArrayLike) -> _Floats:
+        """Return B̂_ε(I) in flop/byte, the energy balance under constant power [2.2, eq. (6)].
+
+        ``B̂_ε(I) / I`` is the energy that bytes add to each joule of ``least_flop_j``.
+
+        According to 2.4, constant power makes it lower than B_ε. This holds only for intensities
+        above B_τ − B_ε: below, memory's time costs more constant energy than η_flop takes away.
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        waiting = np.maximum(0.0, self.time_balance - _intensities(intensity))
+        eta = self.flop_efficiency
+        return _array(eta * self.energy_balance + (1 - eta) * waiting)
+
+    @property
+    def half_efficiency_intensity(self) -> float:
+        """The intensity in flop/byte where a joule does half as many flops as it can at best.
+
+        It is the fixed point ``I = B̂_ε(I)`` [2.3, eq. (5)], and B_ε without constant power. From
+        eq. (6) it is η B_ε where that is at least B_τ, and otherwise
+        ``(η B_ε + (1 − η) B_τ) / (2 − η)``, which is below B_τ; always the larger of the two.
+        """
+        eta = self.flop_efficiency
+        in_compute_bound = eta * self.energy_balance
+        in_memory_bound = (in_compute_bound + (1 - eta) * self.time_balance) / (2 - eta)
+        return max(in_compute_bound, in_memory_bound)
+
+    @property
+    def balance_gap(self) -> float:
+        """B_ε / B_τ: how much harder energy is than time, constant power left out [2.4]."""
+        return self.energy_balance / self.time_balance
+
+    @property
+    def effective_balance_gap(self) -> float:
+        """``half_efficiency_intensity`` / B_τ: the gap with constant power in it [2.4, 5.2]."""
+        return self.half_efficiency_intensity / self.time_balance
+
+    @property
+    def race_to_halt(self) -> bool:
+        """Whether what is compute-bound in time is so in energy too [2.4, 5.2].
+
+        If so, every intensity from B_τ on reaches at least half of the best flops per joule, and
+        the fastest code is a good guess at the code that saves most.
+        """
+        return self.flop_efficiency * self.energy_balance <= self.time_balance
+
+    def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the time T in s of so many flops at an intensity [2.2, eq. (3)].
+
+        Raises:
+            ValueError: Work is negative or not finite, or an intensity is not positive.
+        """
+        penalty = np.maximum(1.0, self.time_balance / _intensities(intensity))
+        return _array(_work(work_flops) * self.flop_s * penalty)
+
+    def dynamic_energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the energy of flops and bytes in J, constant power left out [2.2, eq. (4)].
+
+        Raises:
+            ValueError: Work is negative or not finite, or an intensity is not positive.
+        """
+        penalty = 1 + self.energy_balance / _intensities(intensity)
+        return _array(_work(work_flops) * self.flop_j * penalty)
+
+    def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the energy E in J of so many flops at an intensity [2.2, eq. (5)].
+
+        It equals eq. (4): dynamic energy and constant power × time.
+
+        Raises:
+            ValueError: Work is negative or not finite, or an intensity is not positive.
+        """
+        penalty = 1 + self.effective_energy_balance(intensity) / _intensities(intensity)
+        return _array(_work(work_flops) * self.least_flop_j * penalty)
+
+    def speed_flops_s(self, intensity: ArrayLike) -> _Floats:
+        """Return the roofline: flop per second at an intensity [2.3].
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        reached = np.minimum(1.0, _intensities(intensity) / self.time_balance)
+        return _array(reached / self.flop_s)
+
+    def efficiency_flops_j(self, intensity: ArrayLike) -> _Floats:
+        """Return the arch line: flop per joule, which is performance per watt [2.3].
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        penalty = 1 + self.effective_energy_balance(intensity) / _intensities(intensity)
+        return _array(1 / (self.least_flop_j * penalty))
+
+    def power_w(self, intensity: ArrayLike) -> _Floats:
+        """Return the powerline: mean power P in W at an intensity, without a limit [3, eq. (7)].
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        values = _intensities(intensity)
+        flops = np.minimum(values, self.time_balance) / self.time_balance
+        moved = self.effective_energy_balance(values) / np.maximum(values, self.time_balance)
+        return _array(self.flop_power_w / self.flop_efficiency * (flops + moved))
+
+    @property
+    def power_bounds_w(self) -> tuple[float, float]:
+        """The least and the most power in W over all intensities [3, eq. (8)].
+
+        The most is drawn at I = B_τ. Eq. (8) is for no constant power; here it is added to both.
+        The lower bound of eq. (8), π_flop B_ε / B_τ, is the limit of few flops per byte. It is not
+        a bound where B_ε > B_τ, since many flops per byte then draw less, π_flop. So the lesser of
+        both limits stands here.
+        """
+        gap = self.balance_gap
+        least_w = self.constant_w + self.flop_power_w * min(1.0, gap)
+        return least_w, self.constant_w + self.flop_power_w * (1 + gap)
+
+    def capped_time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the time in s of so many flops on a card that keeps to its power limit.
+
+        The paper leaves power limits open [5.2, 8]. Here a card that would draw more slows down
+        until it draws just its limit. Flops and bytes cost what they did, so the time is the
+        dynamic energy over what the limit leaves beside constant power, or eq. (3) if longer.
+
+        Raises:
+            ValueError: Work is negative or not finite, or an intensity is not positive.
+        """
+        free_s = self.time_s(work_flops, intensity)
+        if self.power_limit_w is None:
+            return free_s
+        least_s = self.dynamic_energy_j(work_flops, intensity) / (
+            self.power_limit_w - self.constant_w
+        )
+        return _array(np.maximum(free_s, least_s))
+
+    def capped_energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the energy in J of so many flops on a card that keeps to its power limit.
+
+        A longer run draws constant power for longer: a limit costs energy in this model, where in
+        truth a slower clock also lowers the joules of a flop.
+
+        Raises:
+            ValueError: Work is negative or not finite, or an intensity is not positive.
+        """
+        constant_j = self.constant_w * self.capped_time_s(work_flops, intensity)
+        return _array(self.dynamic_energy_j(work_flops, intensity) + constant_j)
+
+    def capped_power_w(self, intensity: ArrayLike) -> _Floats:
+        """Return mean power in W on a card that keeps to its power limit, never above the limit.
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        free_w = self.power_w(intensity)
+        if self.power_limit_w is None:
+            return free_w
+        return _array(np.minimum(free_w, self.power_limit_w))
+
+
+def energy_j_of_levels(
+    *,
+    flops: float,
+    flop_j: float,
+    bytes_by_level: Sequence[float],
+    joules_by_level: Sequence[float],
+    constant_w: float,
+    time_s: float,
+) -> float:
+    """Return the energy in J of flops and of bytes at any number of levels [4.3, eq. (10)].
+
+    ``joules_by_level`` holds the joules of one byte at each level, in the order of
+    ``bytes_by_level``. Energy is all that runs for ``time_s`` draws, constant power included.
+
+    Raises:
+        ValueError: The levels of bytes and of joules are not equally many.
+    """
+    if len(bytes_by_level) != len(joules_by_level):
+        raise ValueError(
+            f"Every level needs its joules of a byte: there are {len(bytes_by_level)} levels of"
+            f" bytes and {len(joules_by_level)} of joules."
+        )
+    levels = zip(bytes_by_level, joules_by_level, strict=True)
+    moved_j = sum(moved_bytes * byte_j for moved_bytes, byte_j in levels)
+    return flops * flop_j + moved_j + constant_w * time_s
+
+
+def cache_byte_j(*, energy_j: float, known_j: float, cache_bytes: float) -> float:
+    """Return the joules of one byte of a cache from a measured energy [4.3, eqs. (11) and (12)].
+
+    ``known_j`` is :func:`energy_j_of_levels` of those whose bytes have known joules: memory for L2
+    [eq. (11)], memory and L2 for L1 [eq. (12)]. What it leaves of ``energy_j`` is the cache's. A
+    negative result is returned as it is: the known parts explain more than was measured.
+
+    Raises:
+        ValueError: ``cache_bytes`` is not positive and finite.
+    """
+    _require_positive(cache_bytes=cache_bytes)
+    return (energy_j - known_j) / cache_bytes
+
+
+def work_limit(
+    machine: EnergyRoofline, intensity: ArrayLike, traffic_factor: float = math.inf
+) -> _Floats:
+    """Return how many times the flops may grow before less traffic saves no more energy.
+
+    ``intensity`` is the baseline's; the new algorithm moves 1 / ``traffic_factor`` (m) of its
+    bytes. Energy is saved if and only if the factor of work is below this limit [6.2, eq. (17);
+    A.4, eq. (27)]. Eq. (27) has the factor on both sides; here it is solved for it: new energy
+    grows with work along the larger of two lines, one memory-bound and one compute-bound.
+
+    Without ``traffic_factor`` all traffic goes, and the limit is 1 + B̂_ε(I) / I [A.4, eqs. (28)
+    and (29)].
+
+    Raises:
+        ValueError: An intensity is not positive, or ``traffic_factor`` is below 1.
+    """
+    _require_factor("traffic_factor", traffic_factor)
+    eta = machine.flop_efficiency
+    old = _energy_of_baseline(machine, intensity)
+    new_bytes = 1 / (traffic_factor * _intensities(intensity))
+    moving = eta * machine.energy_balance
+    waiting = (1 - eta) * machine.time_balance
+    compute_bound = old - moving * new_bytes
+    memory_bound = (old - (moving + waiting) * new_bytes) / eta
+    return _array(np.minimum(compute_bound, memory_bound))
+
+
+@frozen
+class TradeOff:
+    """A new algorithm that does more flops to move fewer bytes than a baseline [6.1].
+
+    ``work_factor`` (f): its flops over the baseline's. ``traffic_factor`` (m): the baseline's bytes
+    over its own, infinite where it moves none. Every ``intensity`` below is the baseline's, in
+    flop/byte; the new algorithm's is ``f m`` times that.
+
+    Raises:
+        ValueError: A factor is below 1, or ``work_factor`` is not finite.
+    """
+
+    work_factor: float
+    traffic_factor: float
+
+    def __post_init__(self) -> None:
+        _require_factor("traffic_factor", self.traffic_factor)
+        _require_factor("work_factor", self.work_factor)
+        if math.isinf(self.work_factor):
+            raise ValueError("work_factor has to be finite.")
+
+    def speedup(self, machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
+        """Return the baseline's time over the new algorithm's, ΔT [6.1, eq. (15)].
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        penalty = machine.time_balance / _intensities(intensity)
+        new = np.maximum(self.work_factor, penalty / self.traffic_factor)
+        return _array(np.maximum(1.0, penalty) / new)
+
+    def greenup(self, machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
+        """Return the baseline's energy over the new algorithm's, ΔE.
+
+        For any constant power [A.3, eq. (26)]; without, it is that of 6.1 [eq. (16)].
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        values = _intensities(intensity)
+        balance = machine.effective_energy_balance(self._intensity_factor * values)
+        new = self.work_factor + balance / (self.traffic_factor * values)
+        return _array(_energy_of_baseline(machine, values) / new)
+
+    def saves_energy(self, machine: EnergyRoofline, intensity: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether the new algorithm takes less energy: ``work_factor`` < ``work_limit``.
+
+        [6.2, eq. (17); A.4, eq. (27)]
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        return np.asarray(self.work_factor < work_limit(machine, intensity, self.traffic_factor))
+
+    def case(self, machine: EnergyRoofline, intensity: ArrayLike) -> NDArray[np.int64]:
+        """Return which of the three cases of 6.3 holds, by what bounds the times.
+
+        1: memory bounds both algorithms. 2: it bounds the baseline, flops the new one. 3: flops
+        bound both. At I = B_τ flops are said to bound [2.3].
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        values = _intensities(intensity)
+        new_by_flops = self._intensity_factor * values >= machine.time_balance
+        old_by_flops = values >= machine.time_balance
+        return np.asarray(1 + new_by_flops.astype(np.int64) + old_by_flops.astype(np.int64))
+
+    def greenup_bounds(
+        self, machine: EnergyRoofline, intensity: ArrayLike
+    ) -> tuple[_Floats, _Floats]:
+        """Return a lower and an upper bound of ``greenup`` in the case at hand.
+
+        Those of A.5 to A.7, which without constant power are eqs. (18) to (23) of 6.3. The greenup
+        may equal a bound where a factor is 1. In case 1 they do not depend on the factors
+        [eq. (31)]. In case 2 the lower one is below ``speedup``, which A.6 leaves open; the upper
+        one grows with ``traffic_factor`` and is loose where traffic falls by much more than it
+        takes to be compute-bound. In case 3 the lower one is not below ``speedup``.
+
+        The upper bound that A.5 prints for case 1, ``(1 + B̂_ε(I)/I) / (1 + B̂_ε(I)/B_τ)``, is
+        exceeded under constant power: it takes m for B_τ / I in one place and for 1 in another.
+        The divisor here is ``1 + η B_ε / B_τ``, which f = 1 and m = B_τ / I reach. Without constant
+        power both are eq. (19).
+
+        Raises:
+            ValueError: An intensity is not positive.
+        """
+        values = _intensities(intensity)
+        case = self.case(machine, values)
+        old = _energy_of_baseline(machine, values)
+        moving = machine.flop_efficiency * machine.energy_balance
+        # against an algorithm with as many bytes and just enough flops to be compute-bound
+        against_balanced = old * values / (machine.time_balance + moving)
+        cases = [case == 1, case == 2]
+        lower = np.select(
+            cases,
+            [against_balanced, self.speedup(machine, values) * against_balanced],
+            old / (self.work_factor + moving / values),
+        )
+        upper = np.select(
+            cases,
+            [old / (1 + moving / machine.time_balance), self.traffic_factor * against_balanced],
+            old / (1 + moving / (self.traffic_factor * values)),
+        )
+        return _array(lower), _array(upper)
+
+    @property
+    def _intensity_factor(self) -> float:
+        return self.work_factor * self.traffic_factor
+
+
+def _energy_of_baseline(machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
+    """Return energy over that of the flops alone, ``1 + B̂_ε(I) / I`` [eq. (5)]."""
+    return _array(1 + machine.effective_energy_balance(intensity) / _intensities(intensity))
+
+
+def _array(values: ArrayLike) -> _Floats:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _intensities(intensity: ArrayLike) -> _Floats:
+    values = _array(intensity)
+    if not np.all(values > 0):
+        raise ValueError("An intensity has to be positive: flops over bytes, both above 0.")
+    return values
+
+
+def _work(work_flops: ArrayLike) -> _Floats:
+    values = _array(work_flops)
+    if not np.all(np.isfinite(values) & (values >= 0)):
+        raise ValueError("Work has to be a finite number of flops, at least 0.")
+    return values
+
+
+def _require_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} has to be positive and finite, not {value}.")
+
+
+def _require_factor(name: str, value: float) -> None:
+    if not value >= 1:
+        raise ValueError(f"{name} has to be at least 1, not {value}.")

@@ -1,0 +1,275 @@
+"""Runs the benchmarks on a card, one after the other, and keeps what each took.
+
+Codes: B003 the card tells no energy, B004 other programs compute on it, B010 a benchmark's machine
+code does not hold its instruction, B011 a benchmark failed, B014 its energy could not be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+
+from eatss.base.diagnostics import Diagnostic, Severity, input_error
+from eatss.base.frozen import frozen
+from eatss.cards.profile import GpuProfile
+from eatss.measurement.card import CompileError, LaunchError
+from eatss.measurement.characterize.access_patterns import pattern_benchmarks
+from eatss.measurement.characterize.arithmetic import scalar_benchmarks, tensor_benchmarks
+from eatss.measurement.characterize.bench import Bench, LoadedBenchmark
+from eatss.measurement.characterize.benchmark import Benchmark
+from eatss.measurement.characterize.intensity_sweep import intensity_benchmarks
+from eatss.measurement.characterize.latency import (
+    awake_benchmark,
+    chase_benchmarks,
+    latency_benchmarks,
+    launch_benchmark,
+)
+from eatss.measurement.characterize.memory import (
+    access_size_benchmarks,
+    bank_conflict_benchmarks,
+    coalescing_benchmarks,
+    memory_benchmarks,
+    stride_benchmarks,
+)
+from eatss.measurement.characterize.result import Result
+from eatss.measurement.characterize.sass import missing
+from eatss.measurement.metering import Metering, load_state
+from eatss.measurement.windows import LOOK_S, Pace, RawWindow, idle_power_w, take_window
+
+
+@frozen
+class Chip:
+    """What the benchmarks have to know of a card."""
+
+    sms: int
+    l2_bytes: int
+    capability: int
+
+    @classmethod
+    def of(cls, profile: GpuProfile) -> Chip:
+        """Return it from a profile."""
+        major, minor = profile.compute_capability
+        return cls(sms=profile.sm_count, l2_bytes=profile.l2_bytes, capability=10 * major + minor)
+
+
+def suite(chip: Chip) -> tuple[Benchmark, ...]:
+    """Return all benchmarks: those that coefficients are fitted to first, then the curves."""
+    return (
+        awake_benchmark(chip.sms),
+        *latency_benchmarks(chip.l2_bytes),
+        launch_benchmark(chip.sms),
+        *scalar_benchmarks(chip.sms),
+        *tensor_benchmarks(chip.sms, chip.capability),
+        *memory_benchmarks(chip.sms, chip.l2_bytes),
+        *chase_benchmarks(chip.sms, chip.l2_bytes),
+        *intensity_benchmarks(chip.sms),
+        *coalescing_benchmarks(chip.sms),
+        *access_size_benchmarks(chip.sms),
+        *bank_conflict_benchmarks(chip.sms),
+        *stride_benchmarks(chip.sms),
+        *pattern_benchmarks(),
+    )
+
+
+LAUNCH_S = 0.02
+"""Seconds that a launch is made to last, so that the gap before the next is of no weight."""
+
+SETTLE_S = 0.4
+CURVE_SETTLE_S = 0.2
+LONG_WINDOW_S = 1.0
+"""Windows from this on settle for ``SETTLE_S``, shorter ones for ``CURVE_SETTLE_S``."""
+
+IDLE_PAUSE_S = 1.0
+IDLE_S = 3.0
+IDLE = "idle"
+"""Name of the result of a card that does nothing."""
+
+LATENCY_S = 0.005
+MOST_REPEATS = 1 << 24
+_TRIES = 3
+
+
+@frozen
+class Step:
+    """A benchmark that is about to run, and how many came before it."""
+
+    name: str
+    done: int
+    total: int
+
+
+def check_card(bench: Bench, metering: Metering, *, force: bool) -> None:
+    """See that the card tells its energy and that nothing else computes on it.
+
+    Raises:
+        InputError: ``EATSS-B003``, ``EATSS-B004``.
+    """
+    if metering.primary is None:
+        raise input_error(
+            "EATSS-B003",
+            f"the card tells no energy: {metering.failure}",
+            hint="`eatss doctor` says which sensors work; a MIG slice has none of its own",
+        )
+    others = bench.card.other_processes()
+    if others and not force:
+        raise input_error(
+            "EATSS-B004",
+            f"other programs compute on the card: {', '.join(others)}",
+            hint="wait for them, or choose another card (--device); --force measures all the same",
+        )
+
+
+def characterise(
+    bench: Bench,
+    metering: Metering,
+    benchmarks: Sequence[Benchmark],
+    *,
+    finished: Collection[str] = (),
+    progress: Callable[[Step], None] | None = None,
+) -> Iterator[Result | Diagnostic]:
+    """Run the benchmarks that are not among ``finished``, and yield what each took, or a warning.
+
+    Raises:
+        LaunchError: the card is lost.
+    """
+    left = [one for one in benchmarks if one.name not in finished]
+    total = len(benchmarks) + 1
+    done = total - len(left)
+
+    def tell(name: str, done: int) -> None:
+        if progress is not None:
+            progress(Step(name=name, done=done, total=total))
+
+    if IDLE not in finished:
+        tell(IDLE, done - 1)
+        yield _idle(bench, metering)
+    tell("compiling", done)
+    bench.compile(left)
+    for number, benchmark in enumerate(left, done):
+        tell(benchmark.name, number)
+        found = _tried(bench, metering, benchmark)
+        yield found
+        if isinstance(found, Result) and found.missing:
+            yield _warning(
+                "EATSS-B014",
+                f"'{benchmark.name}' has no energy: {found.missing}",
+                "call again: it is measured again, what was finished is not",
+            )
+
+
+def _idle(bench: Bench, metering: Metering) -> Result:
+    card = bench.card
+    with card.sampled_states(LOOK_S) as seen:
+        power_w = idle_power_w(metering, pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
+    state = load_state(seen)
+    told = None if isinstance(power_w, str) else power_w
+    return Result(
+        name=IDLE,
+        group="idle",
+        parameters=(),
+        operations=0.0,
+        flops=0.0,
+        useful_bytes=0.0,
+        amounts=(),
+        loops=0.0,
+        time_s=1.0,
+        power_w=told,
+        energy_j=told,
+        window_s=IDLE_S,
+        sm_clock_mhz=state.sm_clock_mean_mhz,
+        memory_clock_mhz=state.memory_clock_mhz,
+        temperature_c=state.temperature_c,
+        missing=power_w if isinstance(power_w, str) else "",
+    )
+
+
+def _warning(code: str, message: str, hint: str | None) -> Diagnostic:
+    """Return why a benchmark gave no result."""
+    return Diagnostic(code=code, message=message, hint=hint, severity=Severity.WARNING)
+
+
+def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
+    try:
+        loaded = bench.load(benchmark)
+        if wrong := missing(benchmark, loaded.code):
+            return _warning(
+                "EATSS-B010",
+                f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}",
+                "this compiler folds the work away or writes it otherwise: leave the benchmark "
+                "out, and report it with the compiler's version",
+            )
+        return _measured(bench, metering, benchmark, loaded)
+    except (CompileError, LaunchError) as error:
+        if isinstance(error, LaunchError) and error.lost:
+            raise
+        return _warning("EATSS-B011", f"'{benchmark.name}' failed: {error}", None)
+
+
+def _measured(
+    bench: Bench, metering: Metering, benchmark: Benchmark, loaded: LoadedBenchmark
+) -> Result:
+    launch_s = _fill(benchmark, loaded)
+    result = Result(
+        name=benchmark.name,
+        group=benchmark.group,
+        parameters=tuple(benchmark.parameters.items()),
+        operations=benchmark.operations,
+        flops=benchmark.flops,
+        useful_bytes=benchmark.useful_bytes,
+        amounts=tuple(benchmark.amounts.items()),
+        loops=benchmark.loops,
+        time_s=launch_s / loaded.repeats,
+        opcodes=loaded.code.opcodes,
+    )
+    if benchmark.reports_cycles:
+        each = benchmark.operations * loaded.repeats
+        return replace(result, cycles=loaded.cycles() / each)
+    if benchmark.window_s is None:
+        return result
+    settle_s = SETTLE_S if benchmark.window_s >= LONG_WINDOW_S else CURVE_SETTLE_S
+    pace = Pace(run_s=launch_s, window_s=benchmark.window_s, settle_s=settle_s)
+    raw = take_window(metering, loaded, pace, restoring=False)
+    result = _metered(result, raw, loaded)
+    if benchmark.group == "block size":
+        result = replace(result, occupancy=loaded.occupancy())
+    return result
+
+
+def _fill(benchmark: Benchmark, loaded: LoadedBenchmark) -> float:
+    """Choose how often a launch repeats its work; return the seconds that a launch takes then."""
+    if benchmark.repeats is not None:
+        loaded.repeats = benchmark.repeats
+        loaded.timed(1)
+        return loaded.timed(1)
+    wanted_s = LATENCY_S if benchmark.window_s is None else LAUNCH_S
+    loaded.repeats = 1
+    loaded.timed(1)
+    for _ in range(_TRIES):
+        launch_s = loaded.timed(1)
+        if launch_s > wanted_s / 2:
+            break
+        grown = int(loaded.repeats * min(1000.0, wanted_s / max(launch_s, 1e-6)))
+        loaded.repeats = max(loaded.repeats, min(MOST_REPEATS, grown))
+    else:
+        launch_s = loaded.timed(1)
+    return launch_s
+
+
+def _metered(result: Result, raw: RawWindow, loaded: LoadedBenchmark) -> Result:
+    time_s = raw.time_s / loaded.repeats
+    power_w = raw.power_w
+    return replace(
+        result,
+        time_s=time_s,
+        power_w=power_w,
+        most_power_w=raw.most_power_w,
+        energy_j=None if power_w is None else power_w * time_s,
+        window_s=raw.span.duration_s,
+        updates=raw.readings[0].updates if power_w is not None else None,
+        sm_clock_mhz=loaded.clock_mhz or raw.during.sm_clock_mean_mhz,
+        lowest_sm_clock_mhz=raw.during.sm_clock_lowest_mhz,
+        memory_clock_mhz=raw.during.memory_clock_mhz,
+        temperature_c=raw.during.temperature_c,
+        throttle=raw.during.throttle,
+        missing=raw.no_energy,
+    )

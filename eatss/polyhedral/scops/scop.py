@@ -1,0 +1,264 @@
+"""A region of affine code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from math import prod
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from eatss.base.diagnostics import SourceSpan
+from eatss.base.frozen import called, frozen
+from eatss.polyhedral.scops.array import Array, ElementType
+from eatss.polyhedral.scops.expression import Expression
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+ParameterOrigin: TypeAlias = Literal["parameter", "member", "global", "static", "local", "macro"]
+"""As :data:`~eatss.polyhedral.scops.array.Origin`; ``macro`` is a size that ``-D`` may set."""
+
+
+@frozen
+class FunctionParameter:
+    """A parameter of the function a region stands in.
+
+    ``c_type`` is its type in C, macros and typedefs expanded (``double[4000][4000]``,
+    ``const float *``, ``int``). ``is_pointer`` holds for arrays and pointers, not for scalars
+    passed by value. ``position`` counts from 0. ``element_type`` is the arithmetic type of the
+    value or of the elements, ``None`` for what regions cannot use (structures, ``void *``).
+    """
+
+    name: str
+    c_type: str
+    is_pointer: bool
+    position: int
+    element_type: ElementType | None = None
+
+
+@frozen
+class ParameterDeclaration:
+    """An integer parameter of a region: its name there, its name in C, type and origin."""
+
+    name: str
+    source_name: str
+    element_type: ElementType
+    origin: ParameterOrigin
+
+
+class AccessKind(Enum):
+    """Whether an access reads or writes."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@frozen
+class Access:
+    """One reference of a statement, in one direction.
+
+    ``relation`` maps the statement's domain to array elements, restricted to the
+    domain; it is single-valued. ``A[i] += x`` gives a read and a write of ``A``
+    that share the same ``text`` and ``span``.
+    """
+
+    array: str
+    kind: AccessKind
+    relation: isl.Map
+    text: str
+    span: SourceSpan
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the access writes."""
+        return self.kind is AccessKind.WRITE
+
+
+@frozen
+class Statement:
+    """An assignment inside the region, run once for each point of its domain.
+
+    ``domain`` lives in the space ``name[loops…]``, dimensions named as the
+    counters, outermost first; its points are the counters' own values (no
+    normalisation). ``schedule`` maps the domain to the time of the original
+    program, a vector ``[c0, l1, c1, l2, c2, …]`` of textual positions and
+    (negated, for loops that count down) counters, equally long for all
+    statements of the scop.
+
+    ``accesses[0]`` is the write; reads follow in the order of the source.
+    ``value`` is the value stored: for ``A[i] += e`` the tree ``A[i] + e``.
+    ``text`` is the source text in one line, macros not expanded. ``ppcg_name`` is what
+    PPCG calls it (empty: the region was not read from C); the statements that ``a = b = c`` is read
+    as share one name. ``written_in`` is the name of the file of ``span`` where that is not the C.
+    ``recomputed`` are the reads of the source whose values the statement computes anew instead.
+    """
+
+    name: str
+    loops: tuple[str, ...]
+    domain: isl.Set
+    schedule: isl.Map
+    accesses: tuple[Access, ...]
+    value: Expression
+    text: str
+    span: SourceSpan
+    ppcg_name: str = ""
+    written_in: str = ""
+    recomputed: tuple[Access, ...] = ()
+
+    @property
+    def write(self) -> Access:
+        """The one write of the statement."""
+        return self.accesses[0]
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """The reads of the statement in the order of the source."""
+        return self.accesses[1:]
+
+    def uses(self, array: str) -> bool:
+        """Tell whether the statement reads or writes elements of an array."""
+        return any(access.array == array for access in self.accesses)
+
+    def reads_from(self, array: str) -> bool:
+        """Tell whether the statement reads elements of an array."""
+        return any(read.array == array for read in self.reads)
+
+
+@frozen
+class SizeProduct:
+    """A parameter that is a product of others and of numbers: ``NA_NB = NA * NB``.
+
+    Negative factors count as 0: loops over them do not run.
+    """
+
+    name: str
+    factors: tuple[int | str, ...]
+
+    def value(self, sizes: Mapping[str, int]) -> int | None:
+        """Return its value, ``None`` where that of a factor is not known."""
+        values = [sizes.get(one) if isinstance(one, str) else one for one in self.factors]
+        known = [max(0, value) for value in values if value is not None]
+        return prod(known) if len(known) == len(values) else None
+
+
+@frozen
+class SizeCondition:
+    """Sizes for which a region is what was read, and what is the case for others."""
+
+    sizes: isl.Set
+    message: str
+
+
+@frozen
+class Scop:
+    """One ``#pragma scop`` region: all that later passes know of the C program.
+
+    All isl objects live in one ``isl.Context``, ``isl_context``, made for this run,
+    so that runs in different threads share nothing. ``context`` is what is known
+    about the parameters. Statements stand in source order. ``index`` counts the
+    regions of the file from 0. ``size_macros`` are the macros that spell numbers in the
+    bounds of the loops, with their values: bounds spelled alike are one size.
+
+    ``function_parameters`` are those of the C function. ``whole_function`` says that the function
+    does nothing that can be observed but this region. ``parameter_declarations`` tells what
+    each of ``parameters`` is in C. ``ppcg_counters`` are counters whose last values PPCG takes for
+    results of the region, because the function names them again after it. ``ppcg_steps`` are the
+    statements by which PPCG has counters set, each with its name and how many loops are around it.
+    ``ppcg_wholes`` is the text of conditions and calls that PPCG takes for one statement, with all
+    that is below them.
+    ``products`` are those of ``parameters`` that callers do not pass: products of others.
+    ``written`` is the region of the source where statements compute anew what they read there
+    (``None``: this is it). ``conditions`` are part of ``context``: what runs the region's code has
+    to check them.
+    """
+
+    file: str
+    function: str
+    index: int
+    parameters: tuple[str, ...]
+    context: isl.Set
+    arrays: tuple[Array, ...]
+    statements: tuple[Statement, ...]
+    span: SourceSpan
+    size_macros: tuple[tuple[str, int], ...] = ()
+    function_parameters: tuple[FunctionParameter, ...] = ()
+    whole_function: bool = False
+    parameter_declarations: tuple[ParameterDeclaration, ...] = ()
+    ppcg_counters: tuple[str, ...] = ()
+    ppcg_steps: tuple[tuple[str, int], ...] = ()
+    ppcg_wholes: tuple[str, ...] = ()
+    products: tuple[SizeProduct, ...] = ()
+    written: Scop | None = None
+    conditions: tuple[SizeCondition, ...] = ()
+
+    @property
+    def isl_context(self) -> isl.Context:
+        """The isl context all sets and maps of this scop live in."""
+        return self.context.get_ctx()
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The parameters that callers give a value, directly or as a macro."""
+        products = {one.name for one in self.products}
+        return tuple(name for name in self.parameters if name not in products)
+
+    @property
+    def names(self) -> set[str]:
+        """The names that something of the region has, loops apart."""
+        named: tuple[Array | Statement | FunctionParameter, ...] = (
+            *self.arrays, *self.statements, *self.function_parameters,
+        )  # fmt: skip
+        return {*self.parameters, *(one.name for one in named)}
+
+    @property
+    def used_arrays(self) -> set[str]:
+        """The arrays of which statements read or write elements."""
+        return {access.array for statement in self.statements for access in statement.accesses}
+
+    def with_products(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return the values of sizes, and those of the products of known ones."""
+        products = {one.name: one.value(sizes) for one in self.products}
+        return {**sizes, **{name: value for name, value in products.items() if value is not None}}
+
+    def array(self, name: str) -> Array:
+        """Return the array called ``name``; ``KeyError`` if there is none."""
+        return called(name, self.arrays)
+
+    def statement(self, name: str) -> Statement:
+        """Return the statement called ``name``; ``KeyError`` if there is none."""
+        return called(name, self.statements)
+
+    def is_dead_after(self, array: Array) -> bool:
+        """Tell whether nothing outside the region sees the values that an array has after it."""
+        unseen = self.whole_function or (array.ppcg_kills and not array.n_dims)
+        return array.is_local or (array.origin == "local" and unseen)
+
+    @property
+    def domain(self) -> isl.UnionSet:
+        """The union of all statement domains."""
+        union = self.no_points
+        for statement in self.statements:
+            union = union.union(statement.domain)
+        return union
+
+    @property
+    def schedule(self) -> isl.UnionMap:
+        """The original order of execution, all statements together."""
+        union = self.no_relation
+        for statement in self.statements:
+            union = union.union(statement.schedule)
+        return union
+
+    @property
+    def no_points(self) -> isl.UnionSet:
+        """A union of no sets, with the parameters of the region."""
+        import islpy as isl  # noqa: PLC0415 - the nouns do without
+
+        return isl.UnionSet.empty(self.context.get_space())
+
+    @property
+    def no_relation(self) -> isl.UnionMap:
+        """A union of no relations, with the parameters of the region."""
+        import islpy as isl  # noqa: PLC0415 - the nouns do without
+
+        return isl.UnionMap.empty(self.context.get_space())

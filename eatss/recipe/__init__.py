@@ -1,1 +1,0 @@
-"""``Recipe``: what was decided about a program's code, as data. Next folder: ``eatss/schedule``."""

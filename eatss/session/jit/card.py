@@ -1,0 +1,428 @@
+"""Streams of CUDA: the one that a call goes to, and those that it has to wait for."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from eatss.base.diagnostics import input_error
+from eatss.base.notices import warn_caller
+from eatss.measurement.launches import MOST_LAUNCHES
+from eatss.program import KernelCode, Program
+from eatss.program.stack import stack_warnings
+from eatss.session.jit.arrays import ArrayView, cupy_for
+from eatss.session.jit.plan import Slots, resolved_launches, workspace_of
+from eatss.session.jit.signature import CallSignature
+
+KEYWORD = "stream"
+"""The argument of a call that names its stream, where the program has none of that name."""
+
+_LEGACY = 0
+"""The default stream as CUDA's driver counts; the array interface calls it 1."""
+
+
+def stream_of_call(
+    given: Any, values: Mapping[str, Any], arrays: Sequence[str], device: int
+) -> int:
+    """Return the address of the stream of a call.
+
+    Args:
+        given: what the caller names; ``None`` for the current one.
+        values: the arguments.
+        arrays: the names of those that are arrays.
+        device: the card.
+
+    Raises:
+        InputError: ``EATSS-J019`` the libraries of the arrays have different current streams,
+            ``EATSS-J021`` what is given is no stream.
+    """
+    if given is not None:
+        return stream_address(given)
+    torch, cupy = sys.modules.get("torch"), cupy_for(arrays[0])
+    own: int = cupy.cuda.get_current_stream(device).ptr
+    if torch is None:
+        return own
+    theirs = [isinstance(values[name], torch.Tensor) for name in arrays]
+    if not any(theirs):
+        return own
+    address = _torch_stream(torch, device)
+    if address != own and not all(theirs):
+        raise input_error(
+            "EATSS-J019",
+            "the arrays are of PyTorch and of another library, whose current streams differ",
+            hint="say which one it is: stream=torch.cuda.current_stream()",
+        )
+    return address
+
+
+def stream_address(stream: Any) -> int:
+    """Return the address of a stream of CuPy, PyTorch or CUDA.
+
+    Raises:
+        InputError: ``EATSS-J021``, it is none.
+    """
+    for name in ("ptr", "cuda_stream"):
+        found = getattr(stream, name, None)
+        if found is not None:
+            return int(found)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return int(protocol()[1])
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return stream
+    raise input_error(
+        "EATSS-J021",
+        f"stream is {type(stream).__name__}, which is no stream",
+        hint="give a stream of CuPy or PyTorch, or its address",
+    )
+
+
+def written_on(views: Iterable[ArrayView]) -> tuple[int, ...]:
+    """Return the streams on which arrays of other libraries are written."""
+    found = {view.stream for view in views} - {None}
+    return tuple(sorted(_LEGACY if one == 1 else one for one in found if one is not None))
+
+
+def wait_for_others(streams: Sequence[int], stream: int, device: int) -> None:
+    """Have a stream wait for others."""
+    others = [one for one in streams if one != stream]
+    if not others:
+        return
+    cupy = cupy_for("stream")
+    with cupy.cuda.Device(device):
+        for other in others:
+            written = cupy.cuda.Event(disable_timing=True)
+            written.record(stream_at(cupy, other))
+            stream_at(cupy, stream).wait_event(written)
+
+
+class _Address:
+    """A stream by its address, as CUDA's protocol for streams wants it."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._address
+
+
+def stream_at(cupy: Any, address: int) -> Any:
+    """Return CuPy's stream of an address; CuPy 13 has another word for it."""
+    made = getattr(cupy.cuda.Stream, "from_external", None)
+    return cupy.cuda.ExternalStream(address) if made is None else made(_Address(address))
+
+
+def _torch_stream(torch: Any, device: int) -> int:
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if quick is not None:
+        return int(quick(device))
+    return int(torch.cuda.current_stream(device).cuda_stream)
+
+
+GRAPH_FROM = 8
+"""Calls of fewer launches are not replayed as graphs: it would save less than a call takes."""
+
+_MOST_GRAPHS = 8
+"""Graphs kept at a time for one program at some sizes: sets of arguments that come back."""
+
+_MOST_STREAMS = 8
+"""Streams whose memory and handles are kept."""
+
+_PER_THREAD = 2
+"""``cudaStreamPerThread``: another stream in each thread."""
+
+_TO_DEVICE = 1
+"""``cudaMemcpyHostToDevice``."""
+
+_MOST_THREADS, _LOCAL_BYTES, _DYNAMIC_SHARED = 0, 3, 8
+"""``CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK``, ``_LOCAL_SIZE_BYTES``,
+``_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
+
+_RELAXED = 2
+"""``cudaStreamCaptureModeRelaxed``: other threads may go on as they like."""
+
+
+class CardPlan:
+    """A program at some sizes on a card.
+
+    Args:
+        cupy: the module.
+        program: what is called.
+        signature: what its callers pass.
+        sizes: the sizes of the problem.
+        cubin: its machine code.
+        device: number of the card, which has to be the current one.
+        constants: sizes that the machine code reads from memory of its own.
+
+    Raises:
+        InputError: ``EATSS-J016``, the card cannot run it.
+
+    Warns:
+        EatssWarning: ``EATSS-V047``, threads have much stack.
+    """
+
+    def __init__(
+        self,
+        cupy: Any,
+        program: Program,
+        signature: CallSignature,
+        sizes: Mapping[str, int],
+        cubin: bytes,
+        device: int,
+        constants: Mapping[str, int],
+    ) -> None:
+        self._cupy = cupy
+        self._driver = cupy.cuda.driver
+        self._runtime = cupy.cuda.runtime
+        self.device = device
+        self.program = program
+        self._module = cupy.cuda.function.Module()
+        self._module.load(cubin)
+        for name, value in constants.items():
+            self._set_constant(name, value)
+        kernels = {code.name: self._function(code) for code in program.kernels}
+        attribute = self._driver.funcGetAttribute
+        stacks = ((name, int(attribute(_LOCAL_BYTES, one.ptr))) for name, one in kernels.items())
+        warn_caller(stack_warnings(stacks))
+        launches = resolved_launches(program, sizes)
+        self._slots = Slots(program, signature, launches)
+        self._launches = [
+            ((kernels[one.kernel].ptr, *one.grid, *one.block, one.shared_bytes), parameters)
+            for one, parameters in zip(launches, self._slots.parameters, strict=True)
+        ]
+        self._functions = tuple(kernels.values())
+        self._workspace = workspace_of(program, sizes)
+        self._workspaces: OrderedDict[tuple[int, int], _Memory] = OrderedDict()
+        self._spare: list[_Memory] = []
+        self._kept: list[_Memory] = []
+        self._launched = False
+        self.captured = False
+        self._replays = GRAPH_FROM <= len(launches) <= MOST_LAUNCHES
+        self._graphs: OrderedDict[bytes, _Graph | None] = OrderedDict()
+        self._streams: dict[int, Any] = {}
+        self._lock = threading.Lock()
+        self._ready = threading.local()
+
+    @property
+    def launches(self) -> int:
+        """Launches of one call."""
+        return len(self._launches)
+
+    @property
+    def graphs(self) -> int:
+        """Graphs that are kept for calls to come."""
+        with self._lock:
+            return sum(graph is not None for graph in self._graphs.values())
+
+    def reserve(self) -> None:
+        """Do for this thread what a call may not do that is captured: make a context, allocate."""
+        with self._lock, self._cupy.cuda.Device(self.device):
+            self._runtime.setDevice(self.device)
+            self._runtime.free(0)
+            self._ready.context = True
+            if self._workspace and not self._spare:
+                self._spare.append(self._allocated())
+
+    def launch(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
+        """Enqueue one call on a stream.
+
+        Args:
+            pointers: addresses of arrays and cells, in the order of the signature.
+            scalars: numbers, likewise.
+            stream: address of the stream, 0 for the default one.
+
+        Raises:
+            InputError: ``EATSS-J011`` a scalar is none, ``EATSS-J016`` the card refuses.
+        """
+        if self._runtime.getDevice() != self.device or not hasattr(self._ready, "context"):
+            with self._cupy.cuda.Device(self.device):
+                self._runtime.setDevice(self.device)
+                if not self._capturing(stream):
+                    self._runtime.free(0)  # gives a thread that CUDA does not know its context
+                    self._ready.context = True
+                self._enqueue(pointers, scalars, stream)
+        else:
+            self._enqueue(pointers, scalars, stream)
+
+    def __del__(self) -> None:
+        """Wait until the card is done with all calls: their machine code and memory go now."""
+        if getattr(self, "_launched", False):
+            with suppress(Exception), self._cupy.cuda.Device(self.device):
+                self._runtime.deviceSynchronize()
+
+    # -----------------------------------------------------------------------------------------
+
+    def _enqueue(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
+        try:
+            with self._lock:
+                self._launched = True
+                if not self._replays and not self._workspace:
+                    self.captured = self.captured or self._capturing(stream)
+                    self._slots.fill((*pointers, *scalars))
+                    self._launch_all(stream)
+                else:
+                    self._replayed(pointers, scalars, stream)
+        except (
+            self._driver.CUDADriverError,
+            self._runtime.CUDARuntimeError,
+            MemoryError,
+        ) as error:
+            raise input_error(
+                "EATSS-J016",
+                f"'{self.program.name}' does not run on this card: {str(error).splitlines()[0]}",
+                hint="other errors of kernels before it show here, too: see what ran before; "
+                "'eatss doctor' says what this machine has",
+            ) from None
+
+    def _capturing(self, stream: int) -> bool:
+        """Tell whether the caller captures a graph on a stream; the default one cannot."""
+        return bool(self._runtime.streamIsCapturing(stream)) if stream else False
+
+    def _launch_all(self, stream: int) -> None:
+        launch = self._driver.launchKernel
+        for head, parameters in self._launches:
+            launch(*head, stream, parameters, 0)
+
+    def _replayed(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
+        capturing = self._capturing(stream)
+        self.captured = self.captured or capturing
+        graph = None
+        if self._replays and not capturing:
+            graph = self._graph(pointers, scalars)
+        if graph is not None:
+            graph.replay(self._stream(stream))
+            return
+        memory = self._memory(stream, capturing=capturing)
+        self._slots.fill((*pointers, *memory.addresses, *scalars))
+        self._launch_all(stream)
+        if memory.addresses and not capturing:
+            memory.used(self._stream(stream))
+
+    def _graph(self, pointers: Sequence[int], scalars: Sequence[Any]) -> _Graph | None:
+        """Return the graph of a call; ``None`` the first time, as most never come back."""
+        self._slots.fill((*pointers, *[0] * len(self._workspace), *scalars))
+        key = bytes(self._slots.changing)
+        graph = self._graphs.get(key)
+        if graph is None:
+            if key in self._graphs:
+                graph = self._captured(pointers, scalars)
+            self._graphs[key] = graph
+            if len(self._graphs) > _MOST_GRAPHS:
+                _, oldest = self._graphs.popitem(last=False)
+                if oldest is not None:
+                    oldest.memory.wait()
+        self._graphs.move_to_end(key)
+        return graph
+
+    def _captured(self, pointers: Sequence[int], scalars: Sequence[Any]) -> _Graph:
+        """Capture a call on a stream of its own; nothing runs."""
+        stream = self._cupy.cuda.Stream(non_blocking=True)
+        memory = self._allocated()
+        self._slots.fill((*pointers, *memory.addresses, *scalars))
+        stream.begin_capture(_RELAXED)
+        try:
+            self._launch_all(stream.ptr)
+        finally:
+            graph = stream.end_capture()
+        return _Graph(graph, memory)
+
+    def _memory(self, stream: int, *, capturing: bool) -> _Memory:
+        """Return the temporary arrays of a call on a stream.
+
+        Calls on one stream follow one another, so that they share them; a graph that the caller
+        captures is replayed on any stream, and gets memory that lasts as long as this plan.
+        """
+        if capturing:
+            self._kept.append(self._spare.pop() if self._spare else self._allocated())
+            return self._kept[-1]
+        thread = threading.get_ident() if stream == _PER_THREAD else 0
+        place = (stream, thread)
+        if place not in self._workspaces:
+            self._workspaces[place] = self._allocated()
+            if len(self._workspaces) > _MOST_STREAMS:
+                _, oldest = self._workspaces.popitem(last=False)
+                oldest.wait()
+        self._workspaces.move_to_end(place)
+        return self._workspaces[place]
+
+    def _allocated(self) -> _Memory:
+        blocks = tuple(self._cupy.cuda.alloc(count) for count, _ in self._workspace)
+        if any(zeroed for _, zeroed in self._workspace):
+            # CuPy gives away what the current stream may still be working on
+            stream = self._cupy.cuda.get_current_stream()
+            if self._capturing(stream.ptr):
+                stream = self._cupy.cuda.Stream(non_blocking=True)
+            for block, (count, zeroed) in zip(blocks, self._workspace, strict=True):
+                if zeroed:
+                    block.memset_async(0, count, stream)
+            stream.synchronize()
+        return _Memory(blocks, self._cupy.cuda.Event(disable_timing=True))
+
+    def _stream(self, stream: int) -> Any:
+        if stream not in self._streams:
+            if len(self._streams) > _MOST_STREAMS:
+                self._streams.clear()
+            self._streams[stream] = stream_at(self._cupy, stream)
+        return self._streams[stream]
+
+    def _set_constant(self, name: str, value: int) -> None:
+        try:
+            pointer = self._module.get_global_var(name)
+        except self._driver.CUDADriverError:  # no kernel reads it
+            return
+        held = np.array([value], np.int32)
+        self._runtime.memcpy(
+            int(getattr(pointer, "ptr", pointer)), held.ctypes.data, held.nbytes, _TO_DEVICE
+        )
+
+    def _function(self, code: KernelCode) -> Any:
+        function = self._module.get_function(code.name)
+        if code.dynamic_shared:
+            self._driver.funcSetAttribute(function.ptr, _DYNAMIC_SHARED, code.shared_bytes)
+        most = self._driver.funcGetAttribute(_MOST_THREADS, function.ptr)
+        threads = prod(code.block)
+        if threads > most:
+            raise input_error(
+                "EATSS-J016",
+                f"kernel {code.name} has blocks of {threads} threads, and with its registers this "
+                f"card takes {most}",
+                hint="give a smaller block, block=(8, 32)",
+            )
+        return function
+
+
+class _Memory:
+    """Device memory that calls work in, and an event after the last of them."""
+
+    def __init__(self, blocks: tuple[Any, ...], event: Any) -> None:
+        self._blocks = blocks
+        self._event = event
+        self.addresses = tuple(int(block.ptr) for block in blocks)
+
+    def used(self, stream: Any) -> None:
+        """Note that a call that uses it was enqueued."""
+        self._event.record(stream)
+
+    def wait(self) -> None:
+        """Wait until no call uses it."""
+        self._event.synchronize()
+
+
+class _Graph:
+    """A captured call, with the memory it works in."""
+
+    def __init__(self, graph: Any, memory: _Memory) -> None:
+        self._graph = graph
+        self.memory = memory
+
+    def replay(self, stream: Any) -> None:
+        """Enqueue it on a stream."""
+        self._graph.launch(stream)
+        self.memory.used(stream)

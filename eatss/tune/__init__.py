@@ -1,0 +1,1 @@
+"""Search spaces in; what was measured of them, kept and judged, out."""

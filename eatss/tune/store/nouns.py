@@ -1,0 +1,249 @@
+"""The nouns of a sweep that is kept: what it was of, on which cards, and a row a measurement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal, TypeAlias
+
+from eatss.base.codec import BY_NAME
+from eatss.base.frozen import frozen
+from eatss.base.shown import Tabular, figure
+from eatss.base.targets import SweepTarget
+from eatss.measurement.measurement import Measurement, Status
+from eatss.tune.point import Values
+
+Role: TypeAlias = Literal["", "default", "paper", "ours"]
+"""What a variant is besides a point: what the target does untold (sizes of 32), what the paper's
+model chooses, what eatss chooses."""
+
+Stage: TypeAlias = Literal["first", "careful", "reference", "counters"]
+"""``first``: the quick pass over all variants. ``careful``: the second one, over the contenders.
+``reference``: one variant measured again and again, on every card, that drift and cards are
+compared by. ``counters``: a variant run once more under a profiler; its metrics are added to those
+of the variant."""
+
+BESIDE: frozenset[Stage] = frozenset({"reference", "counters"})
+"""Stages of rows that are no result of their own."""
+
+Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
+Metrics = Annotated[tuple[tuple[str, float], ...], BY_NAME]
+
+
+@frozen
+class Identity:
+    """What all rows of a store have in common; rows of anything else are refused.
+
+    Attributes:
+        program: Name of the program.
+        source_hash: SHA-256 of the source and what it includes.
+        target: Who generates the code.
+        generator: Version of what generates it: of eatss, or of PPCG.
+        dtype: Element type.
+        defines: ``-D`` of the source, and where headers are.
+        sizes: Values of parameters that the space does not vary.
+        card: Name of the card, without the number of one.
+        driver: Version of the driver.
+        compiler: Name and version of what compiles.
+        options: SHA-256 of everything else that decides what is measured, and how.
+    """
+
+    program: str
+    source_hash: str
+    target: SweepTarget
+    generator: str
+    dtype: str
+    defines: tuple[str, ...]
+    sizes: Sizes
+    card: str
+    driver: str
+    compiler: str
+    options: str
+
+
+@frozen
+class CardSeen:
+    """One card that rows were measured on, told from others of its kind by ``uuid``."""
+
+    uuid: str
+    name: str
+    host: str
+    compute_capability: int | None = None
+    driver: str | None = None
+    power_limit_w: float | None = None
+    idle_power_w: float | None = None
+
+
+@frozen
+class Row:
+    """One variant, measured once or refused.
+
+    Attributes:
+        variant: :func:`eatss.tune.point.variant_key` of its values.
+        values: Its point, by the names of the space.
+        role: What it is besides.
+        stage: Which pass measured it.
+        card: ``uuid`` of the card; ``None`` if it never came to one.
+        status: As of a measurement; ``rejected by the model`` is refused by the generator too.
+        reason: Why it is not ``ok``, a sentence.
+        sizes: Values of the program's parameters.
+        time_s: Of one run.
+        energy_j: Of one run, gross.
+        power_w: Mean power under the load.
+        time_error: Relative half-width of the interval of ``time_s``, ``None`` for one window.
+        energy_error: The same of ``energy_j``.
+        flops: Floating-point operations of one run.
+        metrics: Numbers by name that may explain the others: ``registers`` of a thread,
+            ``shared_bytes`` of a block, ``occupancy``, ``predicted_time_s``,
+            ``predicted_energy_j``, hardware counters. Of several kernels their sum or mean.
+        decided: Tile sizes and threads of each kernel, in words.
+        made_s: Seconds of a processor to generate and compile it.
+        card_s: Seconds that the card was taken for it.
+        card_j: Joules that the card drew in its windows, ``None`` if not known.
+        at_s: Seconds of the sweep, all its sessions together, when it was done.
+        strategy: Who proposed it.
+        created: When it was done, UTC, ISO 8601.
+        measurement: Everything that was found.
+    """
+
+    variant: str
+    values: Values
+    status: Status
+    role: Role = ""
+    stage: Stage = "first"
+    card: str | None = None
+    reason: str = ""
+    sizes: Sizes = ()
+    time_s: float | None = None
+    energy_j: float | None = None
+    power_w: float | None = None
+    time_error: float | None = None
+    energy_error: float | None = None
+    flops: int | None = None
+    metrics: Metrics = ()
+    decided: str = ""
+    made_s: float = 0.0
+    card_s: float = 0.0
+    card_j: float | None = None
+    at_s: float = 0.0
+    strategy: str = ""
+    created: str = ""
+    measurement: Measurement | None = None
+
+    def __repr__(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.values)
+        told = f"{figure(self.time_s, 'ms', 1e3)}, {figure(self.energy_j, 'J')}"
+        return f"<Row {self.variant[:8]}: {self.status}, {told}; {values}>"
+
+    @property
+    def measured(self) -> bool:
+        """Whether it has a time that counts."""
+        return self.status in ("ok", "unstable") and self.time_s is not None
+
+    @property
+    def gflops(self) -> float | None:
+        """Performance: GFLOP/s."""
+        if not self.flops or not self.time_s:
+            return None
+        return self.flops / self.time_s / 1e9
+
+    @property
+    def gflops_per_joule(self) -> float | None:
+        """Efficiency, PPW: GFLOP/J, which is GFLOP/s per watt [BEAST, eq. 1]."""
+        if not self.flops or not self.energy_j:
+            return None
+        return self.flops / self.energy_j / 1e9
+
+
+Rows: TypeAlias = tuple[Row, ...]
+
+
+def as_result(row: Row) -> Row:
+    """Return a row without numbers that can be no result: negative or infinite ones, or no time."""
+    for name in ("time_s", "energy_j", "power_w"):
+        value = getattr(row, name)
+        if value is not None and not (0 <= value < math.inf and (value or name != "time_s")):
+            why = f"no result: {name} is {value + 0.0:g}"  # SQLite has one zero
+            return replace(
+                row,
+                status="unstable" if row.status == "ok" else row.status,
+                reason=f"{row.reason}; {why}" if row.reason else why,
+                time_s=None,
+                energy_j=None,
+                power_w=None,
+            )
+    return row
+
+
+_COUNTS = ("ok", "unstable", "wrong result")
+"""Statuses of rows that may replace an earlier one that was measured."""
+
+
+def latest_of(rows: Iterable[Row]) -> Rows:
+    """Return one row a variant and card: the careful one where there is one; no references.
+
+    Hardware counters that were read apart are among its metrics.
+    """
+    found: dict[tuple[str, str | None], Row] = {}
+    rows = tuple(rows)
+    for row in rows:
+        place = (row.variant, row.card)
+        known = found.get(place)
+        if row.stage in BESIDE or (known and known.measured and row.status not in _COUNTS):
+            continue  # what failed later does not take away what was measured
+        if known is None or row.stage == "careful" or known.stage != "careful":
+            found[place] = row
+    return with_counters((*found.values(), *(row for row in rows if row.stage == "counters")))
+
+
+def with_counters(rows: Sequence[Row]) -> Rows:
+    """Return rows with the hardware counters that were read apart, and without rows of these."""
+    found = {(row.variant, row.card): row.metrics for row in rows if row.stage == "counters"}
+    return tuple(
+        replace(row, metrics=tuple((dict(row.metrics) | dict(found[place])).items()))
+        if (place := (row.variant, row.card)) in found
+        else row
+        for row in rows
+        if row.stage != "counters"
+    )
+
+
+@frozen
+class Sweep(Tabular):
+    """All of a store.
+
+    Attributes:
+        identity: What all rows have in common: program, target, card, versions.
+        space: The search space, as TOML.
+        cards: Those that rows were measured on.
+        rows: One for each measurement or refusal, in their order.
+        schema_version: Of the JSON form.
+    """
+
+    shown_by = "eatss.report.results:sweep_parts"
+    rows_by = "eatss.tune.exchange.formats:sweep_rows"
+
+    identity: Identity
+    space: str
+    cards: tuple[CardSeen, ...]
+    rows: Rows
+    schema_version: int = 1
+
+    def __repr__(self) -> str:
+        known = self.identity
+        measured = [row for row in self.latest if row.measured]
+        names = ", ".join(dict.fromkeys(card.name for card in self.cards)) or known.card
+        times = [row.time_s for row in measured if row.time_s is not None]
+        energies = [row.energy_j for row in measured if row.energy_j is not None]
+        return (
+            f"<Sweep {known.program}: target {known.target}, {known.dtype}, on {names}; "
+            f"{len(self.rows)} rows, {len(measured)} variants measured; "
+            f"least {figure(min(times, default=None), 'ms', 1e3)}, "
+            f"{figure(min(energies, default=None), 'J')}>"
+        )
+
+    @property
+    def latest(self) -> Rows:
+        """One row a variant and card: the careful one where there is one; no references."""
+        return latest_of(self.rows)

@@ -1,0 +1,71 @@
+"""nvcc and GCC by name: found, or told what the named thing is instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import eatss.base.compilers
+from eatss.base.compilers import find_gcc, find_nvcc
+from eatss.base.diagnostics import InputError
+
+NVCC = """echo 'nvcc: NVIDIA (R) Cuda compiler driver'
+echo 'Cuda compilation tools, release 12.8, V12.8.93'"""
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_an_nvcc_is_taken_by_its_path_or_from_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = script(tmp_path / "nvcc", NVCC)
+    assert (find_nvcc(str(named)).path, find_nvcc(str(named)).version) == (str(named), "12.8.93")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    assert find_nvcc().path == str(named)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(eatss.base.compilers, "USUAL", str(named))
+    assert find_nvcc().path == str(named)
+    with pytest.raises(InputError, match="there is no CUDA compiler 'nvcc-9'"):
+        find_nvcc("nvcc-9")  # a name that is given is not replaced by another
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("echo 'gcc (Debian) 12'", "is no nvcc: asked for its version it says 'gcc (Debian) 12'"),
+        ("exit 3", "is no nvcc: asked for its version it says nothing"),
+    ],
+)
+def test_what_is_no_nvcc_is_told(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match="EATSS-V040") as error:
+        find_nvcc(str(script(tmp_path / "tool", text)))
+    assert said in error.value.diagnostics[0].message
+
+
+def test_a_folder_and_a_file_that_does_not_run_are_no_nvcc(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"):
+        find_nvcc(str(tmp_path))
+    plain = tmp_path / "plain"
+    plain.touch()
+    with pytest.raises(InputError, match="may not be executed"):
+        find_nvcc(str(plain))
+    broken = script(tmp_path / "broken", "")
+    broken.write_text("no program", encoding="utf-8")
+    with pytest.raises(InputError, match="does not start"):
+        find_nvcc(str(broken))
+
+
+def test_only_gcc_is_gcc(tmp_path: Path) -> None:
+    assert find_gcc("--cc", "gcc").endswith("gcc")
+    clang = script(tmp_path / "clang", "echo '#define __clang__ 1'; echo '#define __GNUC__ 4'")
+    for other in (clang, Path("/bin/ls")):
+        with pytest.raises(InputError, match="EATSS-V010") as error:
+            find_gcc("--cc", str(other))
+        assert f"'{other}' is no GCC" in error.value.diagnostics[0].message
+    with pytest.raises(InputError, match="there is no compiler 'gcc-0'"):
+        find_gcc("--cc", "gcc-0")

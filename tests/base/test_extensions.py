@@ -1,0 +1,90 @@
+"""Registries: what is built in, registered, or offered by an installed package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eatss.base.diagnostics import InputError
+from eatss.base.extensions import Registry
+from tests import offered
+
+Install = Callable[[str, str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return what puts a package with one entry point where Python finds it."""
+
+    def put(entry: str, module: str) -> None:
+        offered.install(
+            tmp_path,
+            monkeypatch,
+            numbers(),
+            entry=entry,
+            files={"offered.py": module},
+        )
+
+    return put
+
+
+def numbers() -> Registry[int]:
+    return Registry("eatss.numbers", "number", {"one": 1}, of=int)
+
+
+def test_what_is_registered_is_found() -> None:
+    registry = numbers()
+    registry.register("two", 2)
+    assert registry.names() == ("one", "two")
+    assert registry.get("two") == 2
+    registry.remove("two")
+    assert registry.names() == ("one",)
+
+
+def test_a_package_offers_one(install: Install) -> None:
+    install("three = offered:three", "three = 3\n")
+    registry = numbers()
+    assert registry.names() == ("one", "three")
+    assert registry.get("three") == 3
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("three = 'three'\n", "of the type str, not int"),
+        ("raise OSError('gone')\n", "cannot be loaded: OSError: gone"),
+        ("", "cannot be loaded: AttributeError"),
+    ],
+)
+def test_what_a_package_offers_is_checked(install: Install, module: str, said: str) -> None:
+    install("three = offered:three", module)
+    with pytest.raises(InputError, match=said) as raised:
+        numbers().get("three")
+    assert raised.value.code == "EATSS-X004"
+
+
+def test_names_are_taken_once(install: Install) -> None:
+    install("three = offered:three", "three = 3\n")
+    for name in ("one", "three"):
+        with pytest.raises(InputError, match="is there already") as raised:
+            numbers().register(name, 4)
+        assert raised.value.code == "EATSS-X003"
+
+
+def test_an_unknown_name_says_what_there_is() -> None:
+    with pytest.raises(InputError) as raised:
+        numbers().get("onee")
+    assert raised.value.diagnostics[0].hint == "did you mean one?"
+    with pytest.raises(InputError) as raised:
+        numbers().get("seventeen")
+    assert raised.value.diagnostics[0].hint == "choose one of: one"
+
+
+def test_functions_are_callable() -> None:
+    registry: Registry[Callable[[], int]] = Registry("eatss.numbers", "number", {})
+    with pytest.raises(InputError, match="of the type int, not a function"):
+        registry.register("four", 4)  # type: ignore[arg-type]
+    registry.register("four", lambda: 4)
+    assert registry.get("four")() == 4

@@ -1,0 +1,388 @@
+"""Work in a process of its own: its result comes back, and however it ends, this one goes on."""
+
+from __future__ import annotations
+
+import gc
+import math
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from eatss.base import forked as module
+from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError
+from eatss.base.forked import (
+    Cause,
+    ForkEndedError,
+    Limits,
+    allow,
+    anew,
+    bounded,
+    in_bounds,
+    left_s,
+    outside_bounds,
+    run_forked,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
+
+AMPLE = Limits(seconds=5.0)
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def cause_of(work: object, limits: Limits) -> Cause:
+    assert callable(work)
+    with pytest.raises(ForkEndedError) as caught:
+        run_forked(work, limits)
+    return caught.value.cause
+
+
+def children() -> set[str]:
+    """Return the processes that this one has started and not waited for, dead ones too."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {pid for one in lists for pid in one.read_text().split()}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    before = sorted(Path("/proc/self/fd").iterdir()), children()
+    yield
+    assert (sorted(Path("/proc/self/fd").iterdir()), children()) == before
+
+
+def test_a_result_comes_back_and_nothing_else_changes() -> None:
+    seen: list[int] = []
+
+    def work() -> tuple[int, bytes]:
+        seen.append(1)
+        return os.getpid(), b"x" * 5_000_000
+
+    process, data = run_forked(work, AMPLE)
+    assert process != os.getpid()
+    assert len(data) == 5_000_000
+    assert seen == []
+
+
+def test_findings_come_back_whole() -> None:
+    first, second = (Diagnostic(code=f"EATSS-F00{k}", message="no", hint="yes") for k in (1, 2))
+
+    def refuse() -> None:
+        raise NoSolutionError(first, second)
+
+    with pytest.raises(NoSolutionError) as caught:
+        run_forked(refuse, AMPLE)
+    assert caught.value.diagnostics == (first, second)
+
+
+def test_an_error_says_where_it_came_from() -> None:
+    def fail() -> None:
+        raise KeyError("it")
+
+    with pytest.raises(KeyError, match="it") as caught:
+        run_forked(fail, AMPLE)
+    assert "in fail" in caught.value.__notes__[0]
+
+
+def test_endless_work_is_ended() -> None:
+    began = time.monotonic()
+    assert cause_of(spin, Limits(seconds=0.2)) is Cause.TIME
+    assert time.monotonic() - began < 5
+
+
+def test_waiting_is_ended_by_the_clock() -> None:
+    assert cause_of(lambda: time.sleep(60), Limits(seconds=9, clock_s=0.2)) is Cause.TIME
+
+
+def test_too_much_memory_is_refused() -> None:
+    limits = Limits(seconds=5, memory_bytes=64 << 20)
+    assert cause_of(lambda: bytearray(1 << 30), limits) is Cause.MEMORY
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
+def test_a_process_that_dies_is_an_error_here(number: signal.Signals) -> None:
+    assert cause_of(lambda: os.kill(os.getpid(), number), AMPLE) is Cause.CRASH
+
+
+def test_a_result_that_cannot_travel_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="lock"):
+        run_forked(threading.Lock, AMPLE)
+
+
+def test_where_the_kernel_waits_for_children_the_answer_counts() -> None:
+    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert run_forked(lambda: 5, AMPLE) == 5
+        assert cause_of(lambda: os._exit(7), AMPLE) is Cause.CRASH
+    finally:
+        signal.signal(signal.SIGCHLD, usual)
+
+
+def test_any_number_of_seconds_may_be_allowed() -> None:
+    run_forked(lambda: allow(float("inf")), Limits(seconds=1e300))
+
+
+def test_a_process_that_waits_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.1)
+    assert cause_of(lambda: time.sleep(60), AMPLE) is Cause.TIME
+
+
+def test_a_first_call_in_many_threads_ends() -> None:
+    """Seen: a process forked while a thread loaded modules waited for them for ever."""
+    text = (
+        "import threading, eatss\n"
+        "done = []\n"
+        "def call():\n"
+        "    done.append(eatss.select('kernels/atax.c', gpu='a100'))\n"
+        "threads = [threading.Thread(target=call) for _ in range(4)]\n"
+        "[t.start() for t in threads]\n"
+        "[t.join() for t in threads]\n"
+        "print(len(done))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=Path(__file__).parents[2],
+        timeout=120,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"4\n"
+
+
+def test_the_end_of_a_process_is_not_awaited_through_its_own_children() -> None:
+    def nested() -> None:
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+        run_forked(lambda: time.sleep(5), AMPLE)
+
+    began = time.monotonic()
+    assert cause_of(nested, AMPLE) is Cause.CRASH
+    assert time.monotonic() - began < 4
+
+
+def test_without_room_for_another_process_it_runs_in_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError("no room")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    assert run_forked(os.getpid, AMPLE) == os.getpid()
+
+
+@pytest.mark.long
+def test_threads_get_their_own_results() -> None:
+    def one(number: int) -> int:
+        def work() -> int:
+            time.sleep(0.01)
+            return number
+
+        return run_forked(work, AMPLE)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(one, range(40)))
+    assert found == list(range(40))
+
+
+def test_ctrl_c_here_ends_it_there(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+
+    def work() -> None:
+        note.write_text(str(os.getpid()))
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it has to be killed
+        spin()
+
+    def interrupt() -> None:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            run_forked(work, AMPLE)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_ctrl_c_in_the_instant_of_the_fork_ends_it_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    children = []
+
+    def fork_and_interrupt() -> int:
+        child = os.fork()
+        if child:
+            children.append(child)
+            os.kill(os.getpid(), signal.SIGINT)
+        return child
+
+    monkeypatch.setattr(module, "_fork", fork_and_interrupt)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_forked(spin, AMPLE)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    with pytest.raises(ProcessLookupError):
+        os.kill(children[0], 0)
+    assert signal.getsignal(signal.SIGINT) is usual
+
+
+def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+
+    def work() -> None:
+        note.write_text(str(os.getpid()))
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        spin()
+
+    def interrupt_twice() -> None:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.01)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread = threading.Thread(target=interrupt_twice)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            run_forked(work, AMPLE)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_work_that_goes_on_is_allowed_more() -> None:
+    def work() -> str:
+        allow(5)
+        end = time.process_time() + 0.4
+        while time.process_time() < end:
+            pass
+        return "done"
+
+    assert run_forked(work, Limits(seconds=0.2)) == "done"
+
+
+def busy(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_another_try_has_the_same_time_again() -> None:
+    def tries(begins: Callable[[], None]) -> None:
+        for _ in range(3):
+            begins()
+            allow(0.5)
+            run_forked(lambda: busy(0.3), AMPLE)
+
+    run_forked(lambda: tries(anew), Limits(seconds=0.5))
+    assert cause_of(lambda: tries(lambda: None), Limits(seconds=0.5)) is Cause.TIME
+
+
+def test_a_try_has_no_more_than_others() -> None:
+    def work() -> None:
+        anew()
+        busy(1.0)
+
+    assert cause_of(work, Limits(seconds=0.5)) is Cause.TIME
+
+
+def test_what_it_forks_counts_for_it() -> None:
+    def work() -> None:
+        for _ in range(5):
+            run_forked(lambda: busy(0.2), AMPLE)
+
+    assert cause_of(work, Limits(seconds=0.5)) is Cause.TIME
+    run_forked(work, Limits(seconds=2.0))
+
+
+def test_what_is_bounded_runs_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = bounded(lambda: (os.getpid(), bounded(os.getpid)))
+    assert process[0] == process[1] != os.getpid()
+    monkeypatch.setattr(module, "READING_S", 0.2)
+    with pytest.raises(InputError) as caught:
+        in_bounds(spin)()
+    assert caught.value.code == "EATSS-P001"
+    assert "more processor time" in str(caught.value)
+
+
+def test_a_function_in_bounds_keeps_its_name_and_its_words() -> None:
+    from eatss.api import select  # noqa: PLC0415
+
+    assert select.__name__ == "select"
+    assert "Select tile sizes" in (select.__doc__ or "")
+
+
+class Finalised:
+    """Garbage that says which process got rid of it."""
+
+    def __init__(self, said: Path) -> None:
+        self.said = said
+        self.itself = self
+
+    def __del__(self) -> None:
+        with self.said.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+def test_garbage_of_this_process_is_not_finalised_in_another(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        Finalised(tmp_path / "said")
+        assert run_forked(gc.collect, AMPLE) >= 0
+        assert not (tmp_path / "said").exists()
+    finally:
+        gc.enable()
+    gc.collect()
+    assert (tmp_path / "said").read_text() == f"{os.getpid()}\n"
+
+
+def reserving() -> str:
+    """Take more addresses than a bounded process may have, as CUDA does."""
+    with mmap.mmap(-1, 2 << 30):
+        return "reserved"
+
+
+def test_a_driver_is_asked_outside_the_bounds() -> None:
+    def asked() -> tuple[str, bool]:
+        before = left_s()
+        answer = outside_bounds(reserving, 10.0)
+        return answer, math.isclose(left_s(), before, abs_tol=0.05)
+
+    assert bounded(asked) == ("reserved", True)
+    with pytest.raises((OSError, InputError)):
+        bounded(reserving)
+
+
+def test_what_is_asked_outside_the_bounds_may_die_or_hang() -> None:
+    def died() -> str:
+        with pytest.raises(ForkEndedError, match="ended with code") as caught:
+            outside_bounds(os.abort, 10.0)
+        return caught.value.cause.value
+
+    def hung() -> str:
+        with pytest.raises(ForkEndedError) as caught:
+            outside_bounds(lambda: time.sleep(60), 0.2)
+        return caught.value.cause.value
+
+    assert bounded(died) == "crash"
+    assert bounded(hung) == "time"

@@ -1,0 +1,139 @@
+"""The recorded sweeps that come with eatss, by name wherever a store is read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.base.diagnostics import InputError, InternalError
+from eatss.base.shipped import (
+    data_directory,
+    kernel_names,
+    located_sweep,
+    store_of_ones_own,
+    sweep_names,
+)
+from eatss.tune.store.store import Store
+from tests.end_to_end.in_process import eatss as command
+
+SWEEPS = data_directory("sweeps")
+
+
+def test_each_is_named_for_the_kernel_that_it_is_of() -> None:
+    assert "gemm" in sweep_names()
+    assert set(sweep_names()) <= set(kernel_names())
+    for name in sweep_names():
+        sweep = eatss.read_sweep(f"@{name}", measurements=False)
+        assert sweep.identity.program == name
+        assert sweep == Store.read(SWEEPS / f"{name}.db", measurements=False)
+
+
+@pytest.mark.parametrize("store", ["gemm.db", "./@gemm", Path("@gemm"), ""])
+def test_all_else_is_left_as_it_is(store: str | Path) -> None:
+    assert located_sweep(store) is store
+    assert store_of_ones_own(store) == Path(store)
+
+
+def test_a_name_does_wherever_a_store_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    by_path = str(SWEEPS / "gemm.db")
+    for words in (
+        ("report", "{}"),
+        ("results", "show", "{}", "--top", "3"),
+        ("results", "export", "{}", "-o", "-"),
+        ("sweep", "--replay", "{}", "--strategy", "model", "--seeds", "1", "--budget", "3"),
+    ):
+        by_name = command(*(word.format("@gemm") for word in words))
+        assert by_name.returncode == 0, by_name.stderr
+        assert by_name.stdout == command(*(word.format(by_path) for word in words)).stdout
+    assert command("results", "ls", "@gemm").stdout.startswith("@gemm\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.long
+def test_a_sweep_by_its_name_and_by_its_file_is_one(tmp_path: Path) -> None:
+    both = eatss.sweep_report(["@gemm", SWEEPS / "gemm.db"], output=tmp_path / "gemm.json")
+    assert both == eatss.sweep_report("@gemm")
+    assert len(json.loads((tmp_path / "gemm.json").read_text())["sweeps"]) == 1
+
+
+@pytest.mark.parametrize("name", ["gem", "GEMM", "gemm.db"])
+def test_a_misspelt_name_is_told_with_the_nearest_and_all(name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        eatss.read_sweep(f"@{name}")
+    assert caught.value.code == "EATSS-D017"
+    hint = caught.value.diagnostics[0].hint or ""
+    assert hint.startswith("did you mean @gemm")
+    assert ", ".join(f"@{one}" for one in sweep_names()) in hint
+    assert f"./@{name}" in hint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("results", "prune", "@gemm", "--failed"),
+        ("results", "merge", "@gemm", "-o", "@gemm"),
+        ("results", "import", "cache.json", "-o", "@gemm"),
+        ("sweep", "@gemm", "--gpu", "h200", "-o", "@gemm"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_none_is_written(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = (SWEEPS / "gemm.db").read_bytes()
+    done = command(*words)
+    assert done.returncode == 2
+    assert "EATSS-D018" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (SWEEPS / "gemm.db").read_bytes() == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_eatss_sweep_writes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="EATSS-D018"):
+        eatss.sweep("@gemm", output="@gemm")
+
+
+@pytest.mark.parametrize(("name", "copies"), [("@mvt", True), ("@mine", False)])
+def test_a_copy_is_advised_of_what_there_is(name: str, *, copies: bool) -> None:
+    with pytest.raises(InputError) as caught:
+        store_of_ones_own(name)
+    hint = caught.value.diagnostics[0].hint or ""
+    assert (f"eatss results merge {name} -o copy.db" in hint) == copies
+    assert hint.count("merge") == copies
+    assert hint.endswith(f"a file of that name is ./{name}")
+
+
+def test_a_copy_may_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("results", "merge", "@gemm", "-o", "copy.db").returncode == 0
+    assert command("results", "prune", "copy.db", "--keep-best", "1").returncode == 0
+    assert len(eatss.read_sweep("copy.db").rows) < len(eatss.read_sweep("@gemm").rows)
+
+
+def test_a_file_whose_name_begins_with_the_mark_is_reached_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(SWEEPS / "gemm.db", tmp_path / "@mine.db")
+    monkeypatch.chdir(tmp_path)
+    assert command("results", "ls", "./@mine.db").returncode == 0
+    assert command("results", "ls", "@mine.db").returncode == 2
+    assert eatss.read_sweep(Path("@mine.db")) == eatss.read_sweep("@gemm")
+
+
+def test_a_broken_installation_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(name: str) -> Path:
+        raise FileNotFoundError(f"eatss is installed without its folder {name}")
+
+    monkeypatch.setattr("eatss.base.shipped.data_directory", lost)
+    with pytest.raises(InternalError, match="EATSS-C018"):
+        located_sweep("@gemm")

@@ -1,0 +1,193 @@
+"""Results in a line or two, and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.text import Text
+
+import eatss
+from eatss.base.diagnostics import Diagnostic
+from eatss.base.shipped import data_directory
+from eatss.base.shown import Shown, in_lines
+from eatss.building import PpcgBuild
+from eatss.choose.expectation import ProgramExpectation
+from eatss.measurement.energy.meter import EnergyMeter
+from eatss.report.notebook import _INK, html_of
+from eatss.tune.evaluation.sweep_evaluation import evaluate
+from eatss.verify.result import SizeResult, Verification
+from tests.measurement.meters.conftest import FakeNvml
+from tests.report.measurements import comparison, failed
+from tests.report.measurements import measured as measurement
+from tests.synthetic_sweeps import sweep
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+KERNELS = data_directory("kernels")
+
+
+@cache
+def selected() -> eatss.Selection:
+    return eatss.select(KERNELS / "mvt.c", gpu="h200", target="cuda")
+
+
+@cache
+def selected_for_ppcg() -> eatss.Selection:
+    return eatss.select(KERNELS / "mvt.c", gpu="h200")
+
+
+@cache
+def expected() -> ProgramExpectation:
+    return eatss.predict(KERNELS / "mvt.c", gpu="h200", target="cuda")
+
+
+@cache
+def metered() -> eatss.EnergyMeasurement:
+    with EnergyMeter(device=[0, 1], module=FakeNvml(), margin_s=0.02, environment={}) as meter:
+        for name in ("forward", "<backward>"):
+            with meter.window(name):
+                sum(range(100_000))
+    return meter.result
+
+
+def verified() -> Verification:
+    sizes = SizeResult(launcher="gemm", sizes=(("N", 9),), status="ok", compared=81)
+    return Verification(
+        program="gemm", device="cpu", status="ok", message="", bit_equal=True, results=(sizes,),
+        compile_time_s=1.0, run_time_s=2.0,
+    )  # fmt: skip
+
+
+def built() -> PpcgBuild:
+    return PpcgBuild(
+        files=(Path("gemm_host.cu"),), program=None, selection=selected_for_ppcg(),
+        commands=(("ppcg", "gemm.c"),), said="",
+        warnings=(Diagnostic(code="EATSS-R031", message="not <understood>"),),
+    )  # fmt: skip
+
+
+RESULTS: dict[str, Callable[[], Shown]] = {
+    "selection": selected,
+    "kernel": lambda: eatss.select(KERNELS / "mvt.c", gpu="h200", model="paper").kernels[0],
+    "kernel of ppcg": lambda: selected_for_ppcg().kernels[0],
+    "program": lambda: eatss.codegen(KERNELS / "mvt.c", gpu="h200"),
+    "prediction": expected,
+    "profile": lambda: eatss.load_profile("h200"),
+    "callable": lambda: eatss.jit(KERNELS / "gemm.c"),
+    "measurement": measurement,
+    "comparison": comparison,
+    "energy": metered,
+    "sweep": lambda: sweep(variants=40, cards=2),
+    "evaluation": lambda: evaluate(sweep(variants=40)).evaluation,
+    "verification": verified,
+    "build": built,
+}
+
+
+@pytest.fixture(scope="module", params=RESULTS)
+def result(request: pytest.FixtureRequest) -> Any:
+    return RESULTS[request.param]()
+
+
+def test_a_result_is_a_few_lines(result: Any) -> None:
+    lines = repr(result).splitlines()
+    assert len(lines) <= 10
+    assert max(map(len, lines)) <= 200
+    assert lines[0].startswith("<")
+    assert lines[-1].endswith(">")
+
+
+class Elements(HTMLParser):
+    """The text of a page, which raises where elements do not close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.seen.add(tag)
+        assert {name for name, _ in attrs} <= {"style"}
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(html: str) -> Elements:
+    page = Elements()
+    page.feed(html)
+    page.close()
+    assert page.open == []
+    return page
+
+
+def test_a_notebook_gets_one_element_that_needs_nothing_else(result: Any) -> None:
+    html = result._repr_html_()
+    page = parsed(html)
+    assert html.startswith("<pre")
+    assert page.seen <= {"pre", "span"}
+    assert len(page.text.splitlines()) >= 2
+    assert "url(" not in html
+    assert "#000000" not in html  # the page's own colour, in the dark too
+
+
+def test_results_are_pickled_as_before() -> None:
+    found = measurement()
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_what_a_user_named_is_escaped() -> None:
+    html = html_of([Text("<script>alert(1)</script> & \x1b[2J"), Text("plain", style="dim")])
+    assert "<script" not in html
+    assert "\x1b" not in html
+    assert parsed(html).text.startswith("<script>alert(1)</script> & \\x1b[2J")
+    assert "window <backward>" in parsed(metered()._repr_html_()).text
+
+
+def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """As WCAG 2 defines it."""
+
+    def luminance(colour: tuple[int, ...]) -> float:
+        parts = [v / 255 / 12.92 if v <= 10 else ((v / 255 + 0.055) / 1.055) ** 2.4 for v in colour]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("colour", _INK)
+def test_colours_are_read_on_light_and_on_dark(colour: tuple[int, int, int]) -> None:
+    assert contrast(colour, (255, 255, 255)) >= 4
+    assert contrast(colour, (17, 17, 17)) >= 4
+
+
+def test_dim_text_is_read_on_light_and_on_dark() -> None:
+    html = html_of([Text("x", style="dim")])
+    code = html.partition("color: #")[2][:6]
+    grey = tuple(int(code[at : at + 2], 16) for at in (0, 2, 4))
+    assert min(contrast(grey, (255, 255, 255)), contrast(grey, (17, 17, 17))) >= 4
+
+
+def test_many_parts_are_cut() -> None:
+    text = in_lines("Selection", [f"k{number}" for number in range(40)])
+    assert text.splitlines()[-1] == "  … 32 more>"
+
+
+def test_a_callable_of_a_missing_file_still_prints() -> None:
+    assert "EATSS-F001" in repr(eatss.jit("no-such-file.c"))
+
+
+def test_a_failure_prints_its_reason() -> None:
+    found = failed("32,32", "timeout", "it took too long")
+    assert repr(found).endswith(": timeout, it took too long>")

@@ -1,0 +1,91 @@
+"""Results as rows of plain values and as data frames of pandas."""
+
+from __future__ import annotations
+
+import builtins
+import csv
+import io
+import math
+import sys
+from typing import Any
+
+import pytest
+
+import eatss
+from eatss.base.shown import Tabular
+from eatss.report.comparison import render_comparison
+from eatss.tune.exchange.formats import csv_bytes
+from tests.base.test_shown import expected, metered, selected, selected_for_ppcg
+from tests.report.measurements import comparison
+from tests.report.measurements import measured as measurement
+from tests.synthetic_sweeps import sweep
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Tabular]:
+    several = [selected(), selected_for_ppcg(), expected(), measurement(), comparison()]
+    return [*several, metered(), sweep(variants=30)]
+
+
+def test_rows_have_the_same_columns_and_plain_values(found: list[Tabular]) -> None:
+    for table in found:
+        rows = table.to_rows()
+        assert rows, table
+        assert {tuple(row) for row in rows} == {tuple(rows[0])}
+        plain = (str, int, float, bool, type(None))
+        assert all(isinstance(value, plain) for row in rows for value in row.values())
+
+
+def test_a_data_frame_has_the_same_columns_and_values(found: list[Tabular]) -> None:
+    pytest.importorskip("pandas")
+    for table in found:
+        rows, frame = table.to_rows(), table.to_dataframe()
+        assert list(frame.columns) == list(rows[0])
+        assert len(frame) == len(rows)
+        for name in frame.columns:
+            for row, value in zip(rows, frame[name].tolist(), strict=True):
+                missing = value is None or (isinstance(value, float) and math.isnan(value))
+                assert (row[name] is None and missing) or value == row[name]
+
+
+def test_a_selection_has_a_row_a_kernel() -> None:
+    selection = selected()
+    rows = selection.to_rows()
+    assert [row["kernel"] for row in rows] == [kernel.name for kernel in selection.kernels]
+    for row, kernel in zip(rows, selection.kernels, strict=True):
+        assert {f"tile_{loop}": size for loop, size in kernel.tile_sizes}.items() <= row.items()
+        assert kernel.predicted is not None
+        assert row["predicted_energy_j"] == kernel.predicted.energy_j
+
+
+def test_the_columns_are_those_of_csv() -> None:
+    table = comparison()
+    (head, *lines) = csv.reader(io.StringIO(render_comparison(table, "csv")))
+    assert head == list(table.to_rows()[0])
+    assert len(lines) == len(table.to_rows())
+    kept = sweep(variants=10)
+    assert next(csv.reader(io.StringIO(csv_bytes(kept).decode()))) == list(kept.to_rows()[0])
+
+
+def test_energy_has_a_row_a_source_and_a_row_a_window() -> None:
+    rows = metered().to_rows()
+    assert [(row["window"], row["source"]) for row in rows] == [
+        (window, card)
+        for window in (None, "forward", "<backward>")
+        for card in ("card 0", "card 1")
+    ]
+
+
+def test_without_pandas_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = builtins.__import__
+
+    def refuse(name: str, *rest: Any, **others: Any) -> Any:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return load(name, *rest, **others)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    with pytest.raises(eatss.InputError, match=r"EATSS-C021(.|\n)*eatss\[pandas\]") as caught:
+        measurement().to_dataframe()
+    assert caught.value.code == "EATSS-C021"

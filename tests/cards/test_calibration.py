@@ -1,0 +1,443 @@
+"""Calibrations: in profiles and their TOML, scaled to other cards, complete for every card."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eatss.base.diagnostics import Diagnostic, InputError
+from eatss.cards import (
+    GpuProfile,
+    list_profiles,
+    load_profile,
+    profile_directory,
+    profile_from_document,
+    profile_to_document,
+)
+from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient
+from eatss.cards.scaled import FP32_PER_CYCLE, REFERENCE, calibration_of, scaled
+from eatss.cards.write import DIGITS, profile_text, rounded
+
+T4 = (profile_directory() / "t4.toml").read_text(encoding="utf-8")
+SHIPPED = [pytest.param(profile, id=profile.name) for profile in list_profiles()]
+PRICES = [name for name, (unit, _) in COEFFICIENTS.items() if unit in ("pJ", "pJ/B")]
+POWERS = [name for name, (unit, _) in COEFFICIENTS.items() if unit == "W"]
+MEMORY_PRICES = ("dram_read_byte_pj", "dram_write_byte_pj")
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_profile(text: str) -> Path:
+        path = tmp_path / "card.toml"
+        path.write_bytes(text.encode())
+        return path
+
+    return write_profile
+
+
+def calibration(**values: float) -> Calibration:
+    return Calibration(
+        coefficients=tuple(
+            (name, Coefficient(value=values[name], low=values[name] / 2, high=values[name] * 2))
+            for name in COEFFICIENTS
+            if name in values
+        ),
+        cards=("0123", "abcd"),
+        driver="580.1",
+        toolkit="NVRTC 13.0.88",
+        date="2026-11-22",
+        revision="7ef29bf",
+        power_limit_w=70.0,
+        r_squared=0.9995,
+        median_residual=0.01,
+        worst_residual=0.1,
+        benchmarks=103,
+    )
+
+
+SOME = calibration(constant_w=12.5, fp32_pj=400.0, dram_read_byte_pj=71.0, clock_mhz=1590.0)
+COEFFICIENT = st.builds(
+    Coefficient,
+    value=st.floats(0, 1e9),
+    low=st.floats(0, 1e9),
+    high=st.floats(0, 1e9),
+    spread=st.none() | st.floats(0, 1),
+)
+CALIBRATIONS = st.builds(
+    Calibration,
+    coefficients=st.sets(st.sampled_from(sorted(COEFFICIENTS))).flatmap(
+        lambda names: st.tuples(
+            *(st.tuples(st.just(name), COEFFICIENT) for name in COEFFICIENTS if name in names)
+        )
+    ),
+    cards=st.lists(st.sampled_from(["0123", "4567", "89ab"])).map(tuple),
+    driver=st.sampled_from(["580.1", "unknown", 'a "driver"', "\\ 1"]),
+    toolkit=st.just("NVRTC 13.0.88"),
+    date=st.just("2026-11-22"),
+    revision=st.just("7ef29bf-dirty, 5b48e20"),
+    power_limit_w=st.floats(0, 2000),
+    r_squared=st.floats(-10, 1),
+    median_residual=st.floats(0, 1),
+    worst_residual=st.floats(0, 10),
+    benchmarks=st.integers(0, 1000),
+)
+
+
+def near(found: Calibration, wanted: Calibration) -> None:
+    """See that two calibrations are equal up to the digits that are written."""
+    one, other = _plain(found), _plain(wanted)
+    assert one.keys() == other.keys()
+    for key, value in one.items():
+        if isinstance(value, float):
+            assert value == pytest.approx(other[key], rel=0.6 * 10.0 ** (1 - DIGITS)), key
+        else:
+            assert value == other[key], key
+
+
+def _plain(one: Calibration) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        key: getattr(one, key) for key in Calibration.__dataclass_fields__ if key != "coefficients"
+    }
+    for name, each in one.coefficients:
+        for key in ("value", "low", "high", "spread"):
+            found[f"{name}.{key}"] = getattr(each, key)
+    return found
+
+
+# profile to TOML and back
+
+
+@given(CALIBRATIONS)
+def test_a_new_text_reads_back_as_the_profile_with_its_calibration(
+    tmp_path_factory: pytest.TempPathFactory, measured: Calibration
+) -> None:
+    profile = load_profile("t4")
+    path = tmp_path_factory.mktemp("profile") / "card.toml"
+    path.write_text(profile_text(profile, measured), encoding="utf-8")
+    read = load_profile(path)
+    assert replace(read, calibration=None) == profile
+    assert read.calibration is not None
+    near(read.calibration, measured)
+
+
+@pytest.mark.parametrize("profile", SHIPPED)
+def test_every_shipped_profile_can_be_written_anew(write: Write, profile: GpuProfile) -> None:
+    read = load_profile(write(profile_text(profile, SOME)))
+    assert read == replace(profile, calibration=SOME)
+
+
+def test_the_rest_of_a_text_stays_as_it_is_with_its_comments(write: Write) -> None:
+    text = profile_text(load_profile("t4"), SOME, T4)
+    assert text.startswith(T4.rstrip("\n"))
+    assert text[len(T4) :].startswith("\n[calibration]\n")
+    assert load_profile(write(text)) == replace(load_profile("t4"), calibration=SOME)
+
+
+def test_a_coefficient_stands_in_a_line_with_its_unit_and_meaning() -> None:
+    text = profile_text(load_profile("t4"), SOME, T4)
+    line = "fp32_pj = {value = 400.0, low = 200.0, high = 800.0} # pJ: 32-bit multiply-add"
+    assert line in text.splitlines()
+
+
+def test_an_old_calibration_is_replaced(write: Write) -> None:
+    profile = load_profile("t4")
+    old = profile_text(profile, SOME, T4)
+    newer = replace(SOME, driver="590.2", coefficients=SOME.coefficients[:2])
+    text = profile_text(profile, newer, old)
+    assert text == profile_text(profile, newer, T4)
+    assert text.count("[calibration]") == text.count("[calibration.coefficients]") == 1
+    read = load_profile(write(text)).calibration
+    assert read == newer
+    assert profile_text(profile, newer, text) == text
+
+
+def test_a_calibration_between_other_tables_is_replaced_where_it_stands() -> None:
+    profile = load_profile("t4")
+    at = T4.index("[sources.cuda-guide]")
+    table = profile_text(profile, SOME, T4)[len(T4) :].lstrip()
+    there = f"{T4[:at]}{table}\n{T4[at:]}"
+    old = there.replace('driver = "', 'driver = "of before, ')
+    assert old != there
+    assert profile_text(profile, SOME, old) == there
+
+
+def test_a_calibration_whose_coefficients_stand_first_is_replaced_too() -> None:
+    profile = load_profile("t4")
+    old = profile_text(profile, SOME, T4)[len(T4) :]
+    head, _, coefficients = old.partition("\n[calibration.coefficients]")
+    turned = f"{T4}\n[calibration.coefficients]{coefficients}{head}"
+    assert profile_text(profile, SOME, turned) == profile_text(profile, SOME, T4)
+
+
+def test_lines_of_windows_stay_as_they_are(write: Write) -> None:
+    windows = T4.replace("\n", "\r\n")
+    text = profile_text(load_profile("t4"), SOME, windows)
+    assert text.startswith(windows.rstrip())
+    assert load_profile(write(text)) == replace(load_profile("t4"), calibration=SOME)
+
+
+def test_blank_lines_stay_as_they_are() -> None:
+    spaced = T4.replace("\n[notes]", "\n\n\n[notes]")
+    assert profile_text(load_profile("t4"), SOME, spaced).startswith(spaced.rstrip("\n"))
+
+
+def test_a_note_of_several_paragraphs_stays_as_it_is(write: Write) -> None:
+    note = '"""One.\n\n\nTwo."""'
+    text = T4.replace('"TF32 came with the next generation, Ampere."', note)
+    assert text != T4
+    before = dict(load_profile(write(text)).notes)["peak_tf32_tensor_gflops"]
+    after = load_profile(write(profile_text(load_profile("t4"), SOME, text)))
+    assert dict(after.notes)["peak_tf32_tensor_gflops"] == before
+
+
+@pytest.mark.parametrize("where", ["before the next table", "at the end"])
+def test_a_comment_after_the_calibration_stays(where: str) -> None:
+    profile = load_profile("t4")
+    old = profile_text(profile, SOME, T4) + "\n# kept by hand\n"
+    if where != "at the end":
+        old += '[sources.another]\ntitle = "another"\n'
+    assert "# kept by hand" in profile_text(profile, SOME, old)
+
+
+@given(st.floats(1e-9, 1e12))
+def test_a_figure_keeps_its_first_digits(value: float) -> None:
+    found = rounded(value)
+    assert found == pytest.approx(value, rel=0.5001 * 10.0 ** (1 - DIGITS))
+    assert len(Decimal(repr(found)).normalize().as_tuple().digits) <= DIGITS
+    assert rounded(found) == found
+
+
+def test_zero_is_zero() -> None:
+    assert rounded(0.0) == 0.0
+
+
+# plain types
+
+
+@given(CALIBRATIONS)
+def test_a_profile_survives_plain_types(measured: Calibration) -> None:
+    profile = replace(load_profile("t4"), calibration=measured)
+    plain = json.loads(json.dumps(profile_to_document(profile)))
+    assert profile_from_document(plain) == profile
+
+
+def test_a_profile_without_a_calibration_has_none_in_plain_types() -> None:
+    assert "calibration" not in profile_to_document(load_profile("t4"))
+    shipped = load_profile(REFERENCE)
+    assert profile_from_document(profile_to_document(shipped)) == shipped
+
+
+# what is refused
+
+GOOD = profile_text(load_profile("t4"), SOME, T4)
+
+
+def findings(path: Path) -> tuple[Diagnostic, ...]:
+    with pytest.raises(InputError) as caught:
+        load_profile(path)
+    return caught.value.diagnostics
+
+
+def changed(old: str, new: str) -> str:
+    assert GOOD.count(old) == 1, old
+    return GOOD.replace(old, new)
+
+
+FP32 = "fp32_pj = {value = 400.0, low = 200.0, high = 800.0}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "words"),
+    [
+        (FP32, FP32.replace("fp32_pj", "fp32_jp"), "EATSS-G006", "fp32_jp is no coefficient"),
+        (FP32, FP32.replace("low", "lowest"), "EATSS-G006", "coefficients.fp32_pj.lowest"),
+        ('driver = "580.1"', 'drivers = "580.1"', "EATSS-G006", "unknown key calibration.drivers"),
+        (FP32, "fp32_pj = {value = 400.0, low = 200.0}", "EATSS-G007", "high is missing"),
+        ("power_limit_w = 70.0\n", "", "EATSS-G007", "power_limit_w is missing"),
+        (FP32, FP32.replace("400.0", "-400.0"), "EATSS-G009", "fp32_pj.value = -400.0"),
+        (FP32, FP32.replace("400.0", "1e13"), "EATSS-G009", "fp32_pj.value = 1"),
+        ("r_squared = 0.9995", "r_squared = 1.5", "EATSS-G009", "r_squared = 1.5"),
+        ("benchmarks = 103", "benchmarks = -1", "EATSS-G009", "benchmarks = -1"),
+        (FP32, FP32.replace("400.0", "nan"), "EATSS-G008", "fp32_pj.value must be a finite"),
+        (FP32, FP32.replace("400.0", "inf"), "EATSS-G008", "fp32_pj.value must be a finite"),
+        ("r_squared = 0.9995", "r_squared = nan", "EATSS-G008", "r_squared must be a finite"),
+        (FP32, FP32.replace("400.0", '"400"'), "EATSS-G008", "fp32_pj.value must be a number"),
+        (FP32, "fp32_pj = 400.0", "EATSS-G008", "fp32_pj must be a table"),
+        (FP32, FP32.replace("400.0", "true"), "EATSS-G008", "fp32_pj.value must be a number"),
+        ("benchmarks = 103", "benchmarks = 103.5", "EATSS-G008", "benchmarks must be a whole"),
+        ('driver = "580.1"', "driver = 580.1", "EATSS-G008", "driver must be a text"),
+        ('cards = ["0123", "abcd"]', 'cards = "0123"', "EATSS-G008", "cards must be a list"),
+    ],
+)
+def test_what_is_wrong_with_a_calibration_is_said_with_its_place(
+    write: Write, old: str, new: str, code: str, words: str
+) -> None:
+    path = write(changed(old, new))
+    codes = {(one.code, one.message) for one in findings(path)}
+    assert any(found == code and words in message for found, message in codes), codes
+    found = next(one for one in findings(path) if one.code == code and words in one.message)
+    assert found.span is not None
+    assert found.span.file == str(path)
+    if new:
+        assert found.span.line == path.read_text().split(new)[0].count("\n") + 1
+
+
+def test_every_finding_is_said_at_once_in_the_order_of_the_text(write: Write) -> None:
+    text = changed(FP32, FP32.replace("fp32_pj", "fp32_jp")).replace(
+        "value = 71.0", "value = -71.0"
+    )
+    found = findings(write(text.replace("benchmarks = 103", 'benchmarks = "many"')))
+    assert [one.code for one in found] == ["EATSS-G008", "EATSS-G006", "EATSS-G009"]
+
+
+def test_a_misspelt_coefficient_is_told_what_was_meant(write: Write) -> None:
+    (found,) = findings(write(changed(FP32, FP32.replace("fp32_pj", "fp32_jp"))))
+    assert found.hint == "did you mean fp32_pj?"
+
+
+def test_a_calibration_that_is_no_table_is_refused(write: Write) -> None:
+    text = T4.replace("[figures]", "calibration = 5\n\n[figures]", 1)
+    (found,) = findings(write(text))
+    assert found.code == "EATSS-G008"
+    assert "calibration must be a table" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [
+        ('driver = "580.1"', 'drivr = "580.1"', "driver"),
+        (FP32, FP32.replace("low", "lo"), "low"),
+        ("[calibration]", "[calibratoin]", "calibration"),
+    ],
+)
+def test_a_misspelt_key_is_told_what_was_meant(
+    write: Write, old: str, new: str, meant: str
+) -> None:
+    text = changed(old, new)
+    if new.startswith("["):
+        text = text.replace("[calibration.coefficients]", f"{new[:-1]}.coefficients]")
+    hints = [one.hint for one in findings(write(text)) if one.code == "EATSS-G006"]
+    assert hints == [f"did you mean {meant}?"]
+
+
+# scaled to other cards
+
+
+def uncalibrated(**figures: Any) -> GpuProfile:
+    return replace(load_profile(REFERENCE), calibration=None, **figures)
+
+
+def test_the_reference_scaled_to_itself_is_itself() -> None:
+    reference = load_profile(REFERENCE)
+    own = calibration_of(reference)
+    found = scaled(reference)
+    assert found.keys() == own.keys() == COEFFICIENTS.keys()
+    for name in found:  # the clock is the specified one
+        assert found[name] == pytest.approx(own[name], rel=1e-3 if name == "clock_mhz" else 1e-6)
+
+
+def test_half_of_the_power_limit_at_the_same_rates_is_half_of_each_price_and_power() -> None:
+    whole, half = scaled(uncalibrated(tdp_w=700.0)), scaled(uncalibrated(tdp_w=350.0))
+    for name in COEFFICIENTS:
+        by = 0.5 if name in (*PRICES, *POWERS) else 1.0
+        assert half[name] == pytest.approx(by * whole[name]), name
+
+
+@given(st.floats(10, 2000), st.floats(50, 20000))
+def test_prices_of_memory_follow_the_limit_over_the_bandwidth(limit: float, rate: float) -> None:
+    reference = load_profile(REFERENCE)
+    assert reference.tdp_w is not None
+    own, found = calibration_of(reference), scaled(uncalibrated(tdp_w=limit, bandwidth_gb_s=rate))
+    power, bandwidth = limit / reference.tdp_w, rate / reference.bandwidth_gb_s
+    for name in MEMORY_PRICES:
+        assert found[name] == pytest.approx(own[name] * power / bandwidth)
+    for name in ("dram_read_gb_s", "dram_write_gb_s", "dram_copy_gb_s"):
+        assert found[name] == pytest.approx(own[name] * bandwidth)
+    assert found["l2_byte_pj"] == pytest.approx(own["l2_byte_pj"] * power)
+    assert found["l2_gb_s"] == pytest.approx(own["l2_gb_s"])
+
+
+@given(st.integers(1, 500), st.integers(300, 4000))
+def test_prices_of_the_chip_fall_and_rates_of_caches_rise_with_sms_and_clock(
+    sms: int, clock: int
+) -> None:
+    reference = load_profile(REFERENCE)
+    assert reference.boost_clock_mhz is not None
+    own = calibration_of(reference)
+    found = scaled(uncalibrated(sm_count=sms, boost_clock_mhz=clock))
+    chip = sms * clock / reference.sm_count / reference.boost_clock_mhz
+    for name in PRICES:
+        by = 1 if name in MEMORY_PRICES else 1 / chip
+        assert found[name] == pytest.approx(own[name] * by), name
+    for name in ("l2_gb_s", "l1_gb_s"):
+        assert found[name] == pytest.approx(own[name] * chip)
+    assert found["clock_mhz"] == clock
+    for name, (unit, _) in COEFFICIENTS.items():
+        if unit in ("cycles", "s", "1"):
+            assert found[name] == own[name]
+
+
+def test_arithmetic_follows_the_peaks_and_what_no_source_tells_is_assumed() -> None:
+    reached = calibration_of(load_profile(REFERENCE))  # of 128 and 64, at another clock
+    share32, share64 = reached["fp32_per_cycle"] / 128, reached["fp64_per_cycle"] / 64
+    profile = load_profile("v100")
+    assert scaled(profile)["fp32_per_cycle"] == pytest.approx(64 * share32, rel=0.03)
+    assert scaled(profile)["fp64_per_cycle"] == pytest.approx(32 * share64, rel=0.03)
+    unknown = scaled(
+        uncalibrated(peak_fp32_gflops=None, peak_fp64_gflops=None, tdp_w=None, boost_clock_mhz=None)
+    )
+    assert unknown["fp32_per_cycle"] == pytest.approx(FP32_PER_CYCLE * share32, rel=0.03)
+    assert unknown["fp64_per_cycle"] == pytest.approx(FP32_PER_CYCLE / 32 * share64, rel=0.03)
+
+
+# whose a coefficient is
+
+
+def test_a_card_s_own_calibration_is_preferred() -> None:
+    reference = load_profile(REFERENCE)
+    assert reference.calibration is not None
+    own = {name: one.value for name, one in reference.calibration.coefficients}
+    assert dict(calibration_of(reference)) == own
+
+
+def test_a_calibration_of_some_coefficients_is_completed_by_scaled_ones() -> None:
+    profile = load_profile("t4")
+    found = calibration_of(replace(profile, calibration=SOME))
+    own = {name: one.value for name, one in SOME.coefficients}
+    assert {name: found[name] for name in own} == own
+    assert {name: found[name] for name in COEFFICIENTS if name not in own} == {
+        name: value for name, value in scaled(profile).items() if name not in own
+    }
+    assert dict(calibration_of(profile)) == scaled(profile)
+
+
+@pytest.mark.parametrize("profile", SHIPPED)
+def test_every_shipped_card_has_every_coefficient(profile: GpuProfile) -> None:
+    found = calibration_of(profile)
+    assert found.keys() == COEFFICIENTS.keys()
+    for name, value in found.items():
+        assert math.isfinite(value), name
+        assert value > 0 or (value == 0 and name in PRICES), name
+
+
+@pytest.mark.parametrize("profile", SHIPPED)
+def test_shipped_coefficients_lie_in_their_intervals(profile: GpuProfile) -> None:
+    for name, one in profile.calibration.coefficients if profile.calibration else ():
+        assert one.low <= one.value <= one.high, name
+
+
+def test_what_a_caller_does_to_coefficients_is_the_caller_s_alone() -> None:
+    profile = uncalibrated(tdp_w=123.0)
+    before = dict(scaled(profile))
+    scaled(profile)["constant_w"] = 0.0
+    assert scaled(profile) == before

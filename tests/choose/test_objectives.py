@@ -1,0 +1,131 @@
+"""Objectives of others: by an entry point and by a call, proven and saved like those of eatss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eatss
+from eatss.base.diagnostics import InputError
+from eatss.base.shipped import data_directory
+from eatss.base.targets import TargetName
+from eatss.choose import OBJECTIVES, Objective, Selection
+from eatss.cost.demand import Column
+from eatss.cost.terms import Predicted
+from tests import offered
+from tests.end_to_end.in_process import eatss as in_process
+
+GEMM = data_directory("kernels") / "gemm.c"
+ATAX = data_directory("kernels") / "atax.c"
+MODULE = """
+from eatss.choose import Objective
+
+ED2P = Objective(
+    cost=lambda run: run.energy_j * run.time_s**2 * 1e18,
+    unit="uJ us^2",
+    title="energy times squared time of a run",
+)
+"""
+
+Register = Callable[[Callable[[Predicted], Column]], str]
+
+
+@pytest.fixture
+def register() -> Iterator[Register]:
+    """Return what registers an objective and tells its name."""
+
+    def put(cost: Callable[[Predicted], Column]) -> str:
+        OBJECTIVES.register("mine", Objective(cost=cost, unit="nJ", title="what I want"))
+        return "mine"
+
+    yield put
+    OBJECTIVES.remove("mine")
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("target", ["ppcg", "cuda"])
+def test_a_package_adds_an_objective_to_the_command_line(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered.install(
+        tmp_path,
+        monkeypatch,
+        OBJECTIVES,
+        entry="ed2p = offered_objective:ED2P",
+        files={"offered_objective.py": MODULE},
+    )
+    arguments = ("select", str(GEMM), "-g", "h200", "--target", target, "--objective", "ed2p")
+    done = in_process(*arguments, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["objective"] == document["options"]["objective"] == "ed2p"
+    (kernel,) = document["kernels"]
+    assert kernel["optimal"] == "proven"
+    assert kernel["solver_calls"] == 1
+    predicted = kernel["predicted"]
+    expected = predicted["energy_j"] * predicted["time_s"] ** 2 * 1e18
+    assert kernel["objective"] == pytest.approx(expected, rel=1e-6)
+    assert "objective ed2p" in in_process(*arguments).stdout
+    assert "in uJ us^2" in in_process(*arguments, "--format", "smt2").stdout
+
+
+def test_a_program_registers_an_objective(register: Register) -> None:
+    usual = eatss.select(GEMM, gpu="h200", target="cuda", objective="energy")
+    same = eatss.select(
+        GEMM, gpu="h200", target="cuda", objective=register(lambda run: run.energy_j * 1e9)
+    )
+    assert same.kernels[0].tile_sizes == usual.kernels[0].tile_sizes
+    assert same.kernels[0].objective_formula == "least what I want, in nJ"
+    assert Selection.from_dict(same.to_dict()) == same
+
+
+@pytest.mark.parametrize(("target", "gpu"), [("ppcg", "h200"), ("cuda", "a10")])
+def test_an_objective_may_bound_the_time(register: Register, target: TargetName, gpu: str) -> None:
+    (free,) = eatss.select(GEMM, gpu=gpu, target=target).kernels
+    assert free.predicted is not None
+    bound_s = 0.99 * free.predicted.time_s
+    name = register(lambda run: np.where(run.time_s < bound_s, run.energy_j * 1e9, np.inf))
+    (bounded,) = eatss.select(GEMM, gpu=gpu, target=target, objective=name).kernels
+    assert bounded.predicted is not None
+    assert bounded.predicted.time_s < bound_s
+    assert bounded.predicted.energy_j >= free.predicted.energy_j
+
+
+@pytest.mark.parametrize("target", ["ppcg", "cuda"])
+def test_an_objective_that_allows_nothing_says_so_of_each_kernel(
+    register: Register, target: TargetName
+) -> None:
+    name = register(lambda run: np.full_like(run.time_s, np.inf))
+    with pytest.raises(
+        eatss.NoSolutionError, match="mine allows no sizes of kernel kernel0"
+    ) as raised:
+        eatss.select(ATAX, gpu="h200", target=target, objective=name)
+    assert [found.code for found in raised.value.diagnostics] == ["EATSS-M023"] * 2
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (lambda run: run.watts, "fails: AttributeError"),
+        (lambda run: -run.energy_j, "number that is at least 0"),
+        (lambda run: run.energy_j.sum(), "does not give each candidate"),
+    ],
+)
+def test_an_objective_that_errs_is_told(
+    register: Register, cost: Callable[[Predicted], Column], said: str
+) -> None:
+    name = register(cost)
+    with pytest.raises(InputError, match=said) as raised:
+        eatss.select(GEMM, gpu="h200", objective=name)
+    assert raised.value.code == "EATSS-M022"
+
+
+def test_an_unknown_objective_is_told_with_the_known_ones() -> None:
+    done = in_process("select", str(GEMM), "-g", "h200", "--objective", "speed")
+    assert done.returncode == 2
+    assert "there is no objective 'speed'" in done.stderr
+    assert "energy, time, edp, paper" in done.stderr

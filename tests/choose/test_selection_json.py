@@ -1,0 +1,152 @@
+"""The selection as JSON: the promised keys, the round trip, damaged documents."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eatss.analysis.facts import KernelFacts
+from eatss.base.diagnostics import InputError
+from eatss.cards.profile import GpuProfile
+from eatss.choose import SCHEMA_VERSION, ModelOptions, Selection, select_program
+
+MakeFacts = Callable[..., KernelFacts]
+
+PROMISED_KERNEL_KEYS = {
+    "name",
+    "statements",
+    "loops",
+    "parallel",
+    "cma_loop",
+    "tile_sizes",
+    "objective",
+    "optimal",
+    "split_factor",
+    "warp_fraction",
+    "solver_calls",
+    "solve_time_s",
+    "references",
+    "usage",
+}
+PAPER = ModelOptions(model="paper", split=0.5, warp_fraction=0.5)
+
+
+@pytest.fixture(scope="module")
+def selection(ga100: GpuProfile, matmul: KernelFacts, nests: dict[str, MakeFacts]) -> Selection:
+    kernels = [matmul, nests["heat"](), nests["conv"](500)]
+    return select_program(
+        kernels, ga100, ModelOptions(model="eatss", split=0.5), file="all.c", functions=("f", "g")
+    )
+
+
+def test_matmul_has_the_promised_entries(ga100: GpuProfile, matmul: KernelFacts) -> None:
+    document = select_program([matmul], ga100, PAPER, file="matmul.c").to_dict()
+    assert document["schema_version"] == SCHEMA_VERSION
+    assert document["gpu"] == "ga100"
+    assert document["dtype"] == "double"
+    assert document["ppcg_sizes"].startswith("{ kernel[0] -> tile[16, 384, 16]")
+    (kernel,) = document["kernels"]
+    assert set(kernel) >= PROMISED_KERNEL_KEYS
+    assert kernel["tile_sizes"] == {"i": 16, "j": 384, "k": 16}
+    assert list(kernel["tile_sizes"]) == ["i", "j", "k"]
+    assert kernel["parallel"] == ["i", "j"]
+    assert kernel["optimal"] == "proven"
+    assert set(kernel["references"][0]) == {
+        "array",
+        "access",
+        "statements",
+        "memory",
+        "placement",
+        "cma",
+        "temporal",
+        "spatial",
+    }
+    assert kernel["references"][1]["memory"] == "shared"
+    assert kernel["usage"]["l1"] == {
+        "title": "L1 cache",
+        "used": 98304,
+        "available": 98304,
+        "unit": "bytes",
+        "binding": True,
+    }
+
+
+def test_a_selection_survives_json(selection: Selection) -> None:
+    text = json.dumps(selection.to_dict(), allow_nan=False)
+    back = Selection.from_dict(json.loads(text))
+    assert back == selection
+    assert hash(back) == hash(selection)
+    assert back.to_dict() == selection.to_dict()
+
+
+def test_a_selection_with_one_vector_survives_json(ga100: GpuProfile, matmul: KernelFacts) -> None:
+    selection = select_program(
+        [matmul], ga100, ModelOptions(model="eatss", uniform=True, split=0.0)
+    )
+    assert Selection.from_dict(json.loads(json.dumps(selection.to_dict()))) == selection
+
+
+def test_the_time_taken_does_not_tell_selections_apart(selection: Selection) -> None:
+    slower = replace(
+        selection,
+        kernels=tuple(replace(kernel, solve_time_s=99.0) for kernel in selection.kernels),
+    )
+    assert slower == selection
+    assert hash(slower) == hash(selection)
+
+
+def test_other_sizes_tell_selections_apart(selection: Selection) -> None:
+    first = selection.kernels[0]
+    other = replace(selection, kernels=(replace(first, objective=1), *selection.kernels[1:]))
+    assert other != selection
+
+
+@pytest.mark.parametrize("document", [{}, {"schema_version": 99}, {"schema_version": "1"}])
+def test_another_schema_is_the_users_mistake(document: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        Selection.from_dict(document)
+    assert caught.value.code == "EATSS-M010"
+
+
+def test_a_list_is_no_selection() -> None:
+    with pytest.raises(InputError, match="EATSS-M011"):
+        Selection.from_dict([])  # type: ignore[arg-type]
+
+
+def test_the_place_of_the_damage_is_told(selection: Selection) -> None:
+    document = copy.deepcopy(selection.to_dict())
+    document["kernels"][0]["usage"]["l1"]["used"] = "much"
+    with pytest.raises(InputError, match=r"kernels\[0\]\.usage\.l1\.used: 'much' is no int"):
+        Selection.from_dict(document)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("kernels",), None),
+        (("kernels", 0), {}),
+        (("kernels", 0, "tile_sizes"), {"i": "many"}),
+        (("kernels", 0, "tile_sizes"), [1, 2]),
+        (("kernels", 0, "loops"), "ijk"),
+        (("kernels", 0, "optimal"), "surely"),
+        (("kernels", 0, "surprise"), 1),
+        (("options",), {"model": "eatss", "unknown": 1}),
+        (("file",), 3),
+    ],
+)
+def test_a_damaged_document_is_the_users_mistake(
+    selection: Selection, path: tuple[Any, ...], value: Any
+) -> None:
+    document = copy.deepcopy(selection.to_dict())
+    target = document
+    for step in path[:-1]:
+        target = target[step]
+    target[path[-1]] = value
+    with pytest.raises(InputError) as caught:
+        Selection.from_dict(document)
+    assert caught.value.code == "EATSS-M011"

@@ -1,0 +1,207 @@
+"""Every program has a prediction: one thread counts, too, and full reductions are spread."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import eatss
+from eatss.base.diagnostics import Severity
+from eatss.base.shipped import data_directory
+from eatss.base.targets import TargetName
+from eatss.choose.cuda_candidates import CHUNKS
+from eatss.choose.options import SelectOptions
+from eatss.choose.selection import Selection
+from eatss.report.program import jit_parts, render_program
+from eatss.report.render import render
+from eatss.report.selection import selection_table
+from eatss.session.session import Session
+
+KERNELS = data_directory("kernels")
+
+SUMS = {
+    "dot": "s[0] = 0; for (int i = 0; i < N; i++) s[0] += x[i] * y[i];",
+    "norm": "s[0] = 0; for (int i = 0; i < N; i++) s[0] += x[i] * x[i];",
+    "largest": "s[0] = x[0]; for (int i = 0; i < N; i++) s[0] = fmax(s[0], fabs(x[i]));",
+    "weighted": "for (int i = 0; i < N; i++) s[0] += 0.5 * y[i] * x[i];",
+    "form": "s[0] = 0; for (int i = 0; i < 2048; i++) for (int j = 0; j < 2048; j++) "
+    "s[0] += x[i] * A[i][j] * y[j];",
+}
+
+RECURRENCE = """
+void kernel(double a[40000], double b[40000], double c[40000]) {
+#pragma scop
+  a[0] = 1;
+  for (int i = 1; i < 40000; i++) a[i] = 0.5 * a[i - 1] + b[i];
+  for (int i = 0; i < 40000; i++) c[i] = a[i];
+  c[0] = a[3999];
+#pragma endscop
+}
+"""
+
+
+def _sum(body: str) -> str:
+    return (
+        "#include <math.h>\n#define N 4000000\n"
+        "void kernel(double s[1], double x[N], double y[N], double A[2048][2048]) {\n"
+        f"#pragma scop\n{body}\n#pragma endscop\n}}\n"
+    )
+
+
+def _select(source: str) -> Selection:
+    return Session(source, cut="eatss").select("h200", SelectOptions(target="cuda"))
+
+
+@pytest.mark.parametrize("name", list(SUMS))
+@pytest.mark.samples(3)
+def test_full_reductions_are_spread_and_predicted(name: str) -> None:
+    selection = _select(_sum(SUMS[name]))
+    assert selection.host_statements == ()
+    (kernel,) = selection.kernels
+    assert kernel.spread is not None
+    assert kernel.predicted is not None
+    assert kernel.spread.lanes * kernel.spread.chunks > 32
+    assert "over i: 32 lanes, up to" in selection_table(selection)
+    if name == "dot":  # as long as memory takes, about
+        assert 64e6 / 4.8e12 < kernel.predicted.time_s < 4 * 64e6 / 4.8e12
+        assert kernel.spread.chunks > CHUNKS[-1] // 2
+
+
+def test_the_code_of_a_full_reduction_is_what_is_predicted() -> None:
+    source = _sum(SUMS["dot"])
+    session = Session(source, cut="eatss", code=True)
+    selection = session.select("h200", SelectOptions(target="cuda"))
+    program = eatss.codegen(source, gpu="h200", selection=selection)
+    (predicted,) = [one for one in selection.kernels if one.spread is not None]
+    notes = [note for kernel in program.kernels for note in kernel.notes]
+    assert predicted.spread is not None
+    split = f"split over 32 threads and {predicted.spread.chunks} blocks"
+    assert any(split in note for note in notes)
+
+
+def test_what_runs_in_one_thread_has_a_prediction_and_counts() -> None:
+    selection = _select(RECURRENCE)
+    times = [one.predicted.time_s for one in selection.kernels if one.predicted is not None]
+    assert len(times) == len(selection.kernels)
+    assert selection.host_statements == ()
+    text = selection_table(selection)
+    assert "runs in one thread" in text
+    assert re.search(r"\nexpected: [\d.]+ ms, ", text)
+    assert max(times) > 1e-4  # 40000 steps, one after another
+
+
+def test_a_prediction_far_from_the_roofline_is_told_with_what_bounds_it() -> None:
+    (note,) = _select(RECURRENCE).warnings
+    assert (note.code, note.severity) == ("EATSS-M025", Severity.NOTE)
+    assert "in the kernel of S1, bound by latency" in note.message
+    assert "each step waits for the one before" in (note.hint or "")
+    assert re.search(r"times the least time of this work on h200 \([\d.]+ µs\)", note.message)
+    with pytest.warns(eatss.EatssWarning, match="times the least time"):
+        (again,) = eatss.predict(RECURRENCE, gpu="h200", target="cuda").warnings
+    assert again.message == note.message
+
+
+def test_code_and_callables_tell_what_is_expected_and_where_it_is_far() -> None:
+    function = eatss.jit(RECURRENCE, gpu="h200", cache=False)
+    with pytest.warns(eatss.EatssWarning, match="times the least time"):
+        program = function.program_for(*(np.zeros(40000) for _ in "abc"))
+    run = program.expected
+    assert run is not None
+    assert run.is_far
+    (line,) = re.findall(r"\nexpected: .*", render_program(program, "table"))
+    assert re.search(r"ms, .* at the sizes in the source; \d+ times the least time of this", line)
+    assert f"expected: {run}" in repr(program)
+    assert f"expected: {run}" in render(*jit_parts(function))
+
+
+def test_the_hint_of_a_far_prediction_is_of_its_cause() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eatss.EatssWarning)
+        on_host = eatss.select(_sum(SUMS["form"]), gpu="h200").warnings
+        launches = eatss.select(KERNELS / "seidel-2d.c", gpu="h200", target="cuda").warnings
+    (note,) = [one for one in on_host if one.code == "EATSS-M025"]
+    assert re.match(r"at least [\d.]+ ms are expected, at least \d+ times the least", note.message)
+    assert "'--target cuda' leaves nothing on the host" in (note.hint or "")
+    (note,) = [one for one in launches if one.code == "EATSS-M025"]
+    assert "each launch has little work" in (note.hint or "")
+
+
+@pytest.mark.parametrize("target", ["ppcg", "cuda"])
+def test_a_program_of_one_kernel_has_a_total_and_one_without_kernels(target: TargetName) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eatss.EatssWarning)
+        selection = eatss.select(_sum(SUMS["norm"]), gpu="h200", target=target)
+    run = selection.expected
+    assert run is not None
+    assert selection.to_dict()["time_s"] == run.time_s >= run.least_time_s
+    assert f"{run.amounts}" in selection_table(selection).splitlines()[-1]
+    assert (selection.warnings == ()) == (target == "cuda")  # PPCG leaves it on the host
+
+
+def test_sizes_of_ones_own_have_their_expectation_in_code() -> None:
+    source = _sum("for (int i = 0; i < N; i++) y[i] = x[i];")
+    for sizes in ({}, {"tiles": {"i": 32}, "block": (32,)}):
+        program = eatss.codegen(source, gpu="h200", **sizes)  # type: ignore[arg-type]
+        predicted = eatss.predict(source, gpu="h200", target="cuda", **sizes)  # type: ignore[arg-type]
+        assert program.expected is not None
+        assert program.expected == predicted.expected
+
+
+def test_a_default_of_ppcg_that_does_not_launch_says_why() -> None:
+    (kernel,) = eatss.select(KERNELS / "conv-2d.c", gpu="h200").kernels
+    assert kernel.default is None
+    assert "its block would have 512 threads of about 180 registers each" in (kernel.note or "")
+
+
+FADING = """
+void fading(float a[4096], float X[4096][K], float Y[4096][K]) {
+#pragma scop
+  for (int i = 0; i < 4096; i++)
+    for (int j = 0; j < 4096; j++) {
+      a[i] = 0.5f * a[i];
+      for (int k = 0; k < K; k++)
+        a[i] += X[i][k] * Y[j][k];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_what_registers_keep_of_a_short_loop_is_not_read_again() -> None:
+    times = []
+    for points in (32, 128):  # a row of 128 does not fit registers
+        (kernel,) = _select(f"#ifndef K\n#define K {points}\n#endif\n{FADING}").kernels
+        assert kernel.predicted is not None
+        times.append(kernel.predicted.time_s)
+    assert times[1] > 3 * 4 * times[0]
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("target", get_args(TargetName))
+@pytest.mark.parametrize("path", sorted(KERNELS.glob("*.c")), ids=lambda path: path.stem)
+def test_no_run_takes_less_than_its_work_or_far_more_without_a_word(
+    path: Path, target: TargetName
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eatss.EatssWarning)
+        selection = eatss.select(path, gpu="h200", target=target)
+    run = selection.expected
+    assert run is not None
+    assert run.time_s >= run.least_time_s > 0
+    assert ("EATSS-M025" in {one.code for one in selection.warnings}) == run.is_far
+
+
+def test_floats_on_tensor_cores_take_no_less_than_their_work() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eatss.EatssWarning)
+        found = eatss.select(
+            KERNELS / "gemm.c", gpu="h200", target="cuda", dtype="float", tf32="on"
+        )
+    run = found.expected
+    assert run is not None
+    assert run.time_s >= run.least_time_s > 0

@@ -1,0 +1,251 @@
+"""What is refused, where the finding points, and what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.base.diagnostics import Diagnostic, InputError
+from eatss.report.diagnostics import diagnostics_text
+from eatss.session.session import Session
+from tests.frontend.python.running import loaded
+
+HEAD = (
+    "@eatss.scop\ndef loops(n: eatss.Param, x: eatss.f64, A: eatss.f64['n', 'n'],\n"
+    "          a: eatss.f32['n'], b: eatss.i32['n'], u: eatss.u32['n']):\n"
+)
+
+
+def findings(text: str, folder: Path) -> tuple[Diagnostic, ...]:
+    with pytest.raises(InputError) as caught:
+        Session(loaded(text, folder)).parsed  # noqa: B018
+    return caught.value.diagnostics
+
+
+def body(text: str) -> str:
+    return HEAD + "".join(f"    {line}\n" for line in text.strip().splitlines())
+
+
+STATEMENTS = [
+    ("while x > 0:\n    A[i, 0] = 1", "Y011", "while x > 0:"),
+    ("break", "Y011", "break"),
+    ("continue", "Y011", "continue"),
+    ("return", "Y011", "return"),
+    ("try:\n    A[i, 0] = 1\nfinally:\n    pass", "Y011", "try:"),
+    ("with x:\n    A[i, 0] = 1", "Y011", "with x:"),
+    ("assert n > 3", "Y011", "assert n > 3"),
+    ("print(x)", "Y011", "print(x)"),
+    ("3", "Y011", "3"),
+    ("def g():\n    pass", "Y011", "def g():"),
+    ("t: eatss.f64 = 0.0", "Y011", "t: eatss.f64 = 0.0"),
+    ("A[i, 0] = 'text'", "Y012", "'text'"),
+    ("A[i, 0] = True", "Y012", "True"),
+    ("A[i, 0] = 1j", "Y012", "1j"),
+    ("A[i, 0] = [x for x in a]", "Y012", "[x for x in a]"),
+    ("A[i, 0] = (lambda: 1)()", "Y016", "(lambda: 1)()"),
+    ("A[i, 0] = x < 1", "Y012", "x < 1"),
+    ("A[i, 0] = x < 1 or x > 2", "Y012", "x < 1 or x > 2"),
+    ("A[i, 0] = (y := 3)", "Y012", "y := 3"),
+    ("A[i, 0] = a", "Y012", "a"),
+    ("A[i, 0] = A.shape", "Y012", "A.shape"),
+    ("A[i, 0] = x @ x", "Y012", "x @ x"),
+    ("A[i, 0] = other", "Y010", "other"),
+    ("A[i, 0] = other[i]", "Y010", "other"),
+    ("for j in a:\n    A[i, j] = 1", "Y013", "a"),
+    ("for j in reversed(range(n)):\n    A[i, j] = 1", "Y013", "reversed(range(n))"),
+    ("for j in range(x):\n    A[i, j] = 1", "Y013", "x"),
+    ("for j, k in range(n):\n    A[i, j] = k", "Y013", "j, k"),
+    ("for j in range(n):\n    A[i, j] = 1\nelse:\n    pass", "Y013", "pass"),
+    ("for j in range(0, n, n):\n    A[i, j] = 1", "Y014", "n"),
+    ("for j in range(0, n, 0):\n    A[i, j] = 1", "Y014", "0"),
+    ("for i in range(n):\n    A[i, 0] = 1", "Y015", "i"),
+    ("for j in range(n):\n    A[i, j] = 1\nA[i, j] = 2", "Y015", "j"),
+    ("A[i, 0] = math.floor(x)", "Y016", "math.floor(x)"),
+    ("A[i, 0] = np.maximum(x, 1)", "Y016", "np.maximum(x, 1)"),
+    ("A[i, 0] = int(x)", "Y016", "int(x)"),
+    ("A[i, 0] = math.sqrt(x, x)", "Y016", "math.sqrt(x, x)"),
+    ("A[i, 0] = max(*a)", "Y016", "max(*a)"),
+    ("A[i, 0] = round(x)", "Y016", "round(x)"),
+    ("A[i, -1] = 1", "Y017", "-1"),
+    ("A[i] = 1", "Y017", "A[i]"),
+    ("A[i, 0, 0] = 1", "Y017", "A[i, 0, 0]"),
+    ("A[i, :] = 1", "Y017", ":"),
+    ("A[i, x] = 1", "Y017", "x"),
+    ("A[i, n / 2] = 1", "Y017", "n / 2"),
+    ("x[i] = 1", "Y017", "x"),
+    ("a[i], b[i] = 1, 2", "Y018", "a[i], b[i] = 1, 2"),
+    ("a[i] = b[i] = 1", "Y018", "a[i] = b[i] = 1"),
+    ("n = 3", "Y018", "n"),
+    ("a = 3", "Y018", "a"),
+    ("T = np.empty(n)", "Y018", "T = np.empty(n)"),
+    ("A[i, 0] = min(a[i], A[i, 0])", "Y019", "min(a[i], A[i, 0])"),
+    ("A[i, 0] = a[i] if x > 1 else x", "Y019", "a[i] if x > 1 else x"),
+    ("t = a[i]\nt = A[i, 0]", "Y019", "t = A[i, 0]"),
+    ("A[i, 0] = 1 if i < u[i] else 2", "Y019", "i < u[i]"),
+    ("A[i, 0] = x & 1", "Y019", "x & 1"),
+    ("A[i, 0] = (i - 4) * (3 if x > 2 else u[i])", "Y019", "(i - 4) * (3 if x > 2 else u[i])"),
+    ("A[i, 0] = -(3 if x > 2 else u[i])", "Y019", "-(3 if x > 2 else u[i])"),
+    ("A[i, 0] = i * min(3, u[i])", "Y019", "i * min(3, u[i])"),
+    ("A[i, 0] = (3 if x > 2 else 0.5) * b[i]", "Y019", "(3 if x > 2 else 0.5) * b[i]"),
+    ("A[i, 0] = 0.1 * (0.5 if x > 2 else a[i])", "Y019", "0.1 * (0.5 if x > 2 else a[i])"),
+    ("t = 3\nif x > 2:\n    t = u[i]\nA[i, 0] = i * t", "Y019", "i * t"),
+    ("A[i, 0] = t\nt = 1.0", "Y020", "t"),
+    ("if i > 2:\n    t = 1.0\nA[i, 0] = t", "Y020", "t"),
+    ("t += 1", "Y020", "t"),
+    ("A[i, 0] = x // 2", "Y021", "x // 2"),
+    ("A[i, 0] = x % 2", "Y021", "x % 2"),
+    ("b[i] = b[i] // n", "Y021", "b[i] // n"),
+    ("b[i] = b[i] % 0", "Y021", "b[i] % 0"),
+    ("A[i, 0] = x ** 0.5", "Y021", "x ** 0.5"),
+    ("A[i, 0] = x ** -1", "Y021", "x ** -1"),
+    ("b[i] = b[i] << n", "Y021", "b[i] << n"),
+    ("a[i] = 1e300", "Y022", "1e300"),
+    ("b[i] = 5000000000", "Y022", "5000000000"),
+    ("b[i] = 2 ** 70", "Y021", "2 ** 70"),
+    ("A[i, 0] = 99999999999999999999", "Y022", "99999999999999999999"),
+    *(
+        (f"b[i] = {text}", "Y019", text)
+        for text in (
+            "np.fmax(b[i], 3)",
+            "np.fmin(b[i], b[0])",
+            "np.fmod(b[i], 7)",
+            "np.power(b[i], 3)",
+            "np.floor(b[i])",
+            "np.ceil(b[i])",
+            "np.trunc(i)",
+        )
+    ),
+    ("A[i, 0] = (i + 1) * 3000000000", "Y022", "(i + 1) * 3000000000"),
+    ("t = (i + 1) * 3000000000\nA[i, 0] = t", "Y022", "(i + 1) * 3000000000"),
+    ("t = 3000000000\nA[i, 0] = t", "Y022", "3000000000"),
+    ("t = 1\nt += 3000000000\nA[i, 0] = t", "Y022", "t += 3000000000"),
+    ("A[i, 0] = i % 3000000000", "Y022", "i % 3000000000"),
+    ("A[i, 0] = min(i, 3000000000)", "Y022", "min(i, 3000000000)"),
+    ("b[i] = b[i] // 3000000000", "Y022", "b[i] // 3000000000"),
+    ("for j in range(3000000000):\n    A[i, 0] = j", "Y022", "3000000000"),
+    ("A[i, 0] = 1e300 ** 2", "Y022", "1e300 ** 2"),
+    ("A[i, 0] = (1 << 62) // -1 * -2", "Y022", "(1 << 62) // -1 * -2"),
+    ("if x:\n    A[i, 0] = 1", "Y023", "x"),
+    ("if True:\n    A[i, 0] = 1", "Y023", "True"),
+    ("if a is b:\n    A[i, 0] = 1", "Y023", "a is b"),
+    # what the front end says of the C
+    ("A[i, i * i] = 1", "F012", "i * i"),
+    ("A[i, b[i]] = 1", "F015", "b[i]"),
+    ("for j in range(b[i]):\n    A[i, j] = 1", "F016", "b[i]"),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "place"), STATEMENTS)
+def test_a_statement_is_refused_where_it_stands(
+    text: str, code: str, place: str, tmp_path: Path
+) -> None:
+    lines = "\n".join(f"    {line}" for line in text.splitlines())
+    found = findings(body(f"for i in range(n):\n    A[i, 0] = 2\n{lines}"), tmp_path)
+    (finding,) = [one for one in found if one.code == f"EATSS-{code}"]
+    assert finding.span is not None
+    assert finding.source_line is not None
+    end = finding.span.end_column if finding.span.end_line == finding.span.line else None
+    shown = finding.source_line[finding.span.column - 1 : end and end - 1]
+    assert shown == place
+    assert Path(finding.span.file).read_text().splitlines()[finding.span.line - 1] == (
+        finding.source_line
+    )
+
+
+HEADS = [
+    ("def loops(n):", "Y004", "n"),
+    ("def loops(n: int):", "Y004", "int"),
+    ("def loops(n: eatss.Param['n']):", "Y004", "eatss.Param['n']"),
+    ("def loops(n: eatss.Param = 3):", "Y005", "3"),
+    ("def loops(*n: eatss.Param):", "Y005", "n: eatss.Param"),
+    ("def loops(*, n: eatss.Param):", "Y005", "n: eatss.Param"),
+    ("def loops(n: eatss.Param) -> int:", "Y005", "int"),
+    ("def loops(int: eatss.Param):", "Y006", "int: eatss.Param"),
+    ("def loops(größe: eatss.Param):", "Y006", "größe: eatss.Param"),
+    ("def loops(A: eatss.f64['n'], n: eatss.Param):", "Y007", "'n'"),
+    ("def loops(A: eatss.f64['n']):", "Y007", "'n'"),
+    ("def loops(n: eatss.Param, A: eatss.f64['n * ']):", "Y007", "'n * '"),
+    ("def loops(n: eatss.Param, A: eatss.f64[0]):", "Y007", "0"),
+    ("def loops(n: eatss.Param, A: eatss.f64['n / 2']):", "Y007", "'n / 2'"),
+    ("def loops(n: eatss.Param, x: eatss.f64, A: eatss.f64['x']):", "Y007", "'x'"),
+    ("def loops(n: eatss.Param, A: eatss.f64['2 * n * (n + 1)']):", "Y007", "'2 * n * (n + 1)'"),
+]
+
+
+@pytest.mark.parametrize(("head", "code", "place"), HEADS)
+def test_a_head_is_refused(head: str, code: str, place: str, tmp_path: Path) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text(f"import eatss\n\n\n@eatss.scop\n{head}\n    A[0] = 1\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        eatss.inspect(path)
+    finding = caught.value.diagnostics[0]
+    assert finding.code == f"EATSS-{code}"
+    assert finding.span is not None
+    assert head[finding.span.column - 1 : finding.span.end_column - 1] == place
+
+
+def test_all_findings_are_reported_in_the_manner_of_clang(tmp_path: Path) -> None:
+    found = findings(
+        body(
+            """
+for i in range(n):
+    s = a[i]
+    while s > 0:
+        A[i, -1] = total
+    A[i, 0] = x // 2  # half
+"""
+        ),
+        tmp_path,
+    )
+    text = str(diagnostics_text(found))
+    name = found[0].span.file if found[0].span else ""
+    assert text.replace(name, "loops.py") == (
+        """\
+loops.py:13:9: error: while loop [EATSS-Y011]
+   13 |         while s > 0:
+      |         ^~~~~~~~~~~~
+  hint: write for i in range(…)
+loops.py:14:18: error: a negative subscript counts from the end in Python [EATSS-Y017]
+   14 |             A[i, -1] = total
+      |                  ^~
+  hint: write the size: A[n - 1] for A[-1]
+loops.py:15:19: error: '//' of floating-point numbers [EATSS-Y021]
+   15 |         A[i, 0] = x // 2  # half
+      |                   ^~~~~~
+  hint: write numpy.floor(x / y), or numpy.fmod(x, y), which rounds towards zero"""
+    )
+
+
+def test_columns_are_those_of_characters(tmp_path: Path) -> None:
+    (found,) = findings(
+        body("for i in range(n):\n    A[i, 0] = (1 if 'ä' 'ö' == i else 2) + x // 2"), tmp_path
+    )[1:]
+    assert found.span is not None
+    assert found.source_line is not None
+    assert found.source_line[found.span.column - 1 :] == "x // 2"
+
+
+def test_what_has_no_source_is_refused() -> None:
+    made: dict[str, object] = {}
+    with pytest.raises(InputError, match="not to be had") as caught:
+        exec("import eatss\n@eatss.scop\ndef f(n: eatss.Param): pass", made)
+    assert caught.value.code == "EATSS-Y001"
+    with pytest.raises(InputError, match="is no def"):
+        eatss.scop(lambda n: None)
+    with pytest.raises(InputError, match="is no function"):
+        eatss.scop(len)
+
+
+def test_a_function_without_loops_is_refused(tmp_path: Path) -> None:
+    (found,) = findings(body("pass"), tmp_path)
+    assert (found.code, found.message) == ("EATSS-Y005", "the function assigns nothing")
+
+
+def test_codes_are_documented_and_used() -> None:
+    root = Path(__file__).parents[3]
+    table = (root / "docs" / "python-loops.md").read_text(encoding="utf-8")
+    sources = "".join(path.read_text("utf-8") for path in (root / "eatss").rglob("*.py"))
+    assert {*re.findall(r"\| (EATSS-Y\d+) \|", table)} == {*re.findall(r"EATSS-Y\d{3}", sources)}

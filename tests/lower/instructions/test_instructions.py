@@ -1,0 +1,143 @@
+"""What rows of the table say they compute is what their texts compute."""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.instructions.products import FMA
+from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.lower.kernel.instruction import (
+    Capability,
+    Coordinate,
+    Distribution,
+    Instruction,
+    Operand,
+    Values,
+    run,
+)
+from eatss.polyhedral.scops import ElementType
+from eatss.program.linear import Linear
+from eatss.verify.build import SHIM
+
+ROWS = tuple(INSTRUCTIONS.get(name) for name in INSTRUCTIONS.names())
+
+
+def numbers(seed: int, count: int) -> list[float]:
+    """Return numbers with few digits, so that sums and products of theirs are exact."""
+    draw = random.Random(seed)
+    return [draw.randint(-512, 512) / 8 for _ in range(count)]
+
+
+@pytest.mark.parametrize("instruction", [FMA, ATOMIC_ADD], ids=lambda one: one.name)
+def test_the_text_for_a_cpu_computes_what_is_said(instruction: Instruction, tmp_path: Path) -> None:
+    names = [operand.name for operand in instruction.operands]
+    cases = [numbers(seed, len(names)) for seed in range(20)]
+    checks = []
+    for case in cases:
+        before: dict[str, Values] = {
+            name: {(): value} for name, value in zip(names, case, strict=True)
+        }
+        after = run(instruction, before)
+        statement = instruction.cuda.format(**{name: name for name in names})
+        given = "; ".join(f"double {n} = {v!r}" for n, v in zip(names, case, strict=True))
+        wrong = " || ".join(f"{name} != {after[name][()]!r}" for name in names)
+        checks.append(f"{{ {given}; {statement} if ({wrong}) return 1; }}")
+    text = f'#include "{SHIM}/eatss_cpu.hpp"\n{instruction.cpu_definitions}'
+    (tmp_path / "all.cpp").write_text(f"{text}\nint main() {{ {' '.join(checks)} return 0; }}\n")
+    command = ["g++", "-std=c++17", "-DEATSS_CPU", "-w", "all.cpp", "-o", "all", "-lm"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    assert subprocess.run([tmp_path / "all"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("width", [1, 4, 32])
+def test_shuffles_that_halve_sum_up_a_group(width: int) -> None:
+    values = numbers(width, 32)
+    held: dict[str, Values] = {"sum": {(lane,): value for lane, value in enumerate(values)}}
+    delta = width // 2
+    while delta:
+        held = run(SHUFFLE_DOWN_ADD, held, {"delta": delta, "width": width})
+        delta //= 2
+    for first in range(0, 32, width):
+        assert held["sum"][first,] == sum(values[first : first + width])
+
+
+def matrix_multiply(**changes: Any) -> Instruction:
+    """Return an instruction as tensor cores have them, sixteen by eight by eight."""
+
+    def spread(rows: str, columns: str) -> Distribution:
+        return Distribution(
+            coordinates=(Coordinate("lane", 32), Coordinate("slot", 4)),
+            points=(Linear({rows: 1}, 0), Linear({columns: 1}, 0)),
+        )
+
+    held = Distribution(
+        coordinates=(Coordinate("lane", 32), Coordinate("slot", 4)),
+        points=(Linear({"lane": 1}, 0), Linear({"slot": 1}, 0)),
+    )
+    given: dict[str, Any] = {
+        "name": "mma",
+        "what": "products of matrices",
+        "operands": (
+            Operand(name="d", role="inout", held=held),
+            Operand(name="a", held=spread("lane", "slot")),
+            Operand(name="b", held=spread("lane", "slot")),
+        ),
+        "instances": (("i", 32), ("j", 4), ("k", 3)),
+        "target": "d[i, j]",
+        "value": "a[i, k] * b[k, j]",
+        "adds": True,
+        "together": True,
+        "cuda": "mma({d}, {a}, {b});",
+        "capabilities": (
+            Capability(least=(7, 0)),
+            Capability(least=(8, 0), element_type=ElementType.DOUBLE),
+        ),
+    }
+    return Instruction(**{**given, **changes})
+
+
+def test_an_instruction_of_many_instances_adds_up_what_each_computes() -> None:
+    mma = matrix_multiply()
+    a: Values = {(i, k): float(i + k) for i in range(32) for k in range(3)}
+    b: Values = {(k, j): float(k * j + 1) for k in range(3) for j in range(4)}
+    d: Values = {(i, j): 1.0 for i in range(32) for j in range(4)}
+    after = run(mma, {"a": a, "b": b, "d": d})
+    for i, j in list(d):
+        assert after["d"][i, j] == 1 + math.fsum(a[i, k] * b[k, j] for k in range(3))
+    assert (after["a"], after["b"]) == (a, b)
+
+
+def test_what_a_card_needs_depends_on_the_type() -> None:
+    mma = matrix_multiply()
+    assert mma.least(ElementType.FLOAT).least == (7, 0)
+    assert mma.least(ElementType.DOUBLE).least == (8, 0)
+    assert FMA.least(ElementType.FLOAT).least == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"target": "a[i, k]"}, "its target a"),
+        ({"value": "a[i, k] * c[k, j]"}, "mentions c"),
+        ({"instances": (("i", 33), ("j", 4), ("k", 3))}, "no thread holds some element of d"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        matrix_multiply(**changes)
+
+
+@pytest.mark.parametrize("instruction", ROWS, ids=lambda one: one.name)
+def test_a_text_names_every_operand_and_immediate(instruction: Instruction) -> None:
+    words = {one.name: "x" for one in instruction.operands}
+    words |= dict.fromkeys(instruction.immediates, "1")
+    assert instruction.cuda.format(**words)
+    for name in words:
+        assert f"{{{name}}}" in instruction.cuda

@@ -1,0 +1,234 @@
+"""What a warp computes together on a CPU is what the table says of products of matrices."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eatss.base.targets import CUDA
+from eatss.cuda.preamble import CPU_HALVES
+from eatss.cuda.text import type_text
+from eatss.lower.instructions.products import (
+    MMA_3XTF32_16X8X8,
+    MMA_F16_16X8X16,
+    MMA_F64_8X8X4,
+    MMA_F64_16X8X4,
+    MMA_F64_16X8X16,
+    MMA_TF32_16X8X8,
+    MMAS_OF_BYTES,
+)
+from eatss.lower.kernel.instruction import Instruction, Operand, Values, run
+from eatss.polyhedral.scops import ElementType
+from eatss.verify.build import SHIM
+
+
+def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, ...]]]:
+    """Return for each lane the elements that it holds, in the order of its slots."""
+    slots = operand.slots(instruction.lanes)
+    found = []
+    for lane in product(*(range(one.extent) for one in instruction.lanes)):
+        place = dict(zip((one.name for one in instruction.lanes), lane, strict=True))
+        own = []
+        for values in product(*(range(one.extent) for one in slots)):
+            slot = dict(zip((one.name for one in slots), values, strict=True))
+            own.append(operand.held.at({**place, **slot}))
+        found.append(own)
+    return found
+
+
+FLOATS = (MMA_TF32_16X8X8, MMA_3XTF32_16X8X8)
+EVERY = (
+    *(MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16, *FLOATS, MMA_F16_16X8X16),
+    *MMAS_OF_BYTES,
+)
+TYPES: dict[ElementType, Any] = {
+    ElementType.INT8: np.int8,
+    ElementType.UINT8: np.uint8,
+    ElementType.INT32: np.int32,
+}
+DTYPES = {"double": np.float64, "float": np.float32, "int": np.int32}
+
+
+def run_on_cpu(
+    instruction: Instruction, before: dict[str, Values], folder: Path
+) -> dict[tuple[int, ...], float]:
+    """Return what the lanes of a warp have of the target after the text for a CPU ran."""
+    held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    kind = instruction.element_types[0]
+    types = {name: type_text(one) for name, one in instruction.factor_types.items()}
+
+    def table(name: str) -> str:
+        element = types.get(name, kind.value)
+        rows = (
+            ", ".join(f"({element})({before[name][place]!r})" for place in own)
+            for own in held[name]
+        )
+        sizes = f"[{CUDA.lanes}][{len(held[name][0])}]"
+        return f"{element} {name}{sizes} = {{{{{'}, {'.join(rows)}}}}};"
+
+    words = {
+        name: ", ".join(f"{name}[lane][{slot}]" for slot in range(len(lanes[0])))
+        for name, lanes in held.items()
+    }
+    tables = "\n".join(map(table, before))
+    (folder / "all.cpp").write_text(
+        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_HALVES}{instruction.cpu_definitions}\n'
+        f"#define inf INFINITY\n#define nan NAN\n{tables}\n"
+        "void body(void *) { int lane = threadIdx.x; "
+        f"{instruction.cuda.format(**words)} }}\n"
+        'int main() { eatss::launch("k", (void *)&body, 1, 32, 0, body, nullptr);\n'
+        "fwrite(d, sizeof d, 1, stdout); return eatss_cpu_error() != nullptr; }\n"
+    )
+    command = ["g++", "-std=c++17", "-DEATSS_CPU", "-w", "all.cpp", "-o", "all", "-lm"]
+    subprocess.run(command, check=True, cwd=folder)
+    found = subprocess.run([folder / "all"], check=True, capture_output=True).stdout
+    values = np.frombuffer(found, DTYPES[kind.value])
+    places = [place for own in held["d"] for place in own]
+    return dict(zip(places, values.tolist(), strict=True))
+
+
+@pytest.mark.samples(2)
+@pytest.mark.parametrize("instruction", EVERY, ids=lambda one: one.name)
+def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -> None:
+    draw = random.Random(instruction.name)
+    before: dict[str, Values] = {}
+    for operand in instruction.operands:
+        lanes = held_by(instruction, operand)
+        places = [place for own in lanes for place in own]
+        assert len(lanes) == CUDA.lanes
+        assert len(set(places)) == len(places), "an element is of one lane"
+        if instruction in MMAS_OF_BYTES:  # sums wrap around
+            kind = operand.element_type or ElementType.INT32
+            limits = np.iinfo(TYPES[kind])
+            some = (int(limits.min), int(limits.max), 3, draw.randint(0, 100))
+            before[operand.name] = {place: draw.choice(some) for place in places}
+        else:
+            before[operand.name] = {place: draw.randint(-64, 64) / 8 for place in places}
+    after = run(instruction, before)
+    if instruction in MMAS_OF_BYTES:
+        wrapped = {place: (int(one) + 2**31) % 2**32 - 2**31 for place, one in after["d"].items()}
+        assert wrapped != after["d"]
+        after = {"d": {place: float(one) for place, one in wrapped.items()}}
+    assert run_on_cpu(instruction, before, tmp_path) == after["d"]
+    assert after["d"] != before["d"]
+
+
+@pytest.mark.parametrize("instruction", FLOATS, ids=lambda one: one.name)
+def test_lanes_hold_what_ptx_says_up_to_the_order_of_steps(instruction: Instruction) -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k8", with ``.tf32``."""
+    steps: dict[int, int] = {}
+    held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    for lane in range(CUDA.lanes):
+        group, thread = divmod(lane, 4)
+        for i, (row, k) in enumerate(held["a"][lane]):
+            assert row == group + 8 * (i % 2)
+            steps.setdefault(thread + 4 * (i // 2), k)
+            assert steps[thread + 4 * (i // 2)] == k
+        for i, (k, column) in enumerate(held["b"][lane]):
+            assert column == group
+            assert steps[thread + 4 * i] == k
+        assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
+    assert sorted(steps.values()) == list(range(8))
+
+
+def test_lanes_hold_pairs_as_ptx_says() -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", ``.f16``.
+
+    Loads of matrices count on its order of steps.
+    """
+    instruction = MMA_F16_16X8X16
+    held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    pairs = re.findall(r"eatss_pair\((\w)(\d), \w(\d)\)", instruction.definitions)
+    registers = {
+        name: [int(slot) for own, *slots in pairs for slot in slots if own == name]
+        for name in ("a", "b")
+    }
+    assert registers == {"a": list(range(8)), "b": list(range(4))}
+    for lane in range(CUDA.lanes):
+        group, thread = divmod(lane, 4)
+        assert held["a"][lane] == [
+            (group + 8 * (i // 2 % 2), 2 * thread + i % 2 + 8 * (i // 4)) for i in range(8)
+        ]
+        assert held["b"][lane] == [(2 * thread + i % 2 + 8 * (i // 2), group) for i in range(4)]
+        assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
+
+
+@pytest.mark.parametrize("instruction", MMAS_OF_BYTES, ids=lambda one: one.name)
+def test_lanes_hold_bytes_as_ptx_says(instruction: Instruction) -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k32 with integer type"."""
+    held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    types = re.findall(r"m16n8k32\.row\.col\.s32\.(\w+)\.(\w+)\.s32", instruction.definitions)
+    names = {ElementType.INT8: "s8", ElementType.UINT8: "u8"}
+    assert types == [tuple(names[one] for one in instruction.factor_types.values())]
+    for lane in range(CUDA.lanes):
+        group, thread = divmod(lane, 4)
+        assert held["a"][lane] == [
+            (group + 8 * (i // 4 % 2), 4 * thread + i % 4 + 16 * (i // 8)) for i in range(16)
+        ]
+        assert held["b"][lane] == [(4 * thread + i % 4 + 16 * (i // 4), group) for i in range(8)]
+        assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
+
+
+def to_bits(value: float, bits: int) -> float:
+    """Return the nearest number with so many significant bits, of two the one further from zero."""
+    mantissa, exponent = np.frexp(value)
+    scaled = abs(mantissa) * 2.0**bits
+    return float(np.copysign(np.ldexp(np.floor(scaled + 0.5), exponent - bits), value))
+
+
+@pytest.mark.parametrize("instruction", FLOATS, ids=lambda one: one.name)
+def test_sums_are_within_the_bound_of_the_table(instruction: Instruction, tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    before: dict[str, Values] = {
+        one.name: {
+            place: float(np.float32(draw.normal()))
+            for own in held_by(instruction, one)
+            for place in own
+        }
+        for one in instruction.operands
+    }
+    before["d"] = dict.fromkeys(before["d"], 0.0)
+    exact = run(instruction, before)["d"]
+    of_sizes = {n: {p: abs(v) for p, v in values.items()} for n, values in before.items()}
+    sizes = run(instruction, of_sizes)["d"]
+    found = run_on_cpu(instruction, before, tmp_path)
+    worst = max(abs(found[place] - exact[place]) / sizes[place] for place in exact)
+    bound = instruction.rounding
+    assert worst <= bound.product_error + bound.sum_roundings * 8 * 2.0**-24
+    short = {n: {p: to_bits(v, 11) for p, v in values.items()} for n, values in before.items()}
+    rounded = run(instruction, short)["d"]
+    by_rounding = max(abs(found[place] - rounded[place]) / sizes[place] for place in exact)
+    if instruction is MMA_TF32_16X8X8:
+        assert by_rounding <= 8 * 2.0**-24 < 2.0**-14 < worst
+    else:
+        assert worst <= 2.0**-21 < 2.0**-14 < by_rounding
+
+
+def test_a_factor_is_its_two_numbers_in_tf32_but_for_its_last_bit() -> None:
+    """So much the bound of split products takes for a factor, and for what is not added."""
+    draw = np.random.default_rng(2)
+    for value in (*draw.normal(size=500).astype(np.float32), np.float32(1 + 2.0**-11)):
+        high = to_bits(float(value), 11)
+        low = to_bits(float(value) - high, 11)
+        assert abs(low) <= 2.0**-11 * abs(value)
+        assert abs(float(value) - high - low) <= 2.0**-23 * abs(value)
+
+
+def test_rounding_keeps_infinities_and_nan(tmp_path: Path) -> None:
+    before: dict[str, Values] = {
+        one.name: {place: 1.5 for own in held_by(MMA_TF32_16X8X8, one) for place in own}
+        for one in MMA_TF32_16X8X8.operands
+    }
+    before["a"] |= {(0, 3): float("inf"), (1, 3): float("-inf"), (2, 5): float("nan")}
+    found = run_on_cpu(MMA_TF32_16X8X8, before, tmp_path)
+    assert found[0, 0] == float("inf")
+    assert found[1, 7] == float("-inf")
+    assert found[2, 0] != found[2, 0]
+    assert found[3, 0] == 1.5 + 8 * 1.5**2

@@ -1,0 +1,259 @@
+"""Barriers between what threads of a block write and read: enough, and none too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from eatss.lower.instructions import COMBINES
+from eatss.lower.instructions.reductions import ATOMIC_ADD
+from eatss.lower.kernel.barriers import (
+    barrier_faults,
+    barriers_in,
+    needed_barriers_only,
+    passed_on,
+    without_barrier,
+)
+from eatss.lower.kernel.nodes import (
+    AllFinite,
+    Barrier,
+    Buffer,
+    Copy,
+    Element,
+    Extents,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    PartialSum,
+    Perform,
+    PutTogether,
+    Scope,
+    Share,
+)
+from eatss.lower.transform.barriers import with_barriers
+from eatss.polyhedral.scops import ElementType
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, Program
+
+N, THREAD = Name("n"), Name("threadIdx.x")
+
+
+def buffer(name: str, space: str = "shared") -> Buffer:
+    return Buffer(
+        name=name,
+        space="shared" if space == "shared" else "global",
+        element_type=ElementType.DOUBLE,
+        layout=Extents((Constant(8),)),
+    )
+
+
+A = Element(buffer=buffer("A", "global"), subscripts=(N,))
+S, T = (Element(buffer=buffer(name), subscripts=(N,)) for name in ("S", "T"))
+SYNC = Barrier()
+
+
+def fill(box: Element) -> Copy:
+    return Copy(target=box, source=A)
+
+
+def use(box: Element) -> Copy:
+    return Copy(target=A, source=box)
+
+
+ZERO = Constant(0)
+COMBINE = Perform(instruction=COMBINES["add"], operands=(("target", (S,)), ("value", (A,))))
+ADD = Perform(instruction=ATOMIC_ADD, operands=(("target", (S,)), ("value", (A,))))
+
+
+def loop(*body: Node, first: Name | Constant = ZERO) -> For:
+    below = Apply(Operator.LT, (Name("k"), N))
+    return For(counter="k", lower=first, condition=below, step=Constant(1), body=body)
+
+
+OTHER = Element(buffer=buffer("S"), subscripts=(Apply(Operator.SUB, (Constant(63), N)),))
+TOGETHER = "S is written by several threads at a time"
+READ_EARLY = "S is read before all threads have written their part of it"
+WRITTEN_EARLY = "S is written while other threads may still read it"
+ALONE = "a barrier stands where not all threads of a block get to"
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        ((fill(S), SYNC, use(S)), ()),
+        ((fill(S), use(S)), (READ_EARLY,)),
+        ((fill(S), fill(T), SYNC, use(S), use(T)), ()),
+        ((fill(S), SYNC, fill(T), use(S)), ()),
+        ((fill(S), SYNC, use(S), fill(S), SYNC, use(S)), (WRITTEN_EARLY,)),
+        ((loop(fill(S), SYNC, use(S), SYNC),), ()),
+        ((loop(fill(S), SYNC, use(S)),), (WRITTEN_EARLY,)),  # the next turn of the loop
+        ((loop(fill(S), SYNC), use(S)), ()),
+        ((loop(SYNC, fill(S)), use(S)), (READ_EARLY,)),
+        ((fill(S), loop(SYNC), use(S)), (READ_EARLY,)),  # the loop may not run
+        ((If(conditions=(N,), body=(fill(S), SYNC), orelse=(fill(S),)), use(S)), (READ_EARLY,)),
+        ((If(conditions=(N,), body=(fill(S),), orelse=(use(S),)),), ()),
+        ((Scope(body=(fill(S), SYNC)), use(S)), ()),
+        ((fill(S), fill(S), SYNC, use(S)), ()),  # the same threads write the same places
+        ((fill(S), Copy(target=OTHER, source=A)), (TOGETHER,)),
+        ((fill(S), SYNC, Copy(target=OTHER, source=A)), ()),
+        ((fill(S), Fill(target=OTHER, value=0)), (TOGETHER,)),
+        ((fill(S), SYNC, Copy(target=S, source=OTHER)), ()),
+        ((fill(S), Copy(target=S, source=OTHER)), (READ_EARLY,)),
+        ((fill(S), ADD), (READ_EARLY, TOGETHER)),
+        ((fill(S), SYNC, COMBINE, fill(S)), (WRITTEN_EARLY, TOGETHER)),
+        ((If(conditions=(THREAD,), body=(SYNC,)),), (ALONE,)),
+        ((If(conditions=(N,), body=(SYNC,)),), ()),
+        ((loop(SYNC, first=THREAD),), (ALONE,)),
+        (
+            (
+                Let(name="t", value=THREAD),
+                Let(name="u", value=Apply(Operator.ADD, (Name("t"), N))),
+                If(conditions=(Name("u"),), body=(loop(SYNC),)),
+            ),
+            (ALONE,),
+        ),
+    ],
+)
+def test_faults(body: tuple[Node, ...], faults: tuple[str, ...]) -> None:
+    assert barrier_faults(body) == faults
+
+
+def test_barriers_that_are_not_needed_are_left_out() -> None:
+    body = (loop(fill(S), SYNC, use(S), SYNC, fill(T), SYNC, use(T), SYNC),)
+    # between a use of S and its next fill stands the barrier behind the fill of T
+    assert needed_barriers_only(body) == (loop(fill(S), SYNC, use(S), fill(T), SYNC, use(T)),)
+    assert needed_barriers_only((SYNC, SYNC)) == ()
+
+
+def test_what_has_faults_keeps_its_barriers() -> None:
+    body = (fill(S), use(S), SYNC)
+    assert needed_barriers_only(body) == body
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_barrier_is_taken_out_by_its_number(at: int) -> None:
+    body = (loop(SYNC, use(S)), If(conditions=(N,), body=(), orelse=(SYNC,)))
+    fewer = without_barrier(body, at)
+    assert barriers_in(fewer) == 1
+    assert (fewer[0] == body[0]) == (at == 1)
+
+
+@pytest.mark.samples(1)
+def test_one_barrier_fewer_fails_in_every_kernel(made: tuple[Program, list[Kernel]]) -> None:
+    for kernel in made[1]:
+        assert barrier_faults(kernel.body) == ()
+        for at in range(barriers_in(kernel.body)):
+            assert barrier_faults(without_barrier(kernel.body, at)), f"{kernel.name}, barrier {at}"
+
+
+def vote(box: Element, *, unless: IntExpr = ZERO) -> AllFinite:
+    share = Share(count=8, element=Element(buffer=box.buffer, subscripts=(Name("e"),)))
+    return AllFinite(
+        name="finite", unless=unless, counter="e", thread=THREAD, threads=8, shares=(share,)
+    )
+
+
+def test_a_vote_reads_its_boxes_and_all_threads_have_to_get_to_it() -> None:
+    assert barrier_faults([fill(S), SYNC, vote(S)]) == ()
+    assert "read before" in barrier_faults([fill(S), vote(S)])[0]
+    some = If(conditions=(THREAD,), body=(vote(S),))
+    assert "a vote stands" in barrier_faults([fill(S), SYNC, some])[0]
+    assert "a vote stands" in barrier_faults([fill(S), SYNC, vote(S, unless=THREAD)])[0]
+
+
+def test_a_vote_is_no_barrier_since_threads_meet_there_only_at_times() -> None:
+    assert "may still read" in barrier_faults([fill(S), SYNC, vote(S), fill(S)])[0]
+
+
+def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> PutTogether:
+    registers = Buffer(
+        name="r", space="register", element_type=ElementType.DOUBLE, layout=Extents((Constant(4),))
+    )
+    part = Element(buffer=buffer("parts", "global"), subscripts=(THREAD,))
+    one = PartialSum(
+        counters=("s",),
+        extents=(4,),
+        sum=Element(buffer=registers, subscripts=(Name("s"),)),
+        left=part,
+        found=part,
+    )
+    return PutTogether(
+        name="whole", number=number, own=own, part="part", thread=THREAD, sums=(one,),
+        arrived=Element(buffer=buffer("arrived", "global"), subscripts=(N,)),
+    )  # fmt: skip
+
+
+APART = "sums are put together where not all threads of a block get to"
+SOME = Let(name="t", value=THREAD)
+BELOW = Apply(Operator.LT, (Name("whole"), Constant(1)))
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        ((together(),), ()),
+        ((If(conditions=(N,), body=(together(),)),), ()),
+        ((loop(together()),), ()),
+        ((If(conditions=(THREAD,), body=(together(),)),), (APART,)),
+        ((If(conditions=(THREAD,), body=(), orelse=(together(),)),), (APART,)),
+        ((SOME, If(conditions=(Name("t"),), body=(Scope(body=(together(),)),))), (APART,)),
+        ((loop(together(), first=THREAD),), (APART,)),
+        ((together(number=THREAD),), (APART,)),
+        ((SOME, together(own=Name("t"))), (APART,)),
+        # what it says of a block is the same for all its threads
+        ((together(), If(conditions=(Name("whole"),), body=(SYNC,))), ()),
+        ((together(), If(conditions=(BELOW,), body=(loop(SYNC),))), ()),
+        # threads meet there at times only
+        ((fill(S), together(), use(S)), (READ_EARLY,)),
+        ((fill(S), SYNC, use(S), together(), fill(S)), (WRITTEN_EARLY,)),
+    ],
+)
+def test_all_threads_have_to_get_to_where_sums_are_put_together(
+    body: tuple[Node, ...], faults: tuple[str, ...]
+) -> None:
+    assert barrier_faults(body) == faults
+
+
+def phase(name: str, *body: Node) -> Scope:
+    return Scope(body=body, phase=name)
+
+
+G, H = (Element(buffer=buffer(name, "global"), subscripts=(N,)) for name in ("G", "H"))
+
+
+def copied(target: Element, source: Element) -> Copy:
+    return Copy(target=target, source=source)
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        ((phase("1", copied(G, H), copied(G, G)),), ()),
+        ((phase("1", copied(G, H)), phase("2", copied(A, H))), ()),
+        (
+            (phase("1", copied(G, H)), phase("2", copied(A, G))),
+            ("G is read before all threads have written their part of it",),
+        ),
+        ((phase("1", copied(G, H)), SYNC, phase("2", copied(A, G))), ()),
+        (
+            (phase("1", copied(G, H)), phase("2", copied(H, A))),
+            ("H is written while other threads may still read it",),
+        ),
+        (
+            (phase("1", copied(G, H)), phase("2", copied(G, A))),
+            ("G is written by several threads at a time",),
+        ),
+        ((copied(G, H), copied(A, G)), ()),  # no phases: nobody meets there
+    ],
+)
+def test_phases_meet_in_global_memory(body: tuple[Node, ...], faults: tuple[str, ...]) -> None:
+    assert barrier_faults(body) == faults
+    mended = with_barriers(body)
+    assert barrier_faults(mended) == ()
+    assert barriers_in(mended) == (1 if faults or SYNC in body else 0)
+
+
+def test_arrays_that_phases_pass_on_are_known() -> None:
+    body = (phase("1", copied(G, H)), phase("2", copied(A, G), copied(A, A)))
+    assert passed_on(body) == {G.buffer}

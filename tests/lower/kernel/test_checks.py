@@ -1,0 +1,200 @@
+"""What is wrong with a kernel is found after lowering and after every transformation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eatss.lower.instructions.matrix_loads import LOADS
+from eatss.lower.instructions.reductions import ATOMIC_ADD
+from eatss.lower.kernel.checks import kernel_faults
+from eatss.lower.kernel.instruction import WORD
+from eatss.lower.kernel.nodes import (
+    Argument,
+    Buffer,
+    Copy,
+    Declare,
+    Element,
+    Extents,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    PartialSum,
+    Perform,
+    PutTogether,
+    Scope,
+)  # fmt: skip
+from eatss.polyhedral.scops import ElementType
+from eatss.program import Apply, Constant, Name, Operator, Program
+
+N, K = Name("n"), Name("k")
+
+
+def buffer(name: str, space: str, *extents: int) -> Buffer:
+    return Buffer(
+        name=name,
+        space=space,  # type: ignore[arg-type]
+        element_type=ElementType.FLOAT,
+        layout=Extents(tuple(map(Constant, extents))),
+    )
+
+
+A, B = buffer("A", "global", 8), buffer("B", "global", 8)
+S, R = buffer("S", "shared", 8), buffer("r", "register")
+
+
+def at(one: Buffer, *subscripts: Name) -> Element:
+    return Element(buffer=one, subscripts=subscripts)
+
+
+def kernel(*body: Node) -> Kernel:
+    return Kernel(
+        name="k",
+        threads=32,
+        arguments=(
+            Argument(name="n"),
+            Argument(name="A", buffer=A),
+            Argument(name="B", buffer=B, read_only=True),
+        ),
+        shared=(S,),
+        static_shared_bytes=1024,
+        index_bits=32,
+        body=body,
+    )
+
+
+def loop(*body: Node, lower: Name | Constant = Constant(0)) -> For:  # noqa: B008
+    below = Apply(Operator.LT, (K, N))
+    return For(counter="k", lower=lower, condition=below, step=Constant(1), body=body)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ((Copy(target=at(A, N), source=at(B, N)),), None),
+        ((Copy(target=at(B, N), source=at(A, N)),), "B is written, and passed to be read only"),
+        ((Copy(target=at(A, K), source=at(B, N)),), "nothing is called k"),
+        ((loop(Copy(target=at(A, K), source=at(B, K))),), None),
+        ((loop(lower=K),), "nothing is called k"),
+        ((Scope(body=(Let(name="k", value=N),)), Let(name="x", value=K)), "nothing is called k"),
+        ((If(conditions=(N,), body=(Let(name="k", value=K),)),), "nothing is called k"),
+        ((Copy(target=at(A, N), source=at(S)),), "S has 1 dimensions, and an element 0"),
+        ((Copy(target=at(A, N), source=at(R)),), "register buffer r is not there"),
+        ((Declare(buffer=R), Copy(target=at(A, N), source=at(R))), None),
+        ((Copy(target=at(A, N), source=at(buffer("T", "shared", 8), N)),), "T is not there"),
+        ((Copy(target=at(A, N), source=at(buffer("Z", "global", 8), N)),), "Z is not there"),
+        ((Perform(instruction=ATOMIC_ADD, operands=(("target", (at(A, N),)),)),), "or more: value"),
+    ],
+)
+def test_a_fault_is_said(body: tuple[Node, ...], said: str | None) -> None:
+    found = kernel_faults(kernel(*body), ())
+    assert (found == ()) == (said is None), found
+    assert said is None or said in found[0]
+
+
+PARTS, ARRIVED = buffer("parts", "global", 8, 4), buffer("arrived", "global", 4)
+SUMS = buffer("sum", "register", 4)
+
+
+def together(slot: str = "part", own: str = "n", sum_at: str = "s") -> PutTogether:
+    one = PartialSum(
+        counters=("s",), extents=(4,), sum=at(SUMS, Name(sum_at)),
+        left=at(PARTS, N, Name("s")), found=at(PARTS, Name(slot), Name("s")),
+    )  # fmt: skip
+    return PutTogether(
+        name="whole", number=N, own=Name(own), part="part", thread=Name("threadIdx.x"),
+        arrived=at(ARRIVED, N), sums=(one,),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        ((together(),), None),
+        ((together(), If(conditions=(Name("whole"),), body=())), None),
+        ((If(conditions=(Name("whole"),), body=()), together()), "nothing is called whole"),
+        (
+            (Scope(body=(together(),)), If(conditions=(Name("whole"),), body=())),
+            "nothing is called whole",
+        ),
+        ((together(), If(conditions=(Name("part"),), body=())), "nothing is called part"),
+        ((together(), If(conditions=(Name("s"),), body=())), "nothing is called s"),
+        ((together(slot="k"),), "nothing is called k"),
+        ((together(own="part"),), "nothing is called part"),
+        ((together(sum_at="k"),), "nothing is called k"),
+    ],
+)
+def test_what_a_block_is_told_of_a_sum_is_known_behind_it(
+    behind: tuple[Node, ...], said: str | None
+) -> None:
+    own = kernel(Declare(buffer=SUMS), *behind)
+    passed = [Argument(name=one.name, buffer=one, passed_on=True) for one in (PARTS, ARRIVED)]
+    own = replace(own, arguments=(*own.arguments, *passed))
+    found = kernel_faults(own, ())
+    assert (found == ()) == (said is None), found
+    assert said is None or said in found[0]
+    assert any("parts is not there" in one for one in kernel_faults(kernel(*own.body), ()))
+
+
+def test_counters_of_blocks_are_not_passed_to_be_read_only() -> None:
+    own = kernel(Declare(buffer=SUMS), together())
+    for which in (PARTS, ARRIVED):
+        passed = [
+            Argument(name=one.name, buffer=one, read_only=one is which) for one in (PARTS, ARRIVED)
+        ]
+        found = kernel_faults(replace(own, arguments=(*own.arguments, *passed)), ())
+        assert f"{which.name} is written, and passed to be read only" in found
+
+
+@pytest.mark.parametrize(
+    ("box", "words", "said"),
+    [
+        ((32, 40), 2, None),
+        ((32, 36), 2, "rows of H do not begin where those of matrices do"),
+        ((32, 40), 4, "ldmatrix_x2 takes 4 elements for d of a lane"),
+    ],
+)
+def test_rows_of_matrices_are_vectors_and_words_have_two_halves(
+    box: tuple[int, int], words: int, said: str | None
+) -> None:
+    halves = replace(buffer("H", "shared", *box), element_type=ElementType.HALF)
+    registers = replace(buffer("w", "register", words), element_type=WORD)
+    load = Perform(
+        instruction=next(one for one in LOADS[2] if one.name == "ldmatrix_x2"),
+        operands=(
+            (
+                "d",
+                tuple(Element(buffer=registers, subscripts=(Constant(n),)) for n in range(words)),
+            ),
+            ("rows", (at(halves, N, N),)),
+        ),
+    )
+    own = replace(kernel(Declare(buffer=registers), load), shared=(halves,))
+    assert kernel_faults(own, ()) == (() if said is None else (said,))
+    odd = replace(buffer("S", "shared", 9), element_type=ElementType.HALF)
+    behind = kernel_faults(replace(own, shared=(odd, halves)), ())
+    assert "wide copies stand behind S, of 18 bytes" in behind
+
+
+def test_what_the_launch_relies_on_stays() -> None:
+    before = kernel()
+    assert kernel_faults(before, (), before=before) == ()
+    for changed, said in (
+        (replace(before, threads=64), "its threads changed"),
+        (replace(before, name="other"), "its name changed"),
+        (replace(before, arguments=()), "its arguments changed"),
+        (replace(before, shared=(buffer("S", "shared", 300),)), "1200 bytes of shared memory"),
+    ):
+        (found,) = kernel_faults(changed, (), before=before)
+        assert said in found
+
+
+@pytest.mark.samples(2)
+def test_every_kernel_is_well_formed(made: tuple[Program, list[Kernel]]) -> None:
+    program, kernels = made
+    sizes = [parameter.name for parameter in program.parameters]
+    for one in kernels:
+        assert kernel_faults(one, sizes) == ()

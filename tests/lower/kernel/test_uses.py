@@ -1,0 +1,118 @@
+"""What is read off a kernel's nodes, beside what its text says."""
+
+from __future__ import annotations
+
+import re
+
+from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, For, If, Kernel, Let, Scope
+from eatss.lower.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
+from eatss.polyhedral.scops import ElementType
+from eatss.program import Apply, Constant, Name, Operator, Program
+
+N, AT, T = Name("n"), Name("i"), Name("t")
+A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Extents((N, N)))
+R = Buffer(
+    name="r", space="register", element_type=ElementType.DOUBLE, layout=Extents((Constant(4),))
+)
+
+
+def element(buffer: Buffer, *subscripts: Name | Constant | Apply) -> Element:
+    return Element(buffer=buffer, subscripts=subscripts)
+
+
+STORE = Copy(target=element(A, AT, T), source=element(R, Constant(2)))
+
+
+def test_names_are_those_of_expressions_and_of_places_in_row_major_order() -> None:
+    assert names_of([STORE]) == {"i", "t", "n"}  # n is the length of a row
+    assert buffers_of([STORE]) == {A, R}
+    loop = For(counter="k", lower=T, condition=AT, step=N, body=(STORE,))
+    assert names_of([If(conditions=(Name("x"),), body=(), orelse=(loop,))]) == {"x", "i", "t", "n"}
+
+
+def test_constants_that_nothing_mentions_are_left_out_wherever_they_stand() -> None:
+    used, unused = Let(name="i", value=T), Let(name="j", value=T)
+    body = (used, unused, Scope(body=(unused.__class__(name="t", value=N), STORE)))
+    (first, scope) = without_unused(body)
+    assert first == used
+    assert isinstance(scope, Scope)
+    assert [type(node) for node in scope.body] == [Let, Copy]
+    nested = For(counter="k", lower=T, condition=T, step=T, body=(Let(name="u", value=N),))
+    assert without_unused([nested]) == (For(counter="k", lower=T, condition=T, step=T, body=()),)
+
+
+def test_a_constant_that_only_a_constant_mentions_stays() -> None:
+    first, second = Let(name="a", value=N), Let(name="b", value=Name("a"))
+    assert without_unused([first, second]) == (first,)
+
+
+def test_needs_join() -> None:
+    one = Needs(what=frozenset({"dynamic"}), operators=frozenset({Operator.MIN}))
+    used = frozenset({(ATOMIC_ADD, ElementType.FLOAT)})
+    other = Needs(what=frozenset({"static"}), instructions=used)
+    both = one.joined(other)
+    assert both.what == {"static", "dynamic"}
+    assert (both.instructions, both.operators) == (other.instructions, one.operators)
+
+
+# beside the text of real programs
+
+
+def bodies(program: Program) -> list[tuple[str, str]]:
+    """Return what stands between the parentheses and in the braces of each kernel's text."""
+    without_comments = re.sub(r"//.*", "", program.text)
+    return re.findall(
+        r"__launch_bounds__\([\d, ]+\)\n\w+\((.*?)\)\n\{\n(.*?)\n\}\n", without_comments, re.DOTALL
+    )
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"(?<![.\w])[A-Za-z_]\w*", text)
+
+
+def test_arguments_are_what_the_text_mentions(made: tuple[Program, list[Kernel]]) -> None:
+    program, kernels = made
+    region = {a.name for e in program.entries for a in e.arguments}
+    region |= {t.name for e in program.entries for t in e.temporaries}
+    found = bodies(program)
+    assert len(found) == len(kernels)
+    for kernel, (declared, body) in zip(kernels, found, strict=True):
+        names = [argument.name for argument in kernel.arguments]
+        assert [words(one)[-1] for one in declared.split(",") if one] == names
+        assert set(names) <= set(words(body))
+        assert region & set(words(body)) <= set(names)
+
+
+def test_no_constant_of_the_text_is_unused(made: tuple[Program, list[Kernel]]) -> None:
+    for _, body in bodies(made[0]):
+        for name in re.findall(r"const (?:int|long) (\w+) = ", body):
+            assert words(body).count(name) > 1, name
+
+
+def test_needs_are_what_the_text_calls(made: tuple[Program, list[Kernel]]) -> None:
+    program, kernels = made
+    for kernel, (_, body) in zip(kernels, bodies(program), strict=True):
+        needs, said = needs_of(kernel), set(words(body))
+        assert ("static" in needs.what) == ("EATSS_SHARED" in said)
+        assert ("dynamic" in needs.what) == ("EATSS_DYNAMIC_SHARED" in said)
+        used = {instruction for instruction, _ in needs.instructions}
+        assert (SHUFFLE_DOWN_ADD in used) == ("eatss_shuffle_down" in said)
+        assert (ATOMIC_ADD in used) == ("eatss_atomic_add" in said)
+        for operator, function in (
+            (Operator.MIN, "eatss_min"),
+            (Operator.MAX, "eatss_max"),
+            (Operator.FLOORDIV, "eatss_floordiv"),
+            (Operator.MOD, "eatss_mod"),
+        ):
+            assert (operator in needs.operators) == (function in said), function
+
+
+def test_the_file_defines_what_it_calls_and_no_more(made: tuple[Program, list[Kernel]]) -> None:
+    text = made[0].text
+    for name in ("eatss_min", "eatss_floordiv", "eatss_mod", "eatss_atomic_add", "EATSS_SHARED"):
+        defined = re.search(rf"(auto|void|define) {name}\b", text) is not None
+        family = {"eatss_min": r"eatss_m(in|ax)"}.get(name, name)
+        calls = len(re.findall(rf"\b{family}\(", text))
+        definitions = len(re.findall(rf"(?:auto|void|define) {family}\(", text))
+        assert (calls > definitions) == defined, name

@@ -1,0 +1,637 @@
+"""The fit gives true prices back: of a scripted card, of published coefficients, of noisy data.
+
+Tables and equations are those of Choi and Vuduc, *A roofline model of energy*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from eatss.base.diagnostics import InputError
+from eatss.cards import load_profile
+from eatss.cards.profile import Calibration, Coefficient
+from eatss.cards.scaled import voltage_share
+from eatss.measurement.characterize.benchmark import Group
+from eatss.measurement.characterize.fit import (
+    GROUPS,
+    MEMORY,
+    PRICES,
+    SEQUENCES,
+    EnergyFit,
+    amounts_of,
+    calibrated,
+    fit_energy,
+    joined,
+)
+from eatss.measurement.characterize.power_limited_roofline import (
+    WIDTHS,
+    PowerLimitedRoofline,
+    roofline_from_coefficients,
+)
+from eatss.measurement.characterize.result import Record, Result, read_record
+from eatss.measurement.characterize.run import Chip, suite
+from eatss.measurement.characterize.session import run_bench
+from tests.examples import examples
+from tests.measurement.characterize.scripted_bench import ScriptedBench, Truth
+from tests.measurement.scripted_card import CardScript, ScriptedCard
+
+RECORDED = Path(__file__).parents[3] / "benchmarks" / "results" / "h200"
+UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
+"""An example takes a third of a second: too long for looking for a smaller one."""
+
+BYTES = ("l2_bytes", "shared_bytes", *MEMORY)
+
+
+@cache
+def recorded(run: str) -> Record:
+    return read_record(RECORDED / f"characterize-{run}.jsonl")
+
+
+@cache
+def recorded_fit(run: str) -> tuple[Calibration, EnergyFit]:
+    return calibrated(recorded(run))
+
+
+def result(
+    name: str,
+    *,
+    group: Group = "intensity",
+    opcodes: tuple[tuple[str, int], ...] = (),
+    amounts: tuple[tuple[str, float], ...] = (),
+    loops: float = 1.0,
+    time_s: float = 1.0,
+    energy_j: float | None = None,
+    sm_clock_mhz: float | None = None,
+) -> Result:
+    return Result(
+        name=name,
+        group=group,
+        parameters=(),
+        operations=0.0,
+        flops=0.0,
+        useful_bytes=0.0,
+        amounts=amounts,
+        loops=loops,
+        time_s=time_s,
+        energy_j=energy_j,
+        opcodes=opcodes,
+        sm_clock_mhz=sm_clock_mhz,
+    )
+
+
+# a card with known prices
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> Truth:
+    """Prices of 100 to 600 pJ, a tenth of that for bytes."""
+    prices = {
+        feature: draw(st.floats(100, 600)) * (1e-13 if feature in BYTES else 1e-12)
+        for feature, _ in PRICES
+    }
+    return Truth(
+        prices=prices,
+        constant_w=draw(st.floats(50, 200)),
+        floor=draw(st.floats(0.02, 0.8)),
+        capped_share=draw(st.sampled_from((0.6, 0.75, 0.85))),
+    )
+
+
+def measured(truth: Truth, path: Path) -> Record:
+    bench = ScriptedBench(
+        truth=truth, record=recorded("1"), scripted=ScriptedCard(script=CardScript())
+    )
+    fitted = [one for one in suite(Chip.of(load_profile("h200"))) if one.group in GROUPS]
+    run_bench(bench, fitted, path, sm_count=132, fresh=True)
+    return read_record(path)
+
+
+def with_a_limit(truth: Truth, quantile: float) -> Truth:
+    """Return a card whose power limit holds so many of the benchmarks back."""
+    bench = ScriptedBench(
+        truth=truth, record=recorded("1"), scripted=ScriptedCard(script=CardScript())
+    )
+    powers = [bench.loaded(one)[1] for one in recorded("1").results if one.group in GROUPS]
+    return replace(truth, limit_w=float(np.quantile(powers, quantile)))
+
+
+def same(fit: EnergyFit, truth: Truth) -> None:
+    assert [feature for feature, _ in fit.prices] == [feature for feature, _ in PRICES]
+    for feature, price in fit.prices:
+        assert price.value == pytest.approx(truth.prices[feature], rel=1e-3), feature
+        assert price.low <= price.value <= price.high
+    assert fit.constant_w.value == pytest.approx(truth.constant_w, rel=1e-3)
+    assert fit.worst_residual < 1e-3
+
+
+@settings(max_examples=3, deadline=None, phases=UNSHRUNK)
+@given(truths())
+def test_a_card_without_a_limit_gets_its_true_prices(
+    tmp_path_factory: pytest.TempPathFactory, truth: Truth
+) -> None:
+    _, fit = calibrated(measured(truth, tmp_path_factory.mktemp("card") / "record.jsonl"))
+    same(fit, truth)
+
+
+@pytest.mark.long
+@settings(max_examples=4, deadline=None, phases=UNSHRUNK)
+@given(truths(), st.floats(0.6, 0.9))
+def test_a_card_held_back_by_its_limit_gets_its_true_prices_and_voltage_floor(
+    tmp_path_factory: pytest.TempPathFactory, truth: Truth, quantile: float
+) -> None:
+    capped = with_a_limit(truth, quantile)
+    record = measured(capped, tmp_path_factory.mktemp("card") / "record.jsonl")
+    clocks = {one.sm_clock_mhz for one in record.results if one.group in GROUPS}
+    assert clocks == {None, 1980.0, 1980.0 * truth.capped_share}
+    calibration, fit = calibrated(record)
+    same(fit, capped)
+    assert fit.voltage_floor.value == pytest.approx(capped.floor, abs=1e-3)
+    assert calibration.value("voltage_floor") == fit.voltage_floor.value
+
+
+def test_a_calibration_has_prices_in_picojoules_and_where_they_come_from(tmp_path: Path) -> None:
+    truth = Truth(
+        prices={feature: 2e-12 if feature in BYTES else 3e-10 for feature, _ in PRICES},
+        constant_w=90.0,
+    )
+    record = measured(truth, tmp_path / "record.jsonl")
+    calibration, fit = calibrated(record)
+    assert calibration.value("fp64_pj") == pytest.approx(300, rel=1e-3)
+    assert calibration.value("dram_read_byte_pj") == pytest.approx(2, rel=1e-3)
+    assert calibration.value("constant_w") == pytest.approx(90, rel=1e-3)
+    assert calibration.value("idle_w") == pytest.approx(100, rel=1e-3)
+    assert calibration.value("active_idle_w") == pytest.approx(90, rel=1e-3)
+    assert calibration.value("l1_cycles") is None  # no latencies were measured
+    assert calibration.benchmarks == len(fit.residuals) == len(record.results) - 1
+    assert (calibration.cards, calibration.toolkit) == ((record.subject.card,), "13.0")
+    assert calibration.power_limit_w == 700.0
+
+
+# published coefficients
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A card of the paper: peaks of table 3, energies of tables 4 and 5, in pJ and W."""
+
+    single_s: float
+    double_s: float
+    bytes_s: float
+    single: float
+    double: float
+    memory: float
+    constant_w: float
+    first: float
+    second: float
+    first_is: str
+
+    @property
+    def prices(self) -> Mapping[str, float]:
+        """In J; a multiply-add of a warp is 64 flops, a wavefront of L1 128 bytes."""
+        first = self.first * (128 if self.first_is == "l1_wavefronts" else 1)
+        return {
+            "fp32": 64e-12 * self.single,
+            "fp64": 64e-12 * self.double,
+            "dram_read_bytes": 1e-12 * self.memory,
+            "l2_bytes": 1e-12 * self.second,
+            self.first_is: 1e-12 * first,
+        }
+
+
+CARDS = {
+    "GTX 680": Published(
+        single_s=3532.8e9, double_s=147.2e9, bytes_s=192.2e9, single=43.2, double=262.9,
+        memory=437.5, constant_w=66.37, first=51, second=195, first_is="shared_bytes",
+    ),
+    "GTX 580": Published(
+        single_s=1581.06e9, double_s=197.63e9, bytes_s=192.4e9, single=99.7, double=212,
+        memory=513, constant_w=122, first=149, second=257, first_is="l1_wavefronts",
+    ),
+}  # fmt: skip
+"""On the GTX 680, "L1" is shared memory."""
+
+INTENSITIES = tuple(2.0**power for power in np.arange(-3, 7.1, 0.5))
+STREAMED = 2.0**30
+CACHE_SHARES = (1.5, 2.0, 3.0, 4.0)
+"""Rates of a cache over that of memory: table 5 tells none, and any will do."""
+
+
+def observed(card: Published, noise: float, seed: int) -> list[Result]:
+    """Return the intensity sweeps by equation (9) and the caches by equation (10)."""
+    random = np.random.default_rng(seed)
+    found = []
+    for opcode, flop_pj, flops_s in (
+        ("FFMA", card.single, card.single_s),
+        ("DFMA", card.double, card.double_s),
+    ):
+        for intensity in INTENSITIES:
+            flops = intensity * STREAMED
+            time_s = max(flops / flops_s, STREAMED / card.bytes_s)
+            energy_j = 1e-12 * (flops * flop_pj + STREAMED * card.memory)
+            found.append(
+                result(
+                    f"{opcode} {intensity:g}",
+                    opcodes=((opcode, 2),),
+                    loops=flops / 128,
+                    amounts=(("dram_read_bytes", STREAMED),),
+                    time_s=time_s,
+                    energy_j=energy_j + card.constant_w * time_s,
+                )
+            )
+    for share in CACHE_SHARES:
+        time_s = STREAMED / card.bytes_s / share
+        for feature, byte_pj in ((card.first_is, card.first), ("l2_bytes", card.second)):
+            amount = STREAMED / (128 if feature == "l1_wavefronts" else 1)
+            found.append(
+                result(
+                    f"{feature} {share}",
+                    group="chase",
+                    amounts=((feature, amount),),
+                    time_s=time_s,
+                    energy_j=1e-12 * STREAMED * byte_pj + card.constant_w * time_s,
+                )
+            )
+    return [
+        replace(one, energy_j=(one.energy_j or 0) * (1 + noise * random.standard_normal()))
+        for one in found
+    ]
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_published_coefficients_come_back_from_the_model_s_own_energies(name: str) -> None:
+    card = CARDS[name]
+    fit = fit_energy(observed(card, 0.0, 0))
+    assert dict(fit.prices).keys() == card.prices.keys()
+    for feature, price in fit.prices:
+        assert price.value == pytest.approx(card.prices[feature], rel=1e-6), feature
+    assert fit.constant_w.value == pytest.approx(card.constant_w, rel=1e-6)
+    assert fit.r_squared == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_published_coefficients_come_back_through_noise_of_the_published_size(name: str) -> None:
+    """Section 4.3: the median residual was below 4.5 % (GTX 680) and 4 % (GTX 580)."""
+    card, noise = CARDS[name], 0.05
+    fit = fit_energy(observed(card, noise, 680))
+    assert 0.02 < fit.median_residual < {"GTX 680": 0.045, "GTX 580": 0.04}[name]
+    for feature, price in fit.prices:
+        truth = card.prices[feature]
+        assert price.low <= truth <= price.high, feature
+        assert price.value == pytest.approx(truth, rel=0.25), feature
+    assert fit.constant_w.low <= card.constant_w <= fit.constant_w.high
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_intervals_hold_published_coefficients_in_95_of_100_experiments(name: str) -> None:
+    card = CARDS[name]
+    held = []
+    for seed in range(40):
+        fit = fit_energy(observed(card, 0.03, seed), floor=0.0)
+        held += [price.low <= card.prices[f] <= price.high for f, price in fit.prices]
+        held.append(fit.constant_w.low <= card.constant_w <= fit.constant_w.high)
+    assert 0.90 <= np.mean(held) <= 0.99
+
+
+# intervals, signs, refusals
+
+
+def random_results(random: np.random.Generator, count: int, truth: Mapping[str, float]) -> Results:
+    """Return benchmarks with amounts of every feature, and what they take without noise."""
+    found = []
+    for number in range(count):
+        amounts = {feature: float(random.uniform(0, 1e12)) for feature in truth}
+        time_s = float(random.uniform(0.1, 2))
+        clock = float(random.choice([1980.0, 1600.0]))
+        share = float(voltage_share(clock / 1980, 0.2))
+        costs = sum(
+            amount * truth[feature] * (1 if feature in MEMORY else share)
+            for feature, amount in amounts.items()
+        )
+        found.append(
+            result(
+                str(number),
+                amounts=tuple(amounts.items()),
+                time_s=time_s,
+                energy_j=costs + 100 * time_s,
+                sm_clock_mhz=clock,
+            )
+        )
+    return found
+
+
+Results = list[Result]
+THREE = {"l2_bytes": 2e-10, "dram_read_bytes": 4e-10, "shared_wavefronts": 3e-10}
+
+
+def noisy(results: Results, noise: float, random: np.random.Generator) -> Results:
+    factors = 1 + noise * random.standard_normal(len(results))
+    return [
+        replace(one, energy_j=float((one.energy_j or 0) * by))
+        for one, by in zip(results, factors, strict=True)
+    ]
+
+
+def test_an_interval_holds_the_truth_95_times_of_100() -> None:
+    random = np.random.default_rng(1)
+    exact = random_results(random, 24, THREE)
+    held = []
+    for _ in range(250):
+        fit = fit_energy(noisy(exact, 0.02, random), floor=0.2)
+        held += [price.low <= THREE[feature] <= price.high for feature, price in fit.prices]
+        held.append(fit.constant_w.low <= 100 <= fit.constant_w.high)
+    assert 0.93 <= np.mean(held) <= 0.97
+
+
+def test_more_noise_widens_intervals_as_much() -> None:
+    random = np.random.default_rng(2)
+    exact = random_results(random, 60, THREE)
+    widths = []
+    for noise in (0.01, 0.04):
+        fit = fit_energy(noisy(exact, noise, np.random.default_rng(3)), floor=0.2)
+        widths.append(np.array([price.high - price.low for _, price in fit.prices]))
+    assert widths[1] / widths[0] == pytest.approx(4, rel=0.1)
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(st.integers(0, 2**32), st.floats(0, 0.9))
+def test_a_price_is_never_negative_whatever_was_measured(seed: int, noise: float) -> None:
+    random = np.random.default_rng(seed)
+    measured_ = [
+        replace(one, energy_j=float(random.uniform(0.01, 1)) * (1 + noise))
+        for one in random_results(random, 12, THREE)
+    ]
+    fit = fit_energy(measured_)
+    for _, price in (*fit.prices, ("constant", fit.constant_w)):
+        assert 0 <= price.low <= price.value <= price.high
+        assert np.isfinite(price.high)
+    assert 0 <= fit.voltage_floor.value <= 0.9
+
+
+def test_a_price_that_would_be_negative_is_zero_and_may_be_up_to_its_error() -> None:
+    random = np.random.default_rng(5)
+    exact = random_results(random, 20, THREE)
+    cheaper = [
+        replace(one, energy_j=(one.energy_j or 0) - 1e-10 * one.amount("l2_bytes"))
+        for one in random_results(random, 20, THREE | {"l2_bytes": 0.0})
+    ]
+    fit = fit_energy([one for one in cheaper if (one.energy_j or 0) > 0], floor=0.2)
+    price = dict(fit.prices)["l2_bytes"]
+    assert (price.low, price.value) == (0, 0)
+    assert price.high > 0
+    assert dict(fit_energy(exact, floor=0.2).prices)["l2_bytes"].value > 0
+
+
+def test_too_few_benchmarks_are_refused_with_what_to_run() -> None:
+    random = np.random.default_rng(6)
+    enough = random_results(random, 5, THREE)
+    assert len(fit_energy(enough).residuals) == 5
+    for few in (enough[:4], [replace(one, energy_j=None) for one in enough], []):
+        with pytest.raises(InputError) as caught:
+            fit_energy(few)
+        (found,) = caught.value.diagnostics
+        assert found.code == "EATSS-B020"
+        assert "too few" in found.message
+        assert found.hint is not None
+        assert "eatss characterize" in found.hint
+
+
+def test_a_record_of_curves_alone_is_too_little() -> None:
+    curves = tuple(one for one in recorded("1").results if one.group not in GROUPS)
+    assert len(curves) > 200
+    with pytest.raises(InputError, match="EATSS-B020"):
+        calibrated(replace(recorded("1"), results=curves))
+
+
+# what an opcode is
+
+
+@pytest.mark.parametrize(
+    ("opcode", "feature"),
+    [
+        ("IADD3", "int32_add"),
+        ("IADD3.X", "int32_add"),
+        ("VIADD", "int32_add"),
+        ("IMAD.IADD", "int32_add"),
+        ("IMAD", "int32_mul"),
+        ("IMAD.WIDE", "int32_mul"),
+        ("IMAD.WIDE.U32", "int32_mul"),
+        ("POPC", "int32_count"),
+        ("FLO.U32", "int32_count"),
+        ("BREV", "int32_count"),
+        ("SHF.L.W.U32.HI", "int32_shift"),
+        ("LOP3.LUT", "int32_bits"),
+        ("ISETP.GE.U32.AND", "int32_compare"),
+        ("FADD.FTZ", "fp32_add"),
+        ("FMUL.RZ", "fp32_mul"),
+        ("FFMA", "fp32"),
+        ("FFMA.FTZ", "fp32"),
+        ("MUFU.RCP64H", "special"),
+        ("DADD", "fp64_add"),
+        ("DMUL", "fp64_mul"),
+        ("DFMA", "fp64"),
+        ("HFMA2.MMA", "fp16x2"),
+        ("HMMA.16816.F32", "tensor_fp16"),
+        ("HMMA.16816.F32.BF16", "tensor_bf16"),
+        ("HMMA.1688.F32.TF32", "tensor_tf32"),
+        ("DMMA.16816", "tensor_fp64"),
+        ("DMMA.8x8x4", "tensor_fp64"),
+        ("LDC", "constant_loads"),
+        ("LDS", "instructions"),
+        ("LDG.E.128", "instructions"),
+        ("STS", "instructions"),
+        ("BRA", "instructions"),
+        ("SEL", "instructions"),
+    ],
+)
+def test_an_opcode_is_one_feature(opcode: str, feature: str) -> None:
+    assert amounts_of(result("x", opcodes=((opcode, 3),), loops=7.0)) == {feature: 21.0}
+
+
+def test_nop_is_nothing_and_kinds_add_up_to_what_a_benchmark_moves() -> None:
+    one = result(
+        "x",
+        opcodes=(("NOP", 9), ("IADD3", 1), ("IMAD.IADD", 2), ("LDG.E", 1)),
+        amounts=(("l2_bytes", 64.0), ("instructions", 5.0)),
+        loops=10.0,
+    )
+    assert amounts_of(one) == {"l2_bytes": 64.0, "instructions": 15.0, "int32_add": 30.0}
+    assert amounts_of(replace(one, loops=0.0)) == {"l2_bytes": 64.0, "instructions": 5.0}
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_a_sequence_keeps_its_own_feature_alone(sequence: str) -> None:
+    opcodes = (("MUFU.RCP", 8), ("FFMA", 30), ("BRA", 1))
+    assert amounts_of(result("x", opcodes=opcodes, amounts=((sequence, 8.0),))) == {sequence: 8.0}
+
+
+def test_every_instruction_that_was_ever_recorded_is_counted_once() -> None:
+    features = {feature for feature, _ in PRICES}
+    for one in recorded("1").results:
+        if not any(sequence in dict(one.amounts) for sequence in SEQUENCES):
+            counted = amounts_of(replace(one, amounts=()))
+            assert counted.keys() <= features
+            assert sum(counted.values()) == pytest.approx(one.instructions)
+
+
+# several cards
+
+
+def of_card(card: str, date: str = "2026-01-01", **values: float) -> Calibration:
+    return Calibration(
+        coefficients=tuple(
+            (name, Coefficient(value=value, low=value - 1, high=value + 3))
+            for name, value in values.items()
+        ),
+        cards=(card,),
+        driver="1",
+        toolkit="2",
+        date=date,
+        revision=card,
+        power_limit_w=700.0,
+        r_squared=0.9 if card == "a" else 0.99,
+        median_residual=0.02 if card == "a" else 0.01,
+        worst_residual=0.2 if card == "b" else 0.1,
+        benchmarks=100,
+    )
+
+
+def test_cards_are_joined_by_their_mean_and_their_spread_is_half_the_range_over_it() -> None:
+    found = joined([of_card("b", constant_w=90.0), of_card("a", "2026-02-02", constant_w=110.0)])
+    assert found.coefficients == (
+        ("constant_w", Coefficient(value=100.0, low=99.0, high=103.0, spread=0.1)),
+    )
+    assert found.cards == ("a", "b")
+    assert (found.r_squared, found.median_residual, found.worst_residual) == (0.9, 0.02, 0.2)
+    assert (found.date, found.revision, found.benchmarks) == ("2026-02-02", "b, a", 100)
+
+
+def test_two_records_of_one_card_count_as_one() -> None:
+    found = joined(
+        [
+            of_card("a", constant_w=100.0),
+            of_card("b", constant_w=80.0),
+            of_card("b", constant_w=100.0),
+        ]
+    )
+    one = dict(found.coefficients)["constant_w"]
+    assert one.value == pytest.approx(95)  # of 100 and the mean of 80 and 100
+    assert one.spread == pytest.approx(5 / 95)
+    assert found.cards == ("a", "b")
+
+
+def test_one_card_has_no_spread_and_a_coefficient_may_be_of_one_card_alone() -> None:
+    twice = joined([of_card("a", constant_w=80.0), of_card("a", constant_w=100.0)])
+    assert dict(twice.coefficients)["constant_w"].spread is None
+    some = joined([of_card("a", constant_w=80.0), of_card("b", constant_w=100.0, idle_w=70.0)])
+    assert dict(some.coefficients)["idle_w"] == Coefficient(value=70.0, low=69.0, high=73.0)
+    zero = joined([of_card("a", idle_w=0.0), of_card("b", idle_w=0.0)])
+    assert dict(zero.coefficients)["idle_w"].spread is None
+
+
+# the recorded H200s
+
+
+@pytest.mark.parametrize("run", ["1", "2", "3"])
+def test_recorded_energies_follow_the_fit(run: str) -> None:
+    calibration, fit = recorded_fit(run)
+    assert fit.r_squared > 0.996  # of mean powers
+    assert fit.median_residual < 0.015
+    assert fit.worst_residual < 0.15
+    intensities = {one.name for one in recorded(run).of("intensity")}
+    shares = {one.name: abs(one.share) for one in fit.residuals if one.name in intensities}
+    assert len(shares) == 26
+    assert max(shares.values()) < 0.05
+    assert calibration.r_squared == fit.r_squared
+
+
+@pytest.mark.parametrize("run", ["1", "2", "3"])
+def test_each_recorded_run_gives_every_price(run: str) -> None:
+    calibration, _ = recorded_fit(run)
+    found = dict(calibration.coefficients)
+    assert {name for _, name in PRICES} <= found.keys()
+    assert all(found[name].value > 0 for _, name in PRICES)
+
+
+def differing(first: str, second: str, by: float) -> set[str]:
+    """Return the coefficients of which two runs find values that differ by more."""
+    ours, theirs = (dict(recorded_fit(run)[0].coefficients) for run in (first, second))
+    assert ours.keys() - theirs.keys() <= {"l2_torn_gb_s"}  # of the block sizes, in run 1 alone
+    ours = {name: one for name, one in ours.items() if name in theirs}
+    return {name for name, one in ours.items() if abs(theirs[name].value / one.value - 1) > by}
+
+
+def test_two_runs_of_one_card_agree_within_3_percent_but_for_three_coefficients() -> None:
+    assert recorded("1").subject.card == recorded("2").subject.card
+    assert differing("1", "2", 0.03) == {"special_pj", "l1_wavefront_pj", "shared_byte_pj"}
+    assert differing("1", "2", 0.04) == set()
+
+
+def test_two_cards_of_one_kind_differ_in_memory_s_price_and_atomics() -> None:
+    assert recorded("1").subject.card != recorded("3").subject.card
+    apart = {"dram_read_byte_pj", "dram_write_byte_pj", "atomic_cycles", "voltage_floor"}
+    assert differing("1", "3", 0.10) == apart
+
+
+def test_prices_of_one_run_lie_in_the_intervals_of_another_but_for_a_few() -> None:
+    ours, theirs = (dict(recorded_fit(run)[0].coefficients) for run in ("1", "2"))
+    outside = {
+        name for _, name in PRICES if not theirs[name].low <= ours[name].value <= theirs[name].high
+    }
+    assert outside == set()
+
+
+@pytest.mark.parametrize("run", ["1", "2", "3"])
+def test_the_intensity_sweep_is_what_its_own_fit_predicts_time_and_clock_included(run: str) -> None:
+    record, (calibration, _) = recorded(run), recorded_fit(run)
+    found = {name: one.value for name, one in calibration.coefficients}
+    missed = []
+    for width in WIDTHS:
+        machine = roofline_from_coefficients(
+            found, width, record.subject.sm_count, record.subject.power_limit_w
+        )
+        lowered = PowerLimitedRoofline.of(found, machine)
+        for one in record.of("intensity"):
+            if one.name.startswith(width) and one.flops:
+                expected_j = float(lowered.energy_j(one.flops, one.flops / one.useful_bytes))
+                missed.append(abs((one.energy_j or 0) / expected_j - 1))
+    assert len(missed) == 24
+    assert max(missed) < 0.07
+    assert sum(share > 0.05 for share in missed) <= 2
+
+
+def test_points_on_one_side_of_the_balance_say_nothing_of_overlap() -> None:
+    def low(one: Result) -> bool:
+        return one.group != "intensity" or one.flops <= one.useful_bytes
+
+    some = replace(recorded("1"), results=tuple(filter(low, recorded("1").results)))
+    calibration, _ = calibrated(some)
+    assert calibration.value("overlap") is None
+    assert calibration.value("fp64_pj") is not None
+
+
+def test_the_clock_of_matrix_units_is_below_what_the_driver_tells() -> None:
+    for run in ("1", "2", "3"):
+        for name in ("fp16 mma", "bf16 mma", "tf32 mma"):
+            one = recorded(run).named(name)
+            assert one is not None
+            assert one.lowest_sm_clock_mhz is not None
+            assert one.sm_clock_mhz is not None
+            assert 1750 < one.sm_clock_mhz < 0.95 * one.lowest_sm_clock_mhz
+
+
+def test_the_shipped_profile_joins_the_recorded_runs() -> None:
+    shipped = load_profile("h200").calibration
+    assert shipped is not None
+    found = joined([recorded_fit(run)[0] for run in ("1", "2", "3")])
+    assert shipped.cards == found.cards
+    theirs = dict(shipped.coefficients)
+    for name, one in found.coefficients:
+        assert theirs[name].value == pytest.approx(one.value, rel=1e-4), name

@@ -1,0 +1,245 @@
+"""A card's energy roofline from its coefficients, and programs placed under it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eatss.base.diagnostics import InputError
+from eatss.cards import load_profile
+from eatss.measurement.characterize.arithmetic import CAPABILITIES, peak_per_cycle
+from eatss.measurement.characterize.energy_roofline import EnergyRoofline
+from eatss.measurement.characterize.power_limited_roofline import (
+    WIDTHS,
+    PowerLimitedRoofline,
+    Width,
+)
+from eatss.measurement.characterize.result import read_record
+from eatss.measurement.characterize.roofline_points import (
+    capped_range,
+    power_limited_roofline_of,
+    roofline_of,
+    roofline_points_of,
+)
+from eatss.measurement.measurement import measurement_to_dict
+from tests.report.measurements import measured
+
+ROOT = Path(__file__).parents[3]
+RESULTS = ROOT / "benchmarks" / "results" / "h200"
+H200 = load_profile("h200")
+GEMM = ROOT / "tests" / "measurement" / "programs" / "gemm"
+INTENSITIES = np.geomspace(0.05, 1000, 61)
+
+ENTIRE = 1e4
+"""An exponent at which times overlap entirely."""
+
+UNLIMITED = EnergyRoofline.from_rates(
+    flops_s=1e12, bytes_s=1e11, flop_pj=100, byte_pj=500, constant_w=50
+)
+
+
+def test_peaks_of_the_h200_are_what_its_calibration_multiplies_to() -> None:
+    coefficients = H200.calibration
+    assert coefficients is not None
+    machine = roofline_of(H200, "fp64")
+    per_cycle = coefficients.value("fp64_per_cycle")
+    clock_hz = 1e6 * (coefficients.value("clock_mhz") or 0)
+    assert clock_hz == pytest.approx(1980e6, rel=1e-3)
+    assert per_cycle is not None
+    assert 1 / machine.flop_s == pytest.approx(per_cycle * 2 * 132 * clock_hz)
+    assert 1e-9 / machine.byte_s == pytest.approx(coefficients.value("dram_read_gb_s"))
+    assert machine.constant_w == coefficients.value("constant_w")
+    assert machine.power_limit_w == H200.tdp_w
+
+
+def test_a_flop_is_a_64th_of_a_warp_s_multiply_add() -> None:
+    assert H200.calibration is not None
+    for width in WIDTHS:
+        price = H200.calibration.value(f"{width}_pj")
+        assert price is not None
+        assert roofline_of(H200, width).flop_j == pytest.approx(price / 64 * 1e-12)
+
+
+def test_a_byte_pays_its_way_through_l2_and_l1() -> None:
+    assert H200.calibration is not None
+    value = {name: one.value for name, one in H200.calibration.coefficients}
+    way = value["dram_read_byte_pj"] + value["l2_byte_pj"] + value["l1_wavefront_pj"] / 128
+    assert roofline_of(H200, "fp32").byte_j == pytest.approx(way * 1e-12)
+
+
+@pytest.mark.parametrize("name", ["a100-80gb", "l40s", "orin", "t4", "v100", "b200"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_cards_without_a_calibration_have_a_scaled_machine(name: str, width: Width) -> None:
+    machine = roofline_of(load_profile(name), width)
+    assert machine.power_limit_w is not None
+    assert machine.power_limit_w > machine.constant_w > 0
+
+
+def test_a_profile_whose_coefficients_make_no_machine_is_refused() -> None:
+    with pytest.raises(InputError, match="constant_w") as caught:
+        roofline_of(replace(H200, tdp_w=100.0), "fp64")
+    assert caught.value.diagnostics[0].code == "EATSS-B033"
+
+
+@pytest.mark.parametrize("limit_w", [60, 101, 130, 149, 180, 250, 290])
+def test_power_exceeds_the_limit_exactly_within_the_capped_range(limit_w: float) -> None:
+    machine = replace(UNLIMITED, power_limit_w=limit_w)
+    found = capped_range(machine)
+    over = machine.power_w(INTENSITIES) > limit_w
+    if found is None:
+        assert not over.any()
+    else:
+        assert (over == ((found[0] < INTENSITIES) & (found[1] > INTENSITIES))).all()
+
+
+def test_without_a_limit_nothing_is_capped() -> None:
+    assert capped_range(UNLIMITED) is None
+    lowered = PowerLimitedRoofline(
+        machine=UNLIMITED, memory_byte_j=4e-10, voltage_floor=0.3, overlap=ENTIRE
+    )
+    assert (lowered.clock(INTENSITIES) == 1).all()
+    assert lowered.time_s(2.0, INTENSITIES) == pytest.approx(UNLIMITED.time_s(2.0, INTENSITIES))
+    assert lowered.energy_j(2.0, INTENSITIES) == pytest.approx(UNLIMITED.energy_j(2.0, INTENSITIES))
+
+
+def test_lower_clocks_keep_to_the_limit_in_less_time_and_energy_than_a_full_clock() -> None:
+    lowered = replace(power_limited_roofline_of(H200, "fp64"), overlap=ENTIRE)
+    machine, limit_w = lowered.machine, lowered.machine.power_limit_w
+    assert limit_w is not None
+    power_w = lowered.power_w(INTENSITIES)
+    held = lowered.clock(INTENSITIES) < 1
+    assert held.any()
+    assert (power_w <= limit_w * (1 + 1e-9)).all()
+    assert power_w[held] == pytest.approx(limit_w)
+    assert power_w[~held] == pytest.approx(machine.power_w(INTENSITIES[~held]))
+    for ours, theirs in (
+        (lowered.time_s, machine.capped_time_s),
+        (lowered.energy_j, machine.capped_energy_j),
+    ):
+        assert (ours(1.0, INTENSITIES) <= theirs(1.0, INTENSITIES) * (1 + 1e-9)).all()
+
+
+@given(st.floats(0.01, 1000.0), st.floats(1.0, 16.0), st.floats(1.0, 16.0))
+def test_times_are_joined_between_the_longer_one_and_their_sum(
+    intensity: float, overlap: float, more: float
+) -> None:
+    some = PowerLimitedRoofline(
+        machine=UNLIMITED, memory_byte_j=0, voltage_floor=0.3, overlap=overlap
+    )
+    time_s = float(some.time_s(1.0, intensity))
+    longer_s = float(UNLIMITED.time_s(1.0, intensity))
+    sum_s = UNLIMITED.flop_s + UNLIMITED.byte_s / intensity
+    assert longer_s * (1 - 1e-9) <= time_s <= sum_s * (1 + 1e-9)
+    tighter = replace(some, overlap=overlap + more)
+    assert float(tighter.time_s(1.0, intensity)) <= time_s * (1 + 1e-9)
+    adding = replace(some, overlap=1.0)
+    assert float(adding.time_s(1.0, intensity)) == pytest.approx(sum_s)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_lower_clocks_are_nearer_to_what_was_measured_than_a_full_clock(width: Width) -> None:
+    lowered = power_limited_roofline_of(H200, width)
+    points = [
+        one
+        for one in read_record(RESULTS / "characterize-1.jsonl").of("intensity")
+        if one.name.startswith(width) and one.flops
+    ]
+    assert len(points) == 12
+    flops = np.array([one.flops for one in points])
+    intensity = flops / [one.useful_bytes for one in points]
+    for measured_amounts, ours, full_clock in (
+        ([one.time_s for one in points], lowered.time_s, lowered.machine.capped_time_s),
+        ([one.energy_j or 0 for one in points], lowered.energy_j, lowered.machine.capped_energy_j),
+    ):
+        missed = abs(np.array(measured_amounts) / ours(flops, intensity) - 1)
+        missed_at_full_clock = abs(np.array(measured_amounts) / full_clock(flops, intensity) - 1)
+        assert missed.mean() < missed_at_full_clock.mean()
+        assert missed.max() < missed_at_full_clock.max()
+
+
+def test_a_program_stands_at_its_flops_over_its_least_bytes() -> None:
+    (found,) = roofline_points_of(GEMM, H200)
+    machine = roofline_of(H200, found.width)
+    assert found.flops > 0
+    assert found.intensity == found.flops / found.least_bytes
+    assert found.speed_ceiling_flops_s == float(machine.speed_flops_s(found.intensity))
+    assert found.efficiency_ceiling_flops_j == float(machine.efficiency_flops_j(found.intensity))
+    assert (found.time_s, found.share_of_speed, found.share_of_efficiency) == (None, None, None)
+
+
+def saved(tmp_path: Path, document: Any) -> Path:
+    path = tmp_path / "measured.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_a_measurement_reaches_a_share_of_each_roof(tmp_path: Path) -> None:
+    gemm = measured()
+    assert gemm.flops
+    assert gemm.time_s
+    assert gemm.energy_j
+    one = measurement_to_dict(gemm)
+    for document in (one, {"measurements": [one]}):
+        (found,) = roofline_points_of(saved(tmp_path, document), H200)
+        speed = gemm.flops / gemm.time_s
+        efficiency = gemm.flops / gemm.energy_j
+        assert found.share_of_speed == pytest.approx(speed / found.speed_ceiling_flops_s)
+        assert found.share_of_efficiency == pytest.approx(
+            efficiency / found.efficiency_ceiling_flops_j
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"energy_j": None}, "EATSS-B030", "no energy"),
+        ({"time_s": None}, "EATSS-B030", "no time"),
+        ({"flops": None}, "EATSS-B032", "no intensity"),
+        ({"flops": 0}, "EATSS-B032", "no floating-point operation"),
+        ({"least_bytes": None}, "EATSS-B032", "no intensity"),
+        ({"schema_version": 99}, "EATSS-E070", "schema"),
+        ({"sizes": 7}, "EATSS-E071", "damaged"),
+    ],
+)
+def test_a_measurement_that_cannot_be_placed_says_why(
+    tmp_path: Path, changes: dict[str, Any], code: str, words: str
+) -> None:
+    document = measurement_to_dict(measured()) | changes
+    with pytest.raises(InputError, match=words) as caught:
+        roofline_points_of(saved(tmp_path, {"measurements": [document]}), H200)
+    assert caught.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize("document", [[], {}, {"measurements": []}, {"measurements": 3}, "text"])
+def test_other_json_is_no_measurement(tmp_path: Path, document: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        roofline_points_of(saved(tmp_path, document), H200)
+    assert caught.value.diagnostics[0].code == "EATSS-B031"
+
+
+def test_specified_throughput_is_the_guide_s() -> None:
+    assert [peak_per_cycle("fp64 fma", c) for c in CAPABILITIES] == [32, 2, 32, 2, 2, 64]
+    assert [peak_per_cycle("fp32 fma", c) for c in CAPABILITIES] == [64, 64, 64, 128, 128, 128]
+    assert peak_per_cycle("fp32 div", 90) is None
+    assert peak_per_cycle("int64 add", 90) is None
+    assert peak_per_cycle("fp32 fma", 61) is None
+
+
+def test_only_integer_additions_exceed_what_is_specified() -> None:
+    record = read_record(RESULTS / "characterize-1.jsonl")
+    above = []
+    for one in record.of("arithmetic"):
+        specified = peak_per_cycle(one.name, 90)
+        if specified is None or not one.sm_clock_mhz:
+            continue
+        rate = one.operations / (one.time_s * one.sm_clock_mhz * 1e6 * record.subject.sm_count)
+        if rate > 1.01 * specified:
+            above.append(one.name)
+    assert above == ["int32 add"]

@@ -1,0 +1,423 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.base.codec import decode, encode
+from eatss.measurement.foreign import Child, NotStartedError, ProgramEnergy, meter_program
+from eatss.measurement.meters import METERS
+from eatss.measurement.options import MeterOptions
+from eatss.report.energy_measurement import power_csv
+from eatss.report.render import printed
+from tests.end_to_end.in_process import eatss as in_process
+from tests.forked_workers import python
+from tests.measurement.meters.conftest import FakeNvml
+
+ROOT = Path(__file__).parents[3]
+QUICK = MeterOptions(idle_s=0.2)
+
+
+def sleeping(seconds: float) -> list[str]:
+    """Return a program that takes some time."""
+    return [sys.executable, "-S", "-c", f"import time; time.sleep({seconds})"]
+
+
+def test_energy_is_that_of_a_steady_card_over_the_run() -> None:
+    found = meter_program(sleeping(0.3), QUICK, module=FakeNvml())
+    (card,) = found.cards
+    assert card.energy_j is not None
+    assert card.uncertainty_j is not None
+    assert abs(card.energy_j - 400 * found.time_s) <= card.uncertainty_j
+    assert card.uncertainty_j < 0.2 * card.energy_j
+    assert 0.3 <= found.time_s < 5
+    assert (found.runs, found.exit_code) == (1, 0)
+    assert card.idle_power_w == pytest.approx(400, abs=0.5)
+    assert card.peak_power_w == 400.5
+
+
+def test_the_trace_begins_before_the_program_and_ends_with_it() -> None:
+    found = meter_program(sleeping(0.2), QUICK, module=FakeNvml())
+    times = [sample.time_s for sample in found.cards[0].trace]
+    assert times[0] == pytest.approx(-0.2, abs=0.1)
+    assert 0 < times[-1] <= found.time_s
+    assert all(a <= b for a, b in pairwise(times))
+    lines = power_csv(found).splitlines()
+    assert lines[0] == "device,time_s,power_w"
+    assert len(lines) == len(times) + 1
+    assert lines[1].startswith("GPU-0,-0.")
+
+
+def test_a_longer_interval_gives_fewer_samples() -> None:
+    few = meter_program(sleeping(0.3), MeterOptions(idle_s=0.0, interval_s=0.1), module=FakeNvml())
+    many = meter_program(sleeping(0.3), MeterOptions(idle_s=0.0), module=FakeNvml())
+    assert len(few.cards[0].trace) < len(many.cards[0].trace)
+
+
+def test_a_run_too_short_for_the_counter_has_no_energy_but_a_reason() -> None:
+    found = meter_program(sleeping(0.5), QUICK, module=FakeNvml(period_s=60.0))
+    (card,) = found.cards
+    assert card.energy_j is None
+    assert any("NVML energy counter" in one.reason for one in card.missing)
+    text = printed(found, "table")
+    assert "no energy" in text
+    assert "--repeat" in text
+
+
+def test_repeated_runs_share_the_energy_and_end_at_a_failure(tmp_path: Path) -> None:
+    found = meter_program(["true"], MeterOptions(repeat=5, idle_s=0.0), module=FakeNvml())
+    assert found.runs == 5
+    fails = ["sh", "-c", f"echo >> {tmp_path}/n; [ $(wc -l < {tmp_path}/n) -lt 3 ]"]
+    found = meter_program(fails, MeterOptions(repeat=9, idle_s=0.0), module=FakeNvml())
+    assert (found.runs, found.exit_code) == (3, 1)
+
+
+def test_several_cards_are_metered_each_by_itself() -> None:
+    module = FakeNvml()
+    found = meter_program(sleeping(0.2), MeterOptions(devices="all", idle_s=0.0), module=module)
+    assert [card.device.uuid for card in found.cards] == ["GPU-0", "GPU-1"]
+    assert all(card.energy_j is not None for card in found.cards)
+    assert module.users == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill $$"], 143)]
+)
+def test_the_exit_code_is_as_of_a_shell(words: list[str], code: int) -> None:
+    found = meter_program(words, MeterOptions(idle_s=0.0), module=FakeNvml())
+    assert found.exit_code == code
+
+
+def test_a_program_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    module = FakeNvml()
+    for name, status in (("no-such-program", 127), (str(tmp_path), 126)):
+        with pytest.raises(NotStartedError) as caught:
+            meter_program([name], MeterOptions(idle_s=0.0), module=module)
+        assert (caught.value.code, caught.value.status) == ("EATSS-E091", status)
+    assert module.users == 0
+
+
+def test_no_card_is_an_error_before_the_program_runs(tmp_path: Path) -> None:
+    module = FakeNvml()
+    module.failing["nvmlInit"] = 12
+    with pytest.raises(eatss.InputError) as caught:
+        meter_program(["touch", str(tmp_path / "ran")], QUICK, module=module)
+    assert caught.value.code == "EATSS-E090"
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(eatss.InputError) as caught:
+        meter_program(["true"], MeterOptions(devices=(5,)), module=FakeNvml())
+    assert caught.value.code == "EATSS-E090"
+
+
+def test_without_a_card_cpus_can_be_metered_alone() -> None:
+    module = FakeNvml()
+    module.failing["nvmlInit"] = 12
+    for devices in ((0,), "all", ("GPU-7",)):
+        options = MeterOptions(devices=devices, cpu=True)
+        with pytest.raises(eatss.InputError) as caught:
+            meter_program(["true"], options, module=module)
+        assert "for the CPUs alone: --gpus none" in (caught.value.diagnostics[0].hint or "")
+
+
+def test_without_a_counter_power_is_integrated_or_said_to_be_too_slow() -> None:
+    module = FakeNvml()
+    module.failing["nvmlDeviceGetTotalEnergyConsumption"] = 3
+    found = meter_program(sleeping(0.1), QUICK, module=module)
+    (card,) = found.cards
+    assert card.energy_j is None
+    assert any("averages over 1 s" in one.reason for one in card.missing)
+    assert card.peak_power_w == 400.5
+
+
+def test_a_meter_that_does_not_work_here_is_told() -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        meter_program(["true"], MeterOptions(meter="jetson"), module=FakeNvml())
+    assert caught.value.code == "EATSS-E074"
+    with pytest.raises(eatss.InputError) as caught:
+        meter_program(["true"], MeterOptions(meter="guess"), module=FakeNvml())
+    assert caught.value.code == "EATSS-X005"
+
+
+def test_a_registered_meter_that_breaks_is_told() -> None:
+    METERS.register("breaking-of-test", lambda _: 1 // 0)  # type: ignore[arg-type,return-value]
+    module = FakeNvml()
+    try:
+        with pytest.raises(eatss.InputError, match="it failed: ZeroDivisionError") as caught:
+            meter_program(["true"], MeterOptions(meter="breaking-of-test"), module=module)
+    finally:
+        METERS.remove("breaking-of-test")
+    assert caught.value.code == "EATSS-E074"
+    assert module.users == 0
+
+
+def test_no_meter_is_time_and_power_alone() -> None:
+    found = meter_program(sleeping(0.1), MeterOptions(meter="none"), module=FakeNvml())
+    assert found.cards[0].energy_j is None
+    assert found.cards[0].peak_power_w == 400.5
+
+
+def test_a_card_that_is_named_twice_is_metered_once() -> None:
+    module = FakeNvml()
+    options = MeterOptions(devices=(0, 0, "GPU-0", 1), idle_s=0.0)
+    found = meter_program(["true"], options, module=module)
+    assert [card.device.uuid for card in found.cards] == ["GPU-0", "GPU-1"]
+    assert module.users == 0
+
+
+@pytest.mark.parametrize("name", ["idle_s", "interval_s"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), -1.0, 3601.0])
+def test_a_time_that_is_none_is_told(name: str, value: float) -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        MeterOptions(**{name: value})  # type: ignore[arg-type]
+    assert caught.value.code == "EATSS-E092"
+
+
+def test_signals_that_are_ignored_stay_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Child([]).taking_signals():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_json_reads_back() -> None:
+    found = meter_program(["true"], MeterOptions(idle_s=0.0), module=FakeNvml())
+    assert decode(ProgramEnergy, json.loads(printed(found, "json"))) == found
+    assert encode(found)["schema_version"] == 1
+
+
+# -- the command ------------------------------------------------------------------------------
+
+
+def asked(*words: str, cards: str = "CARDS") -> list[str]:
+    """Return the words of ``eatss meter`` for Python."""
+    nvml = f"tests.measurement.foreign.steady_nvml:{cards}"
+    return ["-m", "eatss", "meter", "--nvml", nvml, "--idle", "0.1", *words]
+
+
+def line(*words: str) -> list[str]:
+    """Return a command line of ``eatss meter``."""
+    return [sys.executable, *asked(*words)]
+
+
+def meter(*words: str, cards: str = "CARDS") -> subprocess.CompletedProcess[str]:
+    """Run ``eatss meter``."""
+    command = python(*asked(*words, cards=cards))
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+    )
+
+
+def test_streams_and_exit_code_are_the_programs() -> None:
+    done = meter("--", "sh", "-c", "cat; echo out; echo err >&2; exit 5")
+    assert done.stdout == "out\n"
+    assert done.stderr.startswith("err\n")
+    assert "exit code 5" in done.stderr
+    assert done.returncode == 5
+
+
+def test_results_go_to_files_where_they_are_named(tmp_path: Path) -> None:
+    out, trace = tmp_path / "out.json", tmp_path / "trace.csv"
+    done = meter(
+        "-f", "json", "-o", str(out), "--trace", str(trace), "--device", "all", "--", "sleep", "0.2"
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    found = decode(ProgramEnergy, json.loads(out.read_text()))
+    assert found.command == ("sleep", "0.2")
+    assert {row.split(",")[0] for row in trace.read_text().splitlines()[1:]} == {"GPU-0", "GPU-1"}
+
+
+def test_cards_cpus_and_a_plot(tmp_path: Path) -> None:
+    plot = tmp_path / "power.svg"
+    done = meter("--gpus", "0,1", "--cpu", "--plot", str(plot), "--", "sleep", "0.2")
+    assert done.returncode == 0
+    rows = [line.split() for line in done.stderr.splitlines()]
+    assert [row[:3] for row in rows[2:4]] == [
+        ["NVIDIA", "H200", "GPU-0"],
+        ["NVIDIA", "H200", "GPU-1"],
+    ]
+    assert rows[4][0] == "CPU"
+    assert rows[5][0] == "sum"
+    drawn = plot.read_text()
+    assert drawn.startswith("<?xml")
+    assert "NVIDIA H200 GPU-1" in drawn
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--gpus", "5"), "there is no card 5: CUDA sees 2 cards"),
+        (("--gpus", "first"), "--gpus is 'first'"),
+        (("--plot", "power.gif"), "'power.gif' is no name for a plot"),
+    ],
+)
+def test_what_cannot_be_is_told_before_the_program_runs(
+    words: tuple[str, str], said: str, tmp_path: Path
+) -> None:
+    nvml = ("--nvml", "tests.measurement.foreign.steady_nvml:CARDS")
+    done = in_process("meter", *nvml, *words, "--", "touch", str(tmp_path / "ran"))
+    assert done.returncode == 2
+    assert f"error: {said}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_variable_of_cuda_decides_which_card_is_metered() -> None:
+    second, none = ({"CUDA_VISIBLE_DEVICES": visible} for visible in ("1", ""))
+    options = MeterOptions(idle_s=0.0)
+    found = meter_program(["true"], options, module=FakeNvml(), environment=second)
+    assert [card.device.uuid for card in found.cards] == ["GPU-1"]
+    with pytest.raises(eatss.InputError, match="CUDA sees none") as caught:
+        meter_program(["true"], MeterOptions(devices="all"), module=FakeNvml(), environment=none)
+    assert caught.value.code == "EATSS-E090"
+
+
+def test_cpus_alone_need_no_card(tmp_path: Path) -> None:
+    place = tmp_path / "sys/class/powercap/intel-rapl:0"
+    place.mkdir(parents=True)
+    for name, text in (("name", "package-0"), ("energy_uj", "7"), ("max_energy_range_uj", "9")):
+        (place / name).write_text(text)
+    options = MeterOptions(devices=(), cpu=True, idle_s=0.0)
+    found = meter_program(["true"], options, module=None, root=tmp_path)
+    (cpu,) = found.cpus
+    assert (found.cards, cpu.name, cpu.energy_j) == ((), "CPU package 0", None)
+    assert "fewer than two updates" in cpu.missing[0].reason
+    assert decode(ProgramEnergy, encode(found)) == found
+
+
+def test_the_table_says_what_is_sure_and_what_is_not() -> None:
+    done = meter("--repeat", "2", "--", "sleep", "0.4", cards="SLOW")
+    assert "2 runs" in done.stderr
+    assert " J a run" in done.stderr
+    assert "energy is known to ±" in done.stderr
+    assert all(len(row) <= 100 for row in done.stderr.splitlines())
+
+
+def test_no_such_program_ends_as_a_shell_does() -> None:
+    done = meter("--", "no-such-program")
+    assert done.returncode == 127
+    assert "error: 'no-such-program' cannot be started" in done.stderr
+
+
+@pytest.mark.samples(2)
+@pytest.mark.usefixtures("heeded_signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    script = (
+        "import signal, sys, time\n"
+        f"signal.signal({int(number)}, lambda *_: sys.exit(9))\n"
+        f"open({str(ready)!r}, 'w').close()\n"
+        "time.sleep(60)\n"
+    )
+    run = subprocess.Popen(
+        line("--", sys.executable, "-S", "-c", script), cwd=ROOT, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not ready.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(run.pid, number)
+    _, said = run.communicate(timeout=30)
+    assert run.returncode == 9
+    assert b"exit code 9" in said
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("heeded_signals")
+def test_ctrl_c_before_the_program_begins_runs_nothing(tmp_path: Path) -> None:
+    words = line("--idle", "30", "--", "touch", str(tmp_path / "ran"))
+    run = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(2)
+    os.kill(run.pid, signal.SIGINT)
+    run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert not (tmp_path / "ran").exists()
+
+
+HANDLES = """\
+import os, signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: None)
+with open(sys.argv[1], "a") as ready:
+    ready.write(".")
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGHUP])
+def test_a_signal_that_the_program_lives_through_ends_no_repetition(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    ready = tmp_path / "ready"
+    words = line("--repeat", "3", "--", sys.executable, "-S", "-c", HANDLES, str(ready))
+    run = subprocess.Popen(
+        ["nohup", *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not ready.exists() or not ready.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(run.pid, number)
+    _, said = run.communicate(timeout=30)
+    assert run.returncode == 0, said
+    assert ready.read_text() == "..."
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("option", ["-o", "--trace"])
+def test_a_file_in_no_folder_is_told_before_the_program_runs(option: str, tmp_path: Path) -> None:
+    for place in (tmp_path / "none" / "file", tmp_path):
+        done = meter(option, str(place), "--", "touch", str(tmp_path / "ran"))
+        assert done.returncode == 2
+        assert f"cannot write '{place}'" in done.stderr
+        assert "[EATSS-C010]" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_file_for_both_is_refused(tmp_path: Path) -> None:
+    same = str(tmp_path / "file")
+    done = meter("-o", same, "--trace", f"{tmp_path}/./file", "--", "touch", f"{tmp_path}/ran")
+    assert done.returncode == 2
+    assert "--output and --trace both name" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize(("code", "status"), [(7, 7), (0, 2)])
+def test_a_file_that_fails_late_loses_no_results(code: int, status: int, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = meter("-o", f"{folder}/file", "--", "sh", "-c", f"rmdir {folder}; exit {code}")
+    assert done.returncode == status
+    assert "--output: cannot write" in done.stderr
+    assert "no energy: " in done.stderr
+
+
+def test_a_command_line_that_is_no_text_is_told_with_backslashes(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = subprocess.run(
+        [*map(os.fsencode, line("-f", "json", "-o", str(out), "--", "echo")), b"\xff"],
+        capture_output=True, check=False, cwd=ROOT, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"\xff\n", b"")
+    assert json.loads(out.read_text())["command"] == ["echo", "\\xff"]
+
+
+@pytest.mark.parametrize("words", [("--idle", "inf"), ("--interval", "inf")])
+def test_times_that_are_none_are_told_by_the_command(words: tuple[str, str]) -> None:
+    done = meter(*words, "--", "true")
+    assert done.returncode == 2
+    assert f"{words[0]} is {words[1]} seconds" in done.stderr

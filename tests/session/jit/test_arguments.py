@@ -1,0 +1,160 @@
+"""Arguments that kernels would take for something else, on a card and on the CPU alike."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eatss
+from eatss.session.jit import plan
+from tests.session.jit.fake_cupy import FakeCupy
+from tests.session.jit.refusals import refused
+from tests.session.jit.sources import SCALED, STEPS, random
+
+TWO = """
+void first(int n, double A[n], double B[n]) {
+#pragma scop
+    for (int i = 0; i < n; i++)
+        B[i] = A[i];
+#pragma endscop
+}
+void second(int n, double B[n], double A[n + 3]) {
+#pragma scop
+    for (int i = 0; i < n + 3; i++)
+        A[i] = 1;
+#pragma endscop
+}
+"""
+
+
+def test_the_shapes_of_all_regions_are_checked() -> None:
+    both = eatss.jit(TWO, gpu="h200")
+    said = refused("J003", lambda: both(A=np.zeros(5), B=np.zeros(5)))
+    assert "'A' has the shape (5,), and (8,) is needed: dimension 0 is n + 3" in str(said)
+    refused("J003", lambda: both(A=np.zeros(8), B=np.zeros(5), n=5))
+
+
+def test_scalars_are_as_strict_on_the_cpu_as_on_a_card(cupy: FakeCupy) -> None:
+    scaled = eatss.jit(SCALED, gpu="h200")
+    a, b = random(4), np.empty(4)
+    for factor in ("1.5", [1.5], None, 1j):
+        for there in (lambda array: array, cupy.array):
+            code = "J001" if factor is None else "J011"
+            refused(code, partial(scaled, factor=factor, A=there(a), B=there(b)))
+
+
+def test_arrays_without_memory_or_with_a_mask_are_refused(cupy: FakeCupy) -> None:
+    scaled = eatss.jit(SCALED, gpu="h200")
+    nowhere = SimpleNamespace(
+        __cuda_array_interface__={
+            "data": (0, False), "shape": (4,), "typestr": "<f8", "version": 3,
+        }
+    )  # fmt: skip
+    b = cupy.array(np.empty(4))
+    said = refused("J010", lambda: scaled(factor=1, A=nowhere, B=b))
+    assert "'A' has elements and no memory" in str(said)
+    masked = np.ma.masked_array(random(4), [False, True, False, False])
+    refused("J010", lambda: scaled(factor=1, A=masked, B=np.empty(4)))
+    for broken in ({"typestr": "garbage"}, {"shape": None}, {"data": None}):
+        given = {**nowhere.__cuda_array_interface__, "data": (8, False), **broken}
+        one = SimpleNamespace(__cuda_array_interface__=given)
+        refused("J010", partial(scaled, factor=1, A=one, B=b))
+
+
+def test_swapped_bytes_are_named() -> None:
+    scaled = eatss.jit(SCALED, gpu="h200")
+    said = refused("J004", lambda: scaled(factor=1, A=random(4).astype(">f8"), B=np.empty(4)))
+    assert "is of >f8, whose bytes are in the other order" in str(said)
+
+
+def test_calls_of_endless_loops_are_refused(
+    monkeypatch: pytest.MonkeyPatch, cupy: FakeCupy
+) -> None:
+    monkeypatch.setattr(plan, "MOST_LAUNCHES_OF_A_CALL", 9)
+    steps = eatss.jit(STEPS, gpu="h200")
+    steps(A=cupy.array(random(20)), COUNT=4)
+    said = refused("J012", lambda: steps(A=cupy.array(random(20)), COUNT=5))
+    assert said.diagnostics[0].hint == "call it several times, with fewer steps each"
+
+
+def test_the_order_of_arguments_is_told_as_it_is() -> None:
+    text = SCALED.replace("double factor", "double unused[n], double factor")
+    scaled = eatss.jit(text, gpu="h200")
+    assert list(scaled.__signature__.parameters) == ["n", "unused", "factor", "A", "B"]
+    b = np.empty(3)
+    scaled(3, None, 2.0, np.ones(3), b)
+    assert (b == 2).all()
+
+
+def test_modules_are_asked_for_where_nobody_loaded_cupy(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = eatss.jit(SCALED, gpu="h200")
+
+    class Tensor:
+        """A tensor on a card."""
+
+        layout = "strided"
+        is_cuda = True
+        dtype = "torch.float64"
+        device = SimpleNamespace(type="cuda")
+
+        def __init__(self) -> None:
+            self.host = random(5)
+            self.shape = self.host.shape
+            self.requires_grad = False
+
+        def data_ptr(self) -> int:
+            return self.host.ctypes.data
+
+        def is_contiguous(self) -> bool:
+            return True
+
+        def get_device(self) -> int:
+            return 0
+
+        def is_neg(self) -> bool:
+            return False
+
+        def is_conj(self) -> bool:
+            return False
+
+    torch = SimpleNamespace(
+        Tensor=Tensor,
+        strided="strided",
+        _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 0x55),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    said = refused("J015", lambda: scaled(factor=2, A=Tensor(), B=Tensor()))
+    assert "CuPy, which launches kernels, does not load" in str(said)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    one, other = Tensor(), Tensor()
+    scaled(factor=2, A=one, B=other)
+    assert (other.host == 2 * one.host).all()
+    assert cupy.launched[-1].stream == 0x55
+
+
+def test_arrays_by_dlpack_are_waited_for_on_the_stream_of_the_call(cupy: FakeCupy) -> None:
+    scaled = eatss.jit(SCALED, gpu="h200")
+
+    class Foreign:
+        """An array that only DLPack reads."""
+
+        def __init__(self, host: Any) -> None:
+            self.host = host
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+        def __dlpack__(self, **_: object) -> object:
+            return cupy.array(self.host)
+
+    a, b = Foreign(random(6)), Foreign(np.empty(6))
+    scaled(factor=2, A=a, B=b, stream=0x77)
+    assert any(one[0] == "wait" and one[1] == 0x77 for one in cupy.log)

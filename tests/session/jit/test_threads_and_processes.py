@@ -1,0 +1,167 @@
+"""Callables from threads and processes, and on a cache that somebody damaged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eatss
+from eatss.base.cache import Cache
+from eatss.session.jit.once import Once
+from eatss.session.jit.programs import SourceMaker
+from tests.session.jit.fake_cupy import FakeCupy
+from tests.session.jit.sources import SCALED, STEPS, random, steps_of
+
+THREADS = 8
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Return what decides each program that is made."""
+    jobs: list[tuple[Any, ...]] = []
+    before = SourceMaker.made
+
+    def counted(self: SourceMaker, job: Any) -> Any:
+        jobs.append((job.sizes, job.reading.dtype))
+        return before(self, job)
+
+    monkeypatch.setattr(SourceMaker, "made", counted)
+    return jobs
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("on_card", [False, True])
+def test_threads_get_their_results_and_each_program_is_made_once(
+    on_card: bool, made: list[tuple[Any, ...]], cupy: FakeCupy, made_before: Cache
+) -> None:
+    steps = eatss.jit(STEPS, gpu="h200", cache=made_before)
+    start = threading.Barrier(THREADS)
+
+    def call(number: int) -> None:
+        start.wait()
+        for turn in range(6):
+            n = (9, 40)[(number + turn) % 2]
+            array = random(n, dtype=("f4", "f8")[(number // 2 + turn) % 2], seed=number)
+            for _ in range(2):
+                want = steps_of(array, 6)
+                steps(A=cupy.array(array) if on_card else array)
+                np.testing.assert_array_equal(array, want)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(call, range(THREADS)))
+    assert len(made) == len(set(made)) == 4
+    assert steps.info().programs == 4
+
+
+def test_what_fails_once_is_tried_again() -> None:
+    things: Once[str] = Once(2)
+
+    def fails() -> str:
+        raise OSError("busy")
+
+    with pytest.raises(OSError, match="busy"):
+        things.get("a", fails)
+    assert things.get("a", lambda: "made") == "made"
+    assert things.get("a", fails) == "made"
+
+
+def test_things_not_asked_for_longest_go() -> None:
+    gone: list[str] = []
+    things = Once[str](2, gone.append)
+    for key in "abacb":
+        things.get(key, lambda key=key: key)  # type: ignore[misc]
+    assert gone == ["b", "a"]
+    assert set(things.values()) == {"c", "b"}
+    things.clear()
+    assert gone == ["b", "a", "c", "b"]
+    assert len(things) == 0
+
+
+CHILD = """
+    import sys
+    from pathlib import Path
+    import numpy as np
+    import eatss
+    from eatss.base.cache import Cache
+    scaled = eatss.jit({source!r}, gpu="h200", cache=Cache(Path({folder!r})))
+    a, b = np.arange(50.0), np.zeros(50)
+    scaled(factor=3, A=a, B=b)
+    assert (b == 3 * a).all()
+    print(*sorted({{"islpy", "z3", "clang"}} & sys.modules.keys()))
+"""
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    text = textwrap.dedent(CHILD).format(source=SCALED, folder=str(folder))
+    return subprocess.Popen(
+        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.long
+def test_processes_share_a_cache_and_a_third_makes_nothing(tmp_path: Path) -> None:
+    for count in (2, 1):
+        for child in [started(tmp_path) for _ in range(count)]:
+            printed, said = child.communicate(timeout=120)
+            assert child.returncode == 0, said
+    assert printed.split() == [], "the third took everything from the cache"
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
+def test_damaged_entries_are_made_again(
+    damage: str, made: list[tuple[Any, ...]], cupy: FakeCupy, tmp_path: Path
+) -> None:
+    cache = Cache(tmp_path / "cache")
+
+    def call() -> None:
+        scaled = eatss.jit(SCALED, gpu="h200", cache=cache)
+        a, b = random(9), np.zeros(9)
+        scaled(factor=3, A=cupy.array(a), B=cupy.array(b))
+        np.testing.assert_array_equal(b, 3 * a)
+
+    call()
+    files = list(cache.folder.rglob("*.entry"))
+    assert {path.parent.name for path in files} >= {"cubin-jit"}
+    compiled = len(cupy.compiled)
+    call()
+    assert len(cupy.compiled) == compiled, "machine code is kept"
+    for path in files:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0x41
+        path.write_bytes(
+            {"flip": bytes(data), "cut": bytes(data[: len(data) // 2]), "empty": b""}[damage]
+        )
+    call()
+    assert len(cupy.compiled) == compiled + 1
+    call()
+    assert len(cupy.compiled) == compiled + 1, "and what was made again is kept"
+
+
+def test_options_that_differ_share_nothing(cupy: FakeCupy, tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    given: list[dict[str, Any]] = [
+        {},
+        {"gpu": "a100"},
+        {"objective": "time"},
+        {"index_bits": 64},
+        {"strict_fp": True},
+        {"specialize": False},
+        {"source": SCALED.replace("factor *", "2 * factor *")},
+    ]
+    entries = 0
+    for options in given:
+        scaled = eatss.jit(**{"source": SCALED, "gpu": "h200", "cache": cache, **options})
+        a, b = random(9), np.zeros(9)
+        scaled(factor=3, A=cupy.array(a), B=cupy.array(b))
+        np.testing.assert_array_equal(b, (6 if "source" in options else 3) * a)
+        now = len(list(cache.folder.rglob("*.entry")))
+        assert now > entries, f"{options} took what others made"
+        entries = now

@@ -1,0 +1,207 @@
+"""What a point decides is what is selected, for every kernel that ships."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eatss.analysis.layout import WarpUse
+from eatss.base.diagnostics import InputError
+from eatss.cards import load_profile
+from eatss.cards.document import profile_to_document
+from eatss.choose import KernelSelection
+from eatss.choose.options import SelectOptions
+from eatss.frontend.options import Reading
+from eatss.lower.structures import structures_for
+from eatss.program import load_program
+from eatss.session.session import Session
+from eatss.tune.explore.cuda_maker import CudaMaker, default_sizes
+from eatss.tune.explore.nouns import MakerJob, SourceText, Wanted
+from eatss.tune.explore.outline import Outline, outlined
+from eatss.tune.point import variant_key
+from eatss.tune.space.bound import bind
+from eatss.tune.space.derived import point_of
+from eatss.tune.space.document import space_from_text
+from eatss.tune.store.nouns import Role
+from tests.examples import with_long
+
+KERNELS = Path(__file__).parents[3] / "kernels"
+NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
+QUICK = ("durbin", "gemm")
+PROFILE = load_profile("h200")
+
+
+def job(name: str, folder: Path) -> MakerJob:
+    return MakerJob(
+        source=SourceText.of(str(KERNELS / f"{name}.c"), Reading()),
+        target="cuda",
+        profile=json.dumps(profile_to_document(PROFILE)),
+        objective="energy",
+        capability=0,
+        folder=str(folder),
+    )
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("name", with_long(NAMES, set(NAMES) - set(QUICK)))
+def test_a_point_comes_back_from_the_selection_it_decides(name: str, tmp_path: Path) -> None:
+    made_of = job(name, tmp_path)
+    outline = outlined(made_of, None, rank=6)
+    bound = bind(outline.space, dict(outline.constants))
+    maker = CudaMaker(made_of)
+    maker.warm()
+    program = maker._program(())
+    facts = program.session.analysed.facts
+    refused: list[str] = []
+    points = [*(outline.ranked or ())[:3], *bound.sample(8, 0)]
+    for point in points:
+        wanted = Wanted(
+            variant=variant_key(point),
+            values=tuple(point.items()),
+            decisions=tuple(bound.decisions(point).items()),
+        )
+        try:
+            selection = maker._chosen(program, wanted)
+        except InputError as error:
+            refused.append(error.code)
+            continue
+        found = point_of(selection, facts, program.structures, PROFILE)
+        unlike = {n: (point[n], found[n]) for n in point if point[n] != found[n]}
+        spread = {n for n in unlike if n.rpartition(".")[2] == "steps"}
+        assert not unlike.keys() - spread, unlike
+        for n in spread:  # steps mean nothing where no sum is spread
+            prefix = n.removesuffix("steps")
+            assert (point[f"{prefix}lanes"], point[f"{prefix}chunks"]) == (1, 1)
+    assert len(refused) < len(points)
+    assert set(refused) <= {"EATSS-W010"}
+
+
+def outline_of(text: str, tmp_path: Path) -> Outline:
+    return outlined(job("gemm", tmp_path), space_from_text(text, "x.toml"), rank=5)
+
+
+@pytest.mark.parametrize(
+    ("iterators", "hint"),
+    [
+        ("tile_q = [8, 16]", "tile_"),
+        ("tlie_i = [8, 16]\ntile_j = [16]", "tile_i"),
+        ('"k7.tile_i" = [8, 16]', "tile_i"),
+    ],
+)
+def test_a_space_that_decides_what_is_not_there_is_refused(
+    iterators: str, hint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as caught:
+        outline_of(f'name = "x"\n[iterators]\n{iterators}\n', tmp_path)
+    assert caught.value.code == "EATSS-W013"
+    assert hint in (caught.value.diagnostics[0].hint or "")
+
+
+def test_iterators_that_only_expressions_use_are_no_mistake(tmp_path: Path) -> None:
+    text = 'name = "x"\n[iterators]\nblk = [16, 32]\n[variant]\ntile_i = "blk"\n'
+    assert outline_of(text, tmp_path).ranked
+
+
+def test_choices_are_wanted_at_every_size_of_the_space(tmp_path: Path) -> None:
+    text = 'name = "x"\n[iterators]\nNI = [500, 1000]\ntile_i = [16, 32]\n'
+    assert outline_of(text, tmp_path).sizes == ((("NI", 500),), (("NI", 1000),))
+
+
+def chosen(decisions: dict[str, int | str], tmp_path: Path, role: Role = "") -> KernelSelection:
+    """Return what decisions make of gemm, whose selection has tensor cores."""
+    maker = CudaMaker(job("gemm", tmp_path))
+    wanted = Wanted(
+        variant="v",
+        values=tuple(decisions.items()),
+        decisions=tuple(decisions.items()),
+        role=role,
+    )
+    (kernel,) = maker._chosen(maker._program(()), wanted).kernels
+    return kernel
+
+
+MMA = "mma_f64_16x8x4"
+
+
+@pytest.mark.long
+def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> None:
+    further: list[tuple[dict[str, int | str], int]] = [({}, 2), ({"stages": 3}, 3)]
+    for more, stages in further:
+        kernel = chosen({"tile_k": 16, **more}, tmp_path)
+        assert kernel.predicted is not None
+        resident = kernel.predicted.resident_blocks
+        assert kernel.warps == WarpUse(instruction=MMA, stages=stages, resident=resident)
+    assert chosen({"tile_k": 2}, tmp_path).warps is None
+    assert chosen({"threads_i": 4}, tmp_path).warps is None
+    assert chosen({"warps": "none"}, tmp_path).warps is None
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize(
+    ("decisions", "why"),
+    [
+        ({"warps": MMA, "tile_k": 2}, "are not those of mma_f64_16x8x4"),
+        ({"warps": "mma_f64_8x8x4"}, "warps cannot compute"),
+        (
+            {"warps": "none", "stages": 2, "staged_A": 0, "staged_B": 0},
+            "only where something is staged",
+        ),
+        ({"stages": 9}, "not 1 to 8"),
+    ],
+)
+def test_tensor_cores_that_cannot_be_are_refused(
+    decisions: dict[str, int | str], why: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        chosen(decisions, tmp_path)
+    assert caught.value.code == "EATSS-W010"
+
+
+def test_the_default_has_tiles_of_32_and_no_tensor_cores(tmp_path: Path) -> None:
+    kernel = chosen({}, tmp_path, role="default")
+    assert kernel.warps is None
+    assert dict(kernel.tile_sizes) == {"i": 32, "j": 32, "k": 32}
+    without = replace(PROFILE, peak_fp64_tensor_gflops=None)
+    session = Session(KERNELS / "gemm.c", code=True)
+    base = session.select(without, SelectOptions(target="cuda"))
+    structures = structures_for(session.analysed, without)
+    (before,) = default_sizes(session, base, structures, without).kernels
+    assert (kernel.block, kernel.references) == (before.block, before.references)
+
+
+ANEW = """
+#ifndef N
+#define N 4096
+#endif
+void f(double A[N][N], double B[N][N]) {
+    double T[N][N];
+#pragma scop
+    for (int i = 0; i < N; i++) for (int j = 0; j < N - 1; j++) T[i][j] = A[i][j + 1] - A[i][j];
+    for (int i = 0; i < N; i++) for (int j = 1; j < N - 1; j++) B[i][j] = T[i][j] * T[i][j - 1];
+#pragma endscop
+}
+"""
+
+
+def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Path) -> None:
+    path = tmp_path / "f.c"
+    path.write_text(ANEW, encoding="utf-8")
+    made_of = replace(job("gemm", tmp_path / "out"), source=SourceText.of(str(path), Reading()))
+    outline = outlined(made_of, None, rank=3)
+    assert outline.ranked
+    (tmp_path / "out").mkdir()
+    maker = CudaMaker(replace(made_of, choices=outline.choices))
+    for role, decisions in (("", dict(outline.ranked[-1])), ("paper", {}), ("", {"N": 40})):
+        wanted = Wanted(
+            variant=f"{role}{len(decisions)}",
+            values=tuple(decisions.items()),
+            decisions=tuple(decisions.items()),
+            role=role,  # type: ignore[arg-type]
+        )
+        made = maker.make(wanted)
+        assert made.folder is not None
+        kernels = load_program(Path(made.folder)).kernels
+        assert [kernel.statements for kernel in kernels] == [("S1",)]

@@ -1,0 +1,393 @@
+"""Sweeps from a program to rows, on a card whose prices are known."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eatss.base.diagnostics import InputError, NoSolutionError
+from eatss.base.notices import EatssWarning
+from eatss.frontend.options import Reading
+from eatss.tune.explore import sweeping
+from eatss.tune.explore.generation import Generation
+from eatss.tune.explore.nouns import Made, SourceText, Wanted
+from eatss.tune.explore.options import SweepOptions
+from eatss.tune.explore.prepared import Prepared, PreparedVariant
+from eatss.tune.explore.sweeping import prepare_sweep, sweep
+from eatss.tune.point import variant_key
+from eatss.tune.store.nouns import Sweep
+from eatss.tune.store.store import Store
+from eatss.tune.strategies.budget import Budget
+from tests.end_to_end.in_process import eatss
+from tests.tune.explore.priced_card import PATH, price
+
+pytestmark = pytest.mark.usefixtures("kept")
+
+ROOT = Path(__file__).parents[3]
+GEMM = ROOT / "kernels" / "gemm.c"
+SPACE = """
+name = "tiles of gemm"
+[iterators]
+tile_i = [16, 32, 64, 128]
+tile_j = [32, 256]
+tile_k = [16]
+[filters]
+"not too large" = "tile_i * tile_j <= 4096"
+"""
+POINTS = 5
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("space") / "tiles.toml"
+    file.write_text(SPACE)
+    return file
+
+
+def options(**given: object) -> SweepOptions:
+    chosen = SweepOptions(strategy="exhaustive", makers=1, contenders=2)
+    return replace(chosen, **given)  # type: ignore[arg-type]
+
+
+def swept(space: Path, store: Path, **given: object) -> Sweep:
+    generation = Generation(gpu="h200", space=space)
+    return sweep(GEMM, output=store, options=options(**given), generation=generation, card=PATH)
+
+
+@pytest.fixture(scope="module")
+def whole(kept: None, space: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep]:
+    """Return a sweep over all of a space, and its store."""
+    store = tmp_path_factory.mktemp("whole") / "gemm.db"
+    return store, swept(space, store)
+
+
+def test_every_point_is_measured_once_and_the_choices_beside(whole: tuple[Path, Sweep]) -> None:
+    _, found = whole
+    first = [row for row in found.rows if row.stage == "first"]
+    assert len({row.variant for row in first}) == len(first)
+    assert {row.role for row in first} == {"", "ours", "default", "paper"}
+    points = [dict(row.values) for row in first if not row.role]
+    assert len(points) == POINTS
+    assert all(point["tile_i"] * point["tile_j"] <= 4096 for point in points)  # type: ignore[operator]
+    assert all(row.variant == variant_key(dict(row.values)) for row in first)
+
+
+def test_times_and_energies_are_those_of_the_card(whole: tuple[Path, Sweep]) -> None:
+    _, found = whole
+    for row in found.rows:
+        assert row.status == "ok", row.reason
+        assert row.measurement is not None
+        ((_, tiles),) = row.measurement.tile_sizes
+        words = row.decided.partition(", ")[2].partition(" threads")[0]
+        threads = int(words.split("×")[0]) * int(words.split("×")[1])
+        time_s, power_w = price(dict(tiles), threads)
+        assert row.time_s == pytest.approx(time_s, rel=1e-9)
+        assert row.power_w == pytest.approx(power_w, rel=0.02)
+        assert row.energy_j == pytest.approx(time_s * power_w, rel=0.02)
+        assert row.flops == found.rows[0].flops
+        assert {"predicted_time_s", "predicted_energy_j"} <= dict(row.metrics).keys()
+
+
+def test_what_a_point_decides_is_what_is_generated(whole: tuple[Path, Sweep]) -> None:
+    _, found = whole
+    for row in found.rows:
+        if not row.role and row.stage != "reference":
+            values = {name.removeprefix("tile_"): value for name, value in row.values}
+            assert row.measurement is not None
+            ((_, tiles),) = row.measurement.tile_sizes
+            assert dict(tiles) == values
+
+
+def test_the_best_are_measured_again_with_care(whole: tuple[Path, Sweep]) -> None:
+    _, found = whole
+    first = [row for row in found.rows if row.stage == "first" and not row.role]
+    careful = [row for row in found.rows if row.stage == "careful"]
+    best = sorted(first, key=lambda row: row.energy_j or 0.0)[:2]
+    assert {row.variant for row in best} <= {row.variant for row in careful}
+    assert {row.role for row in careful} >= {"ours", "default", "paper"}
+    for row in careful:
+        assert row.measurement is not None
+        assert len(row.measurement.windows) >= 3
+    assert found.rows[-1].stage == "reference"
+
+
+def test_a_finished_sweep_gains_nothing_but_a_reference(
+    whole: tuple[Path, Sweep], space: Path
+) -> None:
+    store, before = whole
+    after = swept(space, store)
+    gained = after.rows[len(before.rows) :]
+    assert after.rows[: len(before.rows)] == before.rows
+    assert {row.stage for row in gained} == {"reference"}
+
+
+def test_another_source_is_refused(whole: tuple[Path, Sweep], space: Path) -> None:
+    store, _ = whole
+    generation = Generation(gpu="h200", space=space)
+    source = GEMM.read_text().replace("alpha *", "2 * alpha *")
+    with pytest.raises(InputError) as caught:
+        sweep(source, output=store, options=options(), generation=generation, card=PATH)
+    assert caught.value.code == "EATSS-D010"
+
+
+def test_a_program_that_crashes_or_hangs_costs_itself_alone(
+    space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tmp_path / "card.json"
+    given.write_text(json.dumps({"fails": {"64": "hang", "16": "segv"}}))
+    monkeypatch.setenv("PRICED_CARD", str(given))
+    found = swept(space, tmp_path / "gemm.db", timeout_s=0.3, contenders=0)
+    statuses = {
+        dict(row.values).get("tile_i"): row.status for row in found.rows if row.stage == "first"
+    }
+    assert statuses[64] == "timeout"
+    assert statuses[16] == "launch error"
+    assert statuses[32] == "ok"
+    assert statuses[128] == "ok"
+    assert len({row.variant for row in found.rows if not row.role}) >= POINTS
+    hung = next(row for row in found.rows if row.status == "timeout")
+    assert "did not end within" in hung.reason
+
+
+def command(space: Path, store: Path) -> list[str]:
+    words = ["sweep", str(GEMM), "--gpu", "h200", "--space", str(space), "-o", str(store)]
+    more = ["--strategy", "random", "--contenders", "0", "--makers", "1", "--card", PATH]
+    return [sys.executable, "-m", "eatss", *words, *more]
+
+
+@pytest.mark.long
+def test_killed_in_the_middle_it_goes_on(space: Path, tmp_path: Path) -> None:
+    store = tmp_path / "gemm.db"
+    given = tmp_path / "card.json"
+    given.write_text(json.dumps({"pause_s": 0.1}))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PRICED_CARD": str(given)}
+    seen: list[tuple[str, ...]] = []
+    for wanted in (4,):
+        with subprocess.Popen(
+            command(space, store),
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as process:
+            deadline_s = time.monotonic() + 60
+            while time.monotonic() < deadline_s and process.poll() is None:
+                time.sleep(0.05)
+                with suppress(InputError):  # it may not be a store yet
+                    if len(Store.read(store, measurements=False).rows) >= wanted:
+                        break
+            process.send_signal(signal.SIGKILL)
+        seen.append(tuple(row.created for row in Store.read(store, measurements=False).rows))
+    subprocess.run(command(space, store), env=environment, check=True, capture_output=True)
+    rows = Store.read(store, measurements=False).rows
+    created = tuple(row.created for row in rows)
+    assert all(created[: len(before)] == before for before in seen)  # nothing was lost
+    first = Counter(row.variant for row in rows if row.stage == "first")
+    assert set(first.values()) == {1}  # and nothing measured twice
+    assert len(first) == POINTS + 3
+
+
+@pytest.mark.long
+def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "variants"
+    generation = Generation(gpu="h200", space=space)
+    chosen = options(strategy="random", budget=Budget(variants=6), contenders=0)
+    made = prepare_sweep(GEMM, output=folder, options=chosen, generation=generation)
+    assert len(made.variants) == 6
+    assert all(one.made.folder is not None for one in made.variants)
+    measuring = options(contenders=2)
+    found = sweep(folder, output=tmp_path / "gemm.db", options=measuring, card=PATH)
+    assert found.identity.target == "cuda"
+    first = [row for row in found.rows if row.stage == "first"]
+    assert {row.variant for row in first} == {one.wanted.variant for one in made.variants}
+    assert {row.status for row in first} == {"ok"}
+    points = [row for row in found.rows if not row.role and row.stage != "reference"]
+    assert {row.stage for row in points} == {"first", "careful"}
+    assert {row.strategy for row in points} == {"random"}  # not that of the session that measured
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("function", [sweep, prepare_sweep])
+def test_what_is_hardly_meant_so_is_told_before_anything_is_made(
+    function: Callable[..., object], space: Path, tmp_path: Path
+) -> None:
+    generation = Generation(gpu="h200", space=space, reading=Reading(defines={"MM": 3}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EatssWarning)
+        with pytest.raises(EatssWarning, match="EATSS-F095"):
+            function(GEMM, output=tmp_path / "gemm", options=options(), generation=generation)
+
+
+def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> None:
+    words = ("--gpu", "h200", "--space", space, "-D", "MM=3", "-o", tmp_path / "gemm.db")
+    done = eatss("sweep", GEMM, *words, "--strategy", "optuna:none")
+    assert done.stderr.count("EATSS-F095") == 1
+    assert "EatssWarning" not in done.stderr
+    assert "error: " in done.stderr.partition("EATSS-F095")[2]
+
+
+SIZES = 'name = "sizes"\n[iterators]\nNI = [500, 4000]\n[variant]\nNJ = "NI"\nNK = "NI"\n'
+
+
+@pytest.mark.long
+def test_sizes_of_the_program_are_swept(tmp_path: Path) -> None:
+    file = tmp_path / "sizes.toml"
+    file.write_text(SIZES)
+    found = swept(file, tmp_path / "gemm.db", contenders=0)
+    first = [row for row in found.rows if row.stage == "first"]
+    sizes = {dict(row.sizes)["NJ"]: row.flops for row in first if not row.role}
+    assert set(sizes) == {500, 4000}
+    assert sizes[4000] > sizes[500]  # type: ignore[operator]
+    assert found.identity.sizes == ()
+    assert Counter((row.role, dict(row.sizes)["NK"]) for row in first) == {
+        (role, size): 1 for role in ("", "ours", "default", "paper") for size in (500, 4000)
+    }
+
+
+@pytest.mark.long
+def test_choices_are_prepared_and_measured_once_at_each_size(tmp_path: Path) -> None:
+    file, folder = tmp_path / "sizes.toml", tmp_path / "made"
+    file.write_text(SIZES)
+    generation = Generation(gpu="h200", space=file)
+    chosen = options(contenders=0, budget=Budget(variants=7))
+    made = prepare_sweep(GEMM, output=folder, options=chosen, generation=generation)
+    assert [one.wanted.role for one in made.variants] == ["ours", "default", "paper"] * 2 + [""]
+    found = sweep(folder, output=tmp_path / "gemm.db", options=chosen, card=PATH)
+    first = [row for row in found.rows if row.stage == "first"]
+    assert Counter(row.variant for row in first) == {one.wanted.variant: 1 for one in made.variants}
+    assert Counter((row.role, dict(row.sizes)["NK"]) for row in first if row.role) == {
+        (role, size): 1 for role in ("ours", "default", "paper") for size in (500, 4000)
+    }
+
+
+def test_a_model_that_nobody_knows_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text('name = "models"\n[iterators]\nmodel = ["paper", "calibrated"]\n')
+    with pytest.raises(InputError, match="model is 'calibrated', which it cannot be") as caught:
+        swept(file, tmp_path / "gemm.db")
+    assert caught.value.code == "EATSS-S023"
+    assert not (tmp_path / "gemm.db").exists()
+
+
+def test_why_variants_could_not_be_prepared_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = ["too large", "", *(f"reason {n}" for n in range(8)), "too large"]
+    rows = [
+        PreparedVariant(
+            wanted=Wanted(variant=f"{n}", values=(), decisions=()),
+            made=Made(variant=f"{n}", folder=None, status="rejected by the model", reason=reason),
+        )
+        for n, reason in enumerate(reasons)
+    ]
+    good = replace(rows[0], made=Made(variant="0", folder="0"))
+    prepared = Prepared(
+        source=SourceText(source="gemm.c"), target="cuda", generator="", gpu="h200", space="",
+        names=(), varied=(), variants=(good, *rows),
+    )  # fmt: skip
+    monkeypatch.setattr(sweeping, "prepare_sweep", lambda *_, **__: prepared)
+    done = eatss("sweep", GEMM, "--gpu", "h200", "--prepare", tmp_path / "made")
+    assert done.stdout == f"1 of 12 variants in {tmp_path / 'made'}\n"
+    told = [line for line in done.stderr.splitlines() if "could not be made" in line]
+    assert told[:2] == [
+        "2 could not be made: too large",
+        "1 could not be made: no reason is known",
+    ]
+    assert told[-1] == "2 could not be made for other reasons"
+    assert len(told) == 9
+
+
+@pytest.mark.long
+def test_prepared_variants_are_not_taken_for_a_kernel(
+    space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    words = ("--gpu", "h200", "--space", space, "--budget", "3", "--prepare", "@gemm")
+    made = eatss("sweep", GEMM, *words)
+    advised = re.search(r"eatss (sweep \S+) -o STORE", made.stderr)
+    assert advised is not None, made.stderr
+    again = ("-o", "gemm.db", "--card", PATH, "--contenders", "0", "--makers", "1")
+    done = eatss(*advised[1].split(), *again)
+    assert done.returncode == 0, done.stderr
+    first = [row for row in Store.read(tmp_path / "gemm.db").rows if row.stage == "first"]
+    assert len(first) == 3
+
+
+def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
+    file = tmp_path / "twins.toml"
+    text = 'name = "twins"\n[iterators]\nhalf = [1, 2, 3, 4]\n[variant]\n'
+    file.write_text(text + 'tile_i = "16 * ((half + 1) // 2)"\n')
+    generation = Generation(gpu="h200", space=file)
+    made = prepare_sweep(GEMM, output=tmp_path / "made", options=options(), generation=generation)
+    points = [dict(one.wanted.values) for one in made.variants if not one.wanted.role]
+    assert points == [{"half": 1}, {"half": 3}]
+
+
+@pytest.mark.long
+def test_splits_and_fractions_are_swept(tmp_path: Path) -> None:
+    file = tmp_path / "splits.toml"
+    text = 'name = "splits"\n[iterators]\nsplit = [0.25, 0.5]\nwarp_fraction = [0.5, 1.0]\n'
+    file.write_text(text + "[variant]\nmodel = \"'paper'\"\n")
+    found = swept(file, tmp_path / "gemm.db", contenders=0)
+    first = [row for row in found.rows if row.stage == "first" and not row.role]
+    assert len(first) == 4
+    assert len({row.decided for row in first}) > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (
+            'name = "x"\n[iterators]\ntile_i = [16]\n[filters]\n"none" = "tile_i > 16"\n',
+            "EATSS-S017",
+        ),
+        ('name = "x"\n[iterators]\ntile_i = { start = 1, stop = "N" }\n', "EATSS-S009"),
+    ],
+)
+def test_bad_spaces_are_told_before_anything_is_made(text: str, code: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises((InputError, NoSolutionError)) as caught:
+        swept(file, tmp_path / "gemm.db")
+    assert caught.value.code == code
+    assert not (tmp_path / "gemm.db").exists()
+
+
+def test_without_a_card_it_says_so(space: Path, tmp_path: Path) -> None:
+    generation = Generation(gpu="h200", space=space)
+    nowhere = "tests.tune.explore.no_card:NoCard"
+    with pytest.raises(InputError) as caught:
+        sweep(
+            GEMM, output=tmp_path / "x.db", options=options(), generation=generation, card=nowhere
+        )
+    assert caught.value.code == "EATSS-E022"
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ((str(GEMM), "--replay", "none.db"), "--replay has no use for a source"),
+        (("--replay", "none.db", "-o", "x.db"), "--replay has no use for -o"),
+        (("--replay", "none.db", "--prepare", "x"), "--replay has no use for --prepare"),
+        (("--replay", "none.db", "--gpu", "h200"), "--replay has no use for --gpu"),
+        ((str(GEMM), "--prepare", "x", "--counters", "2"), "--prepare has no use for --counters"),
+    ],
+)
+def test_options_that_something_has_no_use_for_are_refused(
+    words: tuple[str, ...], refused: str
+) -> None:
+    done = eatss("sweep", *words)
+    assert (done.returncode, f"error: {refused} [EATSS-W007]" in done.stderr) == (2, True)

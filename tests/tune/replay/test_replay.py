@@ -1,0 +1,266 @@
+"""Replays of made-up sweeps: what is known of them by definition or in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import comb, isfinite, sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.base.codec import decode, encode
+from eatss.base.diagnostics import InputError
+from eatss.tune.point import Point
+from eatss.tune.replay import Replay, cost_of, recorded, replayed
+from eatss.tune.store.nouns import Sweep
+from eatss.tune.strategies import STRATEGIES, WAIT, Asked, Budget, StrategyJob
+from tests.tune.replay.sweeps import random_sweep, row, sweep
+
+BUILT_IN = ("exhaustive", "random", "model", "local")
+
+
+@settings(max_examples=20)
+@given(side=st.integers(1, 5), seed=st.integers(0, 2**16))
+def test_every_strategy_finds_the_best_in_the_end(side: int, seed: int) -> None:
+    made = random_sweep(side, seed, failing=0.2)
+    if not any(one.measured for one in made.rows):
+        return
+    found = replayed(made, BUILT_IN, 2)
+    least = min(one.time_s for one in made.rows if one.time_s is not None)
+    assert found.best == least
+    for summary in found.summaries:
+        assert summary.regrets[-1].median == 0
+        assert summary.reached == summary.runs == 2
+    assert all(len(run.steps) == side * side for run in found.runs)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**16), budget=st.integers(1, 30))
+def test_a_run_is_the_record_of_its_evaluations(seed: int, budget: int) -> None:
+    made = random_sweep(5, seed, failing=0.3)
+    times = {one.variant: one.time_s for one in made.rows}
+    for run in replayed(made, BUILT_IN, 1, Budget(variants=budget)).runs:
+        assert len(run.steps) == min(budget, 25)
+        assert run.ended == (budget > 25)
+        assert len({step.variant for step in run.steps}) == len(run.steps)
+        working: list[float] = []
+        for place, step in enumerate(run.steps, 1):
+            time_s = times[step.variant]
+            assert step.cost == time_s
+            working += [] if time_s is None else [time_s]
+            assert step.best == min(working, default=None)
+            assert (step.spent_s, step.spent_j) == (3.0 * place, 100.0 * place)
+
+
+def test_the_same_seeds_give_the_same_replay() -> None:
+    made = random_sweep(6, seed=3, failing=0.1)
+    first, second = (replayed(made, BUILT_IN, 3, Budget(variants=20)) for _ in range(2))
+    assert first == second
+    runs = [run.steps for run in first.runs if run.strategy == "random"]
+    assert runs[0] != runs[1] != runs[2]
+
+
+def test_a_replay_goes_to_json_and_back() -> None:
+    made = replayed(random_sweep(3, seed=3, failing=0.1), BUILT_IN, 2, Budget(variants=5))
+    assert decode(Replay, encode(made)) == made
+
+
+def closed_form(costs: Sequence[float], draws: int) -> tuple[float, float]:
+    """Return mean and variance of the least of so many draws without replacement."""
+    ordered, count = sorted(costs), len(costs)
+    chance = [comb(count - place, draws - 1) / comb(count, draws) for place in range(1, count + 1)]
+    mean = sum(one * cost for one, cost in zip(chance, ordered, strict=True))
+    square = sum(one * cost**2 for one, cost in zip(chance, ordered, strict=True))
+    return mean, square - mean**2
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("draws", [1, 3, 10, 30])
+def test_random_finds_what_the_closed_form_says(draws: int) -> None:
+    made = random_sweep(7, seed=11)
+    seeds = 300
+    found = replayed(made, ("random",), seeds, Budget(variants=draws))
+    best = [run.steps[-1].best for run in found.runs]
+    mean, variance = closed_form([one.time_s for one in made.rows if one.time_s], draws)
+    error = sqrt(variance / seeds)
+    assert abs(sum(one for one in best if one is not None) / seeds - mean) < 4 * error
+    assert error < 0.02
+
+
+def test_the_shares_are_of_the_budget() -> None:
+    rows = [row(0, j, time_s) for j, time_s in enumerate([2.0, None, 1.5, 1.2, 1.0])]
+    found = replayed(
+        sweep(rows), ("exhaustive",), 1, Budget(variants=4), shares=(0.2, 0.25, 0.5, 0.75, 1)
+    )
+    regrets = [regret.median for regret in found.summaries[0].regrets]
+    assert regrets == [None, 1.0, 1.0, 0.5, pytest.approx(0.2)]
+    assert found.summaries[0].evaluations_within is None
+    assert found.failed == 1
+
+
+def test_the_middle_run_and_the_quarters_are_runs() -> None:
+    made = random_sweep(5, seed=5)
+    found = replayed(made, ("random",), 4, Budget(variants=3))
+    regrets = sorted((run.steps[-1].best or 0) / found.best - 1 for run in found.runs)
+    last = found.summaries[0].regrets[-1]
+    assert (last.lower, last.median, last.upper) == tuple(regrets[:3])
+
+
+def test_a_budget_of_seconds_ends_with_the_last_variant_that_fits() -> None:
+    rows = [row(0, j, 1.0, made_s=10.0 * j, card_s=1.0) for j in range(4)]
+    (run,) = replayed(sweep(rows), ("exhaustive",), 1, Budget(seconds=40)).runs
+    assert [step.spent_s for step in run.steps] == [1.0, 12.0, 33.0]
+    assert not run.ended
+    (run,) = replayed(sweep(rows), ("exhaustive",), 1, Budget(joules=200)).runs
+    assert len(run.steps) == 2
+
+
+def test_evaluations_until_near_the_best() -> None:
+    rows = [row(0, j, time_s) for j, time_s in enumerate([2.0, 1.06, 1.04, 1.0])]
+    summary = replayed(sweep(rows), ("exhaustive",), 1).summaries[0]
+    assert (summary.evaluations_within, summary.seconds_within, summary.reached) == (3, 9.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("objective", "best"), [("time", 1.0), ("energy", 100.0), ("edp", 1.5 * 100)]
+)
+def test_each_objective_has_its_own_best(objective: str, best: float) -> None:
+    rows = [row(0, 0, 1.0, energy_j=200.0), row(0, 1, 1.5, energy_j=100.0)]
+    found = replayed(sweep(rows), ("exhaustive",), 1, objective=objective)  # type: ignore[arg-type]
+    assert found.best == best
+
+
+def test_the_model_asks_in_the_order_of_what_was_predicted() -> None:
+    rows = [
+        row(0, j, 1.0 + j / 10, metrics=(("predicted_time_s", predicted),))
+        for j, predicted in enumerate([3.0, 1.0, 2.0])
+    ]
+    found = replayed(sweep([*rows, row(0, 9, 0.9)]), ("model",), 1)
+    assert [step.cost for step in found.runs[0].steps] == [1.1, 1.2, 1.0, 0.9]
+    assert found.model_top == pytest.approx(1.1 / 0.9 - 1)
+
+
+def test_without_predictions_the_model_cannot_be_tried() -> None:
+    with pytest.raises(InputError) as caught:
+        replayed(sweep([row(0, 0, 1.0)]), ("model",), 1)
+    assert caught.value.code == "EATSS-T003"
+    assert replayed(sweep([row(0, 0, 1.0)]), ("random",), 1).model_top is None
+
+
+def test_roles_stand_where_they_are() -> None:
+    rows = [
+        row(0, 0, 1.5, role="default"),
+        row(0, 1, 1.2, role="ours"),
+        row(0, 2, 1.0),
+        row(0, 3, None, role="paper"),
+    ]
+    marks = {mark.role: mark for mark in replayed(sweep(rows), ("random",), 1).marks}
+    assert marks["default"].regret == pytest.approx(0.5)
+    assert [marks[role].rank for role in ("default", "ours", "paper")] == [3, 2, None]
+    assert marks["paper"].cost is None
+
+
+def test_a_role_beside_the_space_is_marked_and_not_offered() -> None:
+    beside = replace(row(0, 0, 0.5, role="default"), variant="x", values=(("tile", 32),))
+    found = replayed(sweep([row(0, 0, 1.0), row(0, 1, 2.0), beside]), ("exhaustive",), 1)
+    assert (found.variants, found.best) == (2, 1.0)
+    (mark,) = found.marks
+    assert (mark.regret, mark.rank, mark.offered) == (-0.5, None, False)
+
+
+def test_careful_rows_count_and_the_first_says_what_it_took() -> None:
+    rows = [
+        row(0, 0, 1.0),
+        row(0, 0, 1.1, stage="careful", card_s=50.0),
+        row(0, 0, 9.0, stage="reference"),
+    ]
+    (step,) = replayed(sweep(rows), ("random",), 1).runs[0].steps
+    assert (step.cost, step.spent_s) == (1.1, 3.0)
+
+
+def test_rows_of_one_card_are_replayed() -> None:
+    other = [row(1, 1, 0.1, card="GPU-2")]
+    rows = [row(0, 0, 1.0), row(0, 1, 2.0), row(0, 2, None), *other]
+    found = replayed(sweep(rows), ("random",), 1)
+    assert (found.uuid, found.variants, found.failed, found.best) == ("GPU-1", 3, 1, 1.0)
+
+
+def test_a_variant_that_failed_before_it_worked_counts_as_working() -> None:
+    rows = [row(0, 0, 3.0), row(0, 1, None), row(0, 1, 1.0)]
+    assert replayed(sweep(rows), ("random",), 1).best == 1.0
+
+
+def test_what_the_model_refused_has_no_cost() -> None:
+    refused = row(0, 0, 1.0, status="rejected by the model")
+    assert not isfinite(cost_of(refused, "time"))
+
+
+@pytest.mark.parametrize("rows", [[], [row(0, 0, None)], [row(0, 0, 1.0, energy_j=None)]])
+def test_where_nothing_was_measured_that_is_said(rows: Sequence[object]) -> None:
+    empty: Sweep = sweep(rows)  # type: ignore[arg-type]
+    with pytest.raises(InputError) as caught:
+        recorded(empty, "energy")
+    assert caught.value.code == "EATSS-T007"
+
+
+def test_a_replay_of_nothing_is_refused() -> None:
+    for strategies, seeds, shares in [((), 1, (1.0,)), (("random",), 0, (1.0,))]:
+        with pytest.raises(InputError, match="EATSS-T008"):
+            replayed(random_sweep(2, 1), strategies, seeds, shares=shares)
+    with pytest.raises(InputError, match="EATSS-T008"):
+        replayed(random_sweep(2, 1), ("random",), 1, shares=(1.5,))
+
+
+class Waiting:
+    """Waits for ever."""
+
+    def ask(self) -> Asked:
+        return WAIT
+
+    def tell(self, point: Point, cost: float) -> None:
+        raise AssertionError
+
+
+def test_a_strategy_that_waits_for_nothing_is_named() -> None:
+    def waiting(_: StrategyJob) -> Waiting:
+        return Waiting()
+
+    STRATEGIES.register("waiting", waiting)
+    try:
+        with pytest.raises(InputError, match="the strategy 'waiting' waits"):
+            replayed(random_sweep(2, 1), ("waiting",), 1)
+    finally:
+        STRATEGIES.remove("waiting")
+
+
+def test_the_size_with_the_most_variants_is_replayed() -> None:
+    small, large = (("N", 64),), (("N", 4096),)
+    rows = [row(0, j, 5.0 + j, sizes=large) for j in range(3)]
+    rows += [row(1, j, 0.1, sizes=small) for j in range(2)]
+    found = replayed(sweep(rows), ("random",), 1)
+    assert (found.sizes, found.other_sizes, found.variants, found.best) == (large, 1, 3, 5.0)
+
+
+@pytest.mark.parametrize("nothing", [0.0, -1.0, None, float("nan")])
+@pytest.mark.parametrize("objective", ["time", "energy", "edp"])
+def test_a_cost_that_is_not_over_0_was_not_measured(nothing: float | None, objective: str) -> None:
+    rows = [row(0, 0, 1.0), row(0, 1, 2.0)]
+    field = "time_s" if objective == "time" else "energy_j"
+    rows.append(replace(row(0, 2, 0.5), **{field: nothing}))  # type: ignore[arg-type]
+    found = replayed(sweep(rows), ("random",), 1, objective=objective)  # type: ignore[arg-type]
+    assert (found.variants, found.failed) == (3, 1)
+    assert found.best_variant == rows[0].variant
+
+
+def test_a_store_of_zeros_has_nothing_to_replay() -> None:
+    with pytest.raises(InputError) as caught:
+        replayed(sweep([row(0, 0, 0.0)]), ("random",), 1)
+    assert caught.value.code == "EATSS-T007"
+
+
+def test_a_strategy_named_twice_is_tried_once() -> None:
+    found = replayed(random_sweep(3, seed=1), ("random", "random"), 2)
+    assert len(found.runs) == 2
+    assert [one.runs for one in found.summaries] == [2]

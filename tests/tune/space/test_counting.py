@@ -1,0 +1,355 @@
+"""Counting, walking, sampling and neighbours against a loop of plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator as Iterating
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.base.diagnostics import InputError, NoSolutionError
+from eatss.tune.space import counting, levels
+from eatss.tune.space.bound import BoundSpace, bind
+from eatss.tune.space.levels import distinct, grouped, repeated, summed, total
+from eatss.tune.space.nouns import Filter, Generated, Iterator, Listed, Range, Space
+
+NAMES = ("a", "b", "c", "d", "k0.e")
+
+
+@dataclass(frozen=True)
+class Small:
+    """A space, and the same as code of Python."""
+
+    space: Space
+
+
+def values_of(one: Iterator, row: dict[str, Any]) -> list[Any]:
+    """Return the values of an iterator, as plain Python."""
+
+    def value(text: str) -> int:
+        return int(eval(text.replace("k0.e", "k0_e"), {"min": min}, plain(row)))
+
+    match one.over:
+        case Listed(values=values):
+            return list(values)
+        case Range(start=start, stop=stop, step=step):
+            first, last, by = value(start), value(stop), value(step)
+            found = []
+            while (first <= last) if by > 0 else (first >= last):
+                found.append(first)
+                first += by
+            return found
+        case Generated(arguments=arguments):
+            number = value(arguments[0])
+            return [n for n in range(1, number + 1) if number % n == 0]
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace(".", "_"): value for name, value in row.items()}
+
+
+def met(condition: str, row: dict[str, Any]) -> bool:
+    return bool(eval(condition.replace("k0.e", "k0_e"), {"min": min}, plain(row)))
+
+
+def raw_points(space: Space, row: dict[str, Any]) -> Iterating[dict[str, Any]]:
+    if len(row) == len(space.iterators):
+        yield row
+        return
+    one = space.iterators[len(row)]
+    for value in values_of(one, row):
+        yield from raw_points(space, {**row, one.name: value})
+
+
+def brute(space: Space) -> tuple[int, list[dict[str, Any]], Counter[str]]:
+    """Return how many raw points there are, the kept ones, and what each filter removes."""
+    names = [one.name for one in space.iterators]
+
+    def last(test: Filter) -> int:
+        return max([at for at, name in enumerate(names) if name in used(test)], default=-1)
+
+    def used(test: Filter) -> set[str]:
+        return {name for name in names if name in test.condition.replace("k0.e", "k0.e ").split()}
+
+    order = sorted(space.filters, key=last)
+    raw, kept, removed = 0, [], Counter[str]()
+    for row in raw_points(space, {}):
+        raw += 1
+        failed = next((test.name for test in order if not met(test.condition, row)), None)
+        if failed is None:
+            kept.append(row)
+        else:
+            removed[failed] += 1
+    return raw, kept, removed
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> Space:
+    count = draw(st.integers(1, 5))
+    iterators: list[Iterator] = []
+    numbers: list[str] = []
+    for name in NAMES[:count]:
+        end = draw(st.sampled_from([*numbers, "3", "4", "7"]))
+        kind = draw(st.integers(0, 4))
+        over: Range | Listed | Generated
+        if kind == 0:
+            over = Range(start=draw(st.sampled_from(["1", "2"])), stop=end)
+        elif kind == 1:
+            over = Range(start=end, stop="1", step="-1")
+        elif kind == 2:
+            over = Generated(generator="divisors", arguments=(f"{end} + 1",))
+        elif kind == 3 and numbers:
+            step = draw(st.sampled_from(numbers))
+            over = Range(start=step, stop="6", step=step)
+        else:
+            over = Listed(
+                values=draw(st.sampled_from([(4, 1, 3), (5,), ("x", "y"), (True, False)]))
+            )
+        iterators.append(Iterator(name=name, over=over))
+        if not isinstance(over, Listed) or type(over.values[0]) is int:
+            numbers.append(name)
+    condition = st.builds(
+        lambda a, b, op, c: f"{a} * {b} {op} {c}",
+        st.sampled_from([*numbers, "2"]),
+        st.sampled_from([*numbers, "1"]),
+        st.sampled_from(["<=", "!=", ">=", "%"]),
+        st.sampled_from([*numbers, "3", "2"]),
+    )
+    conditions = draw(st.lists(condition, max_size=4))
+    conditions = [c if "%" not in c else f"{c.split(' % ')[0]} % 3 != 1" for c in conditions]
+    filters = tuple(Filter(name=f"f{at}", condition=text) for at, text in enumerate(conditions))
+    return Space(name="small", iterators=tuple(iterators), filters=filters)
+
+
+@settings(max_examples=80, deadline=None)
+@given(space=spaces(), chunk=st.sampled_from([4, 30, 1 << 17]), seed=st.integers(0, 9))
+def test_a_space_is_what_a_loop_finds(space: Space, chunk: int, seed: int) -> None:
+    raw, kept, removed = brute(space)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(levels, "CHUNK", chunk)
+        patch.setattr(counting, "ENUMERATED", chunk)
+        bound = bind(space, {})
+        heard: list[tuple[int, int]] = []
+        count = bound.count(lambda done, of: heard.append((done, of)))
+        assert (count.raw, count.kept) == (raw, len(kept))
+        assert {one.name: one.removed for one in count.filters} == {
+            one.name: removed[one.name] for one in space.filters
+        }
+        assert not raw or heard[-1] == (raw, raw)
+        points = list(bound.points())
+        assert points == kept
+        assert [list(map(type, p.values())) for p in points] == [
+            list(map(type, p.values())) for p in kept
+        ]
+        if not kept:
+            with pytest.raises(NoSolutionError):
+                bound.sample(1, 0)
+            return
+        asked = min(len(kept), 4)
+        sample = bound.sample(asked, seed)
+        assert sample == bind(space, {}).sample(asked, seed)
+        assert len({tuple(point.items()) for point in sample}) == asked
+        assert all(point in kept for point in sample)
+        every = bound.sample(len(kept) + 3, seed)
+        assert sorted(map(repr, every)) == sorted(map(repr, kept))
+        check_neighbours(bound, kept, sample[0])
+        check_allowed(bound, space, kept)
+
+
+def check_neighbours(bound: BoundSpace, kept: list[dict[str, Any]], point: dict[str, Any]) -> None:
+    wanted = [own for own in kept if sum(own[name] != point[name] for name in own) == 1]
+    found = bound.neighbours(point)
+    assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+    distances = [distance(bound, point, own) for own in found]
+    assert distances == sorted(distances)
+
+
+def distance(bound: BoundSpace, point: dict[str, Any], other: dict[str, Any]) -> int:
+    """Return how many values lie between two points along the iterator in which they differ."""
+    at = next(n for n, name in enumerate(point) if point[name] != other[name])
+    one = bound.space.iterators[at]
+    values = values_of(one, dict(list(point.items())[:at]))
+    return abs(values.index(point[one.name]) - values.index(other[one.name]))
+
+
+def check_allowed(bound: BoundSpace, space: Space, kept: list[dict[str, Any]]) -> None:
+    for row in list(raw_points(space, {}))[:12]:
+        reason = bound.allows(row)
+        if row in kept:
+            assert reason is None
+        else:
+            (filter_,) = (one for one in space.filters if one.name == reason)
+            assert not met(filter_.condition, row)
+
+
+def plain_space(count: int, *conditions: str, last: int = 100) -> Space:
+    return Space(
+        name="plain",
+        iterators=tuple(
+            Iterator(name=name, over=Range(start="1", stop=str(last)))
+            for name in "abcdefgh"[:count]
+        ),
+        filters=tuple(Filter(name=text, condition=text) for text in conditions),
+    )
+
+
+def test_a_space_of_more_points_than_64_bits_hold_is_counted_exactly() -> None:
+    bound = bind(plain_space(8, "a <= b", "c * d != 7", last=1000), {})
+    count = bound.count()
+    assert count.raw == 1000**8
+    assert count.filters[0].removed == (1000 * 999 // 2) * 1000**6
+    assert count.filters[1].removed == (1000 * 1001 // 2) * 2 * 1000**4
+    assert count.kept == (1000 * 1001 // 2) * (1000**2 - 2) * 1000**4
+    sample = bound.sample(20, 3)
+    assert all(bound.allows(point) is None for point in sample)
+    assert len({tuple(point.values()) for point in sample}) == 20
+
+
+def test_each_point_is_drawn_equally_often() -> None:
+    bound = bind(plain_space(3, "a + b <= c", last=5), {})
+    kept = list(bound.points())
+    drawn = Counter(tuple(point.values()) for seed in range(600) for point in bound.sample(2, seed))
+    assert len(drawn) == len(kept) == 20
+    mean = 1200 / 20
+    squares = sum((count - mean) ** 2 for count in drawn.values()) / mean
+    assert squares < 43.8  # chi-squared of 19 degrees exceeds this once in a thousand
+
+
+def test_two_parts_that_share_no_name_multiply() -> None:
+    first = "a * b <= 40"
+    second = "c * d % 3 == 0"
+    both = bind(plain_space(4, first, second, last=60), {}).count()
+    alone = bind(plain_space(2, first, last=60), {}).count()
+    assert both.filters[0].removed == alone.filters[0].removed * 60**2
+    assert both.kept == alone.kept * (60**2 - 40**2)
+
+
+def test_constants_may_decide_alone() -> None:
+    space = Space(
+        name="none",
+        iterators=(Iterator(name="a", over=Range(start="1", stop="9")),),
+        constants=(("most", "card.sm_count - 1"),),
+        filters=(Filter(name="large cards", condition="most >= 100"),),
+    )
+    assert bind(space, {"card.sm_count": 132}).count().kept == 9
+    with pytest.raises(NoSolutionError, match='"large cards" removes the last 9 of 9'):
+        bind(space, {"card.sm_count": 80}).require_points()
+
+
+def test_the_filter_that_removes_the_last_points_is_named() -> None:
+    bound = bind(plain_space(2, "a * b > 3", "a > 9", last=5), {})
+    with pytest.raises(NoSolutionError) as raised:
+        bound.require_points()
+    assert raised.value.code == "EATSS-S017"
+    assert '"a * b > 3" removes' not in str(raised.value)
+    assert '"a > 9" removes the last 25 of 25' in str(raised.value)
+
+
+def test_an_iterator_without_values_is_named() -> None:
+    space = Space(
+        name="none",
+        iterators=(
+            Iterator(name="a", over=Range(start="1", stop="9")),
+            Iterator(name="b", over=Range(start="a + 1", stop="1")),
+        ),
+    )
+    with pytest.raises(NoSolutionError, match="b has no values"):
+        bind(space, {}).require_points()
+
+
+def test_a_step_of_0_and_a_division_tell_where() -> None:
+    for over, code, words in (
+        (Range(start="1", stop="9", step="a - 2"), "EATSS-S015", "at a = 2"),
+        (Range(start="1", stop="9 // (a - 3)"), "EATSS-S013", "division by zero at a = 3"),
+        (Generated(generator="powers", arguments=("a", "1", "9")), "EATSS-S019", "powers of 1"),
+    ):
+        space = Space(
+            name="wrong",
+            iterators=(
+                Iterator(name="a", over=Range(start="1", stop="4")),
+                Iterator(name="b", over=over),
+            ),
+        )
+        with pytest.raises(InputError, match=words) as raised:
+            bind(space, {}).count()
+        assert raised.value.code == code
+
+
+def test_what_is_no_point_is_told() -> None:
+    bound = bind(plain_space(2, "a <= b", last=5), {})
+    assert bound.allows({"a": 1}) == "b has no value"
+    assert bound.allows({"a": 1, "b": 2, "z": 3}) == "z is no iterator of the space"
+    assert bound.allows({"a": 1, "b": 9}) == "b = 9 is not among its values"
+    assert bound.allows({"a": True, "b": 2}) == "a = True is not among its values"
+    assert bound.allows({"a": 3, "b": 2}) == "a <= b"
+    for call in (bound.neighbours, bound.decisions):
+        with pytest.raises(InputError) as raised:
+            call({"a": 3})
+        assert raised.value.code == "EATSS-S018"
+    with pytest.raises(InputError, match="a sample of 0"):
+        bound.sample(0, 1)
+
+
+def test_decisions_are_the_variant_and_iterators_called_like_them() -> None:
+    space = Space(
+        name="gemm",
+        iterators=tuple(
+            Iterator(name=name, over=Listed(values=values))
+            for name, values in (
+                ("m", (16, 32)),
+                ("tile_k", (4, 8)),
+                ("k0.threads_i", (8,)),
+                ("k1.host", ("none", "t")),
+                ("split", ("auto", 0.5)),
+                ("N", (100, 200)),
+                ("layout", ("row", "column")),
+            )
+        ),
+        constants=(("twice", "2"),),
+        variant=(("tile_i", "m * twice"), ("model", "'paper'")),
+    )
+    bound = bind(space, {"N": 4000, "card.sm_count": 132})
+    assert bound.decisions(next(bound.points())) == {
+        "tile_i": 32,
+        "tile_k": 4,
+        "k0.threads_i": 8,
+        "k1.host": "none",
+        "split": "auto",
+        "N": 100,
+        "model": "paper",
+    }
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from([-(1 << 53), 0, 7, 1 << 53]),
+            st.integers(-2, 2),
+            st.sampled_from([1, 5, (1 << 62) - 1, 1 << 70]),
+        ),
+        min_size=1,
+    )
+)
+def test_weights_are_exact_however_large(rows: list[tuple[int, int, int]]) -> None:
+    kind = np.int64 if all(weight < 1 << 62 for *_, weight in rows) else object
+    columns = {
+        "a": np.array([a for a, _, _ in rows], dtype=np.int64),
+        "b": np.array([b for _, b, _ in rows], dtype=np.int64),
+    }
+    weights = np.array([weight for *_, weight in rows], dtype=kind)
+    assert total(weights) == sum(weight for *_, weight in rows)
+    assert repeated(weights, weights).tolist() == [weight * weight for *_, weight in rows]
+    found, sums = grouped(columns, weights)
+    wanted: Counter[tuple[int, int]] = Counter()
+    for a, b, weight in rows:
+        wanted[a, b] += weight
+    own = zip(found["a"].tolist(), found["b"].tolist(), strict=True)
+    assert dict(zip(own, sums.tolist(), strict=True)) == dict(wanted)
+    firsts, kinds = distinct(columns, len(rows))
+    assert [rows[firsts[kind]][:2] for kind in kinds] == [row[:2] for row in rows]
+    assert sum(summed(weights, kinds, len(firsts)).tolist()) == total(weights)

@@ -1,0 +1,178 @@
+"""The derived space contains what the model compares and what it selects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import Structure
+from eatss.base.diagnostics import NoSolutionError
+from eatss.cards import load_profile
+from eatss.choose.cuda_candidates import LEAST_IDLE, PLAIN_TILE
+from eatss.choose.options import ModelOptions, SelectOptions
+from eatss.choose.predicted_cuda import ranked_cuda
+from eatss.frontend.options import Reading
+from eatss.lower.structures import structures_for
+from eatss.session.session import Session
+from eatss.tune.space.bound import bind
+from eatss.tune.space.derived import (
+    PPCG_TILES,
+    derived_space,
+    kernel_spaces,
+    point_of,
+)
+from eatss.tune.space.document import space_from_text, space_text
+from eatss.tune.space.nouns import card_constants
+
+KERNELS = Path(__file__).parents[3] / "kernels"
+NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
+QUICK = {"gemm", "atax"}
+
+
+@cache
+def session_of(name: str) -> Session:
+    return Session(KERNELS / f"{name}.c", cut="eatss")
+
+
+def structures_of(name: str, card: str) -> dict[str, tuple[Structure, ...]]:
+    return structures_for(session_of(name).analysed, load_profile(card))
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in NAMES]
+)
+def test_the_selection_is_a_point(name: str) -> None:
+    session, profile = session_of(name), load_profile("h200")
+    facts, structures = session.analysed.facts, structures_of(name, "h200")
+    space = derived_space(facts, structures, profile, "cuda", name=name)
+    assert space_from_text(space_text(space), "again") == space
+    bound = bind(space, card_constants(profile))
+    selection = session.select(profile, SelectOptions(target="cuda"))
+    assert bound.allows(point_of(selection, facts, structures, profile)) is None
+    ranked = [
+        (own, ranked_cuda(own, structures[own.name], profile, ModelOptions(target="cuda"), 30))
+        for own in facts
+    ]
+    spaces = kernel_spaces(facts, structures, profile)
+    point = point_of(selection, facts, structures, profile)
+    for own, kernels in ranked:
+        for kernel in kernels:
+            changed = point | spaces[own.name].point(kernel)
+            assert bound.allows(changed) is None, changed
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gemm",
+        "doitgen",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("atax", "durbin", "mttkrp", "syr2k")),
+    ],
+)
+def test_every_structure_is_in_the_space(name: str) -> None:
+    profile = load_profile("h200")
+    facts, structures = session_of(name).analysed.facts, structures_of(name, "h200")
+    for one in facts:
+        check_structures(one, {one.name: structures[one.name]})
+    assert profile.sm_count == 132
+
+
+def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, ...]]) -> None:
+    """Draw layouts of each layouts that fit the card: all are points."""
+    profile = load_profile("h200")
+    (space,) = kernel_spaces([facts], structures, profile).values()
+    if not space.every:
+        return
+    bound = bind(derived_space([facts], structures, profile, "cuda"), card_constants(profile))
+    held = "sums in registers"
+    shared = "shared memory of what is staged"
+    for layouts in space.every:
+        allowed = 0
+        for row in Random(1).choices(range(len(layouts)), k=60):
+            own = layouts.at(row)
+            point = space.values(own, own.staged)
+            reason = bound.allows(point)
+            assert reason is None or held in reason or shared in reason, (reason, point)
+            allowed += reason is None
+        assert allowed
+
+
+def test_all_kernels_of_gemm_s_space_are_counted() -> None:
+    facts, structures = session_of("gemm").analysed.facts, structures_of("gemm", "h200")
+    space = derived_space(facts, structures, load_profile("h200"), "cuda", name="gemm")
+    bound = bind(space, card_constants(load_profile("h200")))
+    assert bound.names[:5] == ("warps", "threads_i", "threads_j", "points_i", "points_j")
+    count = bound.count()
+    points_i, points_j = (2, 4, 6, 8, 12, 16, 24, 32), (2, 4, 6, 8, 12, 16, 24, 32)
+    assert count.raw == 2 * 11 * 11 * (1 + len(points_i)) * (1 + len(points_j)) * 4 * 2 * 2 * 4 * 2
+    assert count.kept == sum(1 for _ in bound.points())
+    assert all(bound.decisions(point) == point for point in bound.sample(5, 0))
+
+
+@pytest.mark.long
+def test_blocks_take_equal_shares_of_what_is_staged_and_would_leave_the_card_idle() -> None:
+    sizes = dict.fromkeys(("NI", "NJ", "NK"), "1111")
+    session = Session(KERNELS / "gemm.c", Reading(defines={"DATA_TYPE": "float", **sizes}))
+    profile, facts = load_profile("h200"), session.analysed.facts
+    structures = structures_for(session.analysed, profile)
+    space = derived_space(facts, structures, profile, "cuda", name="gemm")
+    bound = bind(space, card_constants(profile))
+    selection = session.select(profile, SelectOptions(target="cuda"))
+    point = point_of(selection, facts, structures, profile)
+    assert (point["stream"], bound.allows(point)) == (132, None)
+    assert bound.decisions(point) == point
+    assert bound.allows(point | {"stream": 0}) is None
+    reason = bound.allows(point | {"stream": 131})
+    assert reason is not None
+    assert "stream" in reason
+    (kernel,) = selection.kernels
+    (space_of,) = kernel_spaces(facts, structures, profile).values()
+    assert space_of.point(kernel) == point
+    assert space_of.point(replace(kernel, shared_sum=None)) == point | {"stream": 0}
+    nothing = dict.fromkeys(space_of.staged.values(), 0) | {"stages": 1, "tile_k": PLAIN_TILE}
+    assert "boxes" in (bound.allows(point | nothing) or "")
+    points = [one for one in bound.sample(40, 0) if one["stream"]]
+    assert points
+    for one in points:
+        tiles = 1
+        for loop in space_of.mapped:
+            tiles *= -(-1111 // (int(one[f"threads_{loop}"]) * int(one[f"points_{loop}"])))
+        assert 1 - tiles / 132 / -(-tiles // 132) > LEAST_IDLE
+        assert any(one[name] for name in space_of.staged.values())
+
+
+def test_sums_that_are_spread_have_one_tile() -> None:
+    profile, facts = load_profile("h200"), session_of("atax").analysed.facts
+    structures = structures_of("atax", "h200")
+    bound = bind(derived_space(facts, structures, profile, "cuda"), card_constants(profile))
+    selection = session_of("atax").select(profile, SelectOptions(target="cuda"))
+    (first, _) = selection.kernels
+    assert first.spread is not None
+    point = point_of(selection, facts, structures, profile)
+    assert (point["k0.tile_j"], bound.allows(point)) == (PLAIN_TILE, None)
+    for other in (PLAIN_TILE // 2, 2 * PLAIN_TILE):
+        reason = bound.allows(point | {"k0.tile_j": other})
+        assert reason is not None
+        assert "one tile of j where sums are spread" in reason
+
+
+def test_ppcg_s_space_of_2mm_has_the_3375_variants_of_the_paper() -> None:
+    session = Session(KERNELS / "2mm.c", cut="ppcg")
+    space = derived_space(session.analysed.facts, {}, load_profile("ga100"), "ppcg", name="2mm")
+    bound = bind(space, {})
+    assert len(bound) == 3375 == len(PPCG_TILES) ** 3
+    assert bound.names == ("tile_0", "tile_1", "tile_2")
+    assert bound.allows({"tile_0": 32, "tile_1": 32, "tile_2": 32}) is None
+
+
+def test_a_program_without_sizes_has_no_space() -> None:
+    with pytest.raises(NoSolutionError) as raised:
+        derived_space((), {}, load_profile("h200"), "cuda")
+    assert raised.value.code == "EATSS-S021"

@@ -1,0 +1,253 @@
+"""Documents of spaces: the right ones load and come back, the wrong ones say what and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eatss.base.diagnostics import InputError
+from eatss.cards import load_profile
+from eatss.tune.space.bound import bind
+from eatss.tune.space.document import read_space, space_from_document, space_from_text, space_text
+from eatss.tune.space.known_values import check_known_values
+from eatss.tune.space.nouns import Generated, Listed, Range, card_constants
+
+GOOD = """
+name = "dgemm"
+[constants]
+max_threads = "card.max_threads_per_block"
+bytes = 8
+[iterators]
+dim_m = { start = 16, stop = "max_threads", step = 16 }
+dim_n = [8, 16, 32]
+blk_k = { powers = [2, 1, 64] }
+blk_d = { divisors = "blk_k * 6" }
+layout = ["row", "column"]
+"k0.tile_i" = [true, false]
+split = [0, 0.5, "auto"]
+[filters]
+"more threads than a block may have" = "dim_m * dim_n <= max_threads"
+[variant]
+tile_i = "dim_m"
+"k0.threads_i" = "dim_n"
+uniform = true
+"""
+EXAMPLES = Path(__file__).parents[3] / "examples" / "spaces"
+
+TABLE_II = """
+16 16 64 96 16 64 4 16 16
+32 16 128 128 16 32 16 8 64
+16 16 128 128 8 64 4 8 32
+16 16 128 128 8 32 8 4 64
+16 16 64 256 8 32 8 4 64
+16 16 128 128 2 128 2 2 128
+16 16 64 128 4 64 4 2 128
+48 16 48 96 16 48 16 8 96
+64 16 64 64 16 64 16 16 64
+16 48 96 48 16 48 16 16 48
+64 16 64 64 48 64 16 16 64
+32 16 64 64 24 64 8 8 64
+16 16 64 80 16 32 8 16 16
+16 16 80 80 16 16 16 16 16
+"""
+
+
+def test_a_space_is_read_and_comes_back() -> None:
+    space = space_from_text(GOOD, "good.toml")
+    over = {one.name: one.over for one in space.iterators}
+    assert over["dim_m"] == Range(start="16", stop="max_threads", step="16")
+    assert over["blk_k"] == Generated(generator="powers", arguments=("2", "1", "64"))
+    assert over["split"] == Listed(values=(0, 0.5, "auto"))
+    assert space_from_text(space_text(space), "again") == space
+    bound = bind(space, card_constants(load_profile("h200")))
+    assert bound.constants["max_threads"] == 1024
+    point = next(bound.points())
+    assert list(point) == list(over)
+    assert bound.decisions(point)["uniform"] is True
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "place", "words"),
+    [
+        ("dim_m * dim_n <=", "dim_m * dimn <=", "S009", (15, "dimn"), "did you mean dim_n?"),
+        ("dim_m * dim_n <=", "dim_m dim_n <=", "S007", (15, "dim_n"), "this is no expression"),
+        ("dim_m * dim_n <=", "dim_m @ dim_n <=", "S008", (15, "dim_m @ dim_n"), "cannot stand in"),
+        (
+            'stop = "max_threads"',
+            'stop = "blk_k"',
+            "S011",
+            (7, "blk_k"),
+            "which comes after",
+        ),
+        ('stop = "max_threads"', 'stop = "dim_m"', "S011", (7, "dim_m"), "depend on dim_m itself"),
+        ("bytes = 8", 'bytes = "max_threads / bytes"', "S010", (5, "bytes"), "bytes → bytes"),
+        ("bytes = 8", 'bytes = "dim_m"', "S011", (5, "dim_m"), "uses the iterator dim_m"),
+        ("bytes = 8", "bytes = [8]", "S005", (5, "bytes"), "neither an expression nor a number"),
+        ("bytes = 8", "dim_m = 8", "S006", (7, "dim_m"), "dim_m is a constant and an iterator"),
+        ("bytes = 8", "min = 8", "S006", (5, "min"), "min is a function"),
+        ("bytes = 8", 'bytes = "8 // 0"', "S013", (5, "8 // 0"), "division by zero"),
+        ("bytes = 8", "bytes = 9007199254740993", "S014", (5, "9007199254740993"), "at most 2^53"),
+        ("[filters]", "[filter]", "S004", (14, "filter"), "did you mean filters?"),
+        ("step = 16", "stepp = 16", "S004", (7, "stepp"), "did you mean step?"),
+        ("step = 16", "step = 0", "S015", (7, "0"), "a step of 0"),
+        ("step = 16", "step = 0.5", "S012", (7, "0.5"), "whole numbers"),
+        ("dim_n = [8, 16, 32]", "dim_n = []", "S016", (8, "dim_n"), "dim_n has no values"),
+        ("dim_n = [8, 16, 32]", "dim_n = [8, 8]", "S006", (8, "dim_n"), "the value 8 twice"),
+        ("dim_n = [8, 16, 32]", "dim_n = 8", "S005", (8, "dim_n"), "write [8, 16, 32]"),
+        ("dim_n = [8, 16, 32]", "dim_n = { start = 8 }", "S005", (8, "dim_n"), "has no stop"),
+        ("powers = [2, 1, 64]", "powers = [2, 64]", "S008", (9, "powers"), "powers takes 3, not 2"),
+        ("powers = [2, 1, 64]", "powers = [1, 1, 64]", "S019", (9, "1"), "a base is 2 or more"),
+        (
+            "dim_m * dim_n <= max_threads",
+            "layout",
+            "S012",
+            (15, "layout"),
+            "is no condition",
+        ),
+        (
+            "dim_m * dim_n <= max_threads",
+            "layout * 2 > 1",
+            "S012",
+            (15, "layout"),
+            "number belongs",
+        ),
+        (
+            "dim_m * dim_n <= max_threads",
+            "layout == 2",
+            "S012",
+            (15, "layout == 2"),
+            "compares",
+        ),
+        (
+            '"k0.threads_i" = "dim_n"',
+            'k0.threads_i = "dim_n"',
+            "S005",
+            (16, "variant"),
+            '"k0.threads_i"',
+        ),
+        ('name = "dgemm"', "", "S005", None, "name is missing"),
+        ("[constants]", "[constants", "S003", (3, ""), "not valid TOML"),
+    ],
+)
+def test_a_mistake_is_pointed_at(
+    old: str, new: str, code: str, place: tuple[int, str] | None, words: str
+) -> None:
+    assert old in GOOD
+    with pytest.raises(InputError) as raised:
+        bind(
+            space_from_text(GOOD.replace(old, new), "own.toml"),
+            card_constants(load_profile("h200")),
+        ).count()
+    found = raised.value.diagnostics[0]
+    assert found.code == f"EATSS-{code}"
+    assert words in f"{found.message} {found.hint}"
+    if place is not None:
+        assert found.span is not None
+        assert found.span.file == "own.toml"
+        assert found.source_line is not None
+        part = found.source_line[found.span.column - 1 : found.span.end_column - 1]
+        assert (found.span.line, part) == place
+
+
+CHOICES = """name = "choices"
+[iterators]
+model = ["paper", "eatss", "prediction"]
+at = ["energy", "time"]
+[variant]
+objective = "at"
+volume = "'product'"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ('"eatss"', '"calibrated"', (3, '"calibrated"'), "choose one of: prediction, eatss, paper"),
+        ('["paper", "eatss", "prediction"]', "[1]", (3, "model"), "model is 1, which it cannot be"),
+        ('["paper", "eatss", "prediction"]', "{ start = 1, stop = 2 }", (3, "model"), "a number"),
+        (
+            '"time"',
+            '"tim"',
+            (6, "at"),
+            "objective is 'tim', which it cannot be; did you mean time?",
+        ),
+        ("'product'", "'volume'", (7, "'volume'"), "product, footprint"),
+    ],
+)
+def test_a_value_that_a_decision_cannot_have_is_pointed_at(
+    old: str, new: str, place: tuple[int, str], words: str
+) -> None:
+    check_known_values(bind(space_from_text(CHOICES, "own.toml"), {}))
+    bound = bind(space_from_text(CHOICES.replace(old, new), "own.toml"), {})
+    with pytest.raises(InputError) as raised:
+        check_known_values(bound)
+    (found,) = raised.value.diagnostics
+    assert found.code == "EATSS-S023"
+    assert words in f"{found.message}; {found.hint}"
+    assert found.span is not None
+    assert found.source_line is not None
+    part = found.source_line[found.span.column - 1 : found.span.end_column - 1]
+    assert (found.span.line, part) == place
+
+
+def test_what_a_point_alone_decides_is_not_guessed() -> None:
+    text = CHOICES.replace('"at"', "\"at if model == 'paper' else 'x'\"")
+    check_known_values(bind(space_from_text(text, "own.toml"), {}))
+
+
+def test_names_of_decisions_are_free_in_a_space_that_is_only_counted() -> None:
+    text = 'name = "boxes"\n[iterators]\nmodel = [1, 2]\nvolume = [8, 16]\nobjective = ["x"]\n'
+    assert bind(space_from_text(text, "own.toml"), {}).count().kept == 4
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    wrong = GOOD.replace("dim_m * dim_n <=", "dim_m * <=").replace("bytes = 8", 'bytes = "8 +"')
+    with pytest.raises(InputError) as raised:
+        space_from_text(wrong, "own.toml")
+    assert [one.span.line for one in raised.value.diagnostics if one.span] == [5, 15]
+
+
+def test_a_mapping_tells_the_expression_and_the_column() -> None:
+    document = {"name": "own", "iterators": {"a": [1, 2]}, "filters": {"few": "a * b < 3"}}
+    with pytest.raises(InputError, match=r'filters\.few: nothing is called b \(in "a \* b < 3"'):
+        bind(space_from_document(document), {})
+    assert bind(space_from_document(document), {"b": 2}).count().kept == 1
+
+
+def test_figures_of_a_card_need_a_card() -> None:
+    with pytest.raises(InputError) as raised:
+        bind(space_from_text(GOOD, "own.toml"), {})
+    assert raised.value.diagnostics[0].hint == (
+        "figures of a card are known once one is named: --gpu CARD"
+    )
+
+
+def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    for name in ("none.toml", "latin.toml", "."):
+        with pytest.raises(InputError) as raised:
+            read_space(tmp_path / name)
+        assert raised.value.code == "EATSS-S001"
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 5000)
+    (tmp_path / "long.toml").write_text(".".join("a" * 5000) + " = 1")
+    for name in ("deep.toml", "long.toml"):
+        with pytest.raises(InputError) as raised:
+            read_space(tmp_path / name)
+        assert raised.value.code == "EATSS-S003"
+
+
+def test_the_space_of_beast_contains_its_table_ii() -> None:
+    bound = bind(read_space(EXAMPLES / "beast-dgemm.toml"), {})
+    names = bound.names[:-1]
+    for line in TABLE_II.split("\n")[1:-1]:
+        point = dict(zip(names, map(int, line.split()), strict=True))
+        assert bound.allows({**point, "simd": 0}) is None, point
+    assert bound.allows({**point, "simd": 2}) == "simd = 2 is not among its values"
+    assert bound.allows({**point, "blk_k": 24, "simd": 0}) == "occupancy by shared memory"
+
+
+@pytest.mark.long
+def test_the_space_of_beast_has_as_many_points_as_documented() -> None:
+    count = bind(read_space(EXAMPLES / "beast-dgemm.toml"), {}).count()
+    assert (count.raw, count.kept) == (18706096689302732800, 1446)
