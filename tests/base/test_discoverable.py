@@ -31,7 +31,7 @@ NOUNS = [
     ProgramExpectation, Verification, SourceEnergy, WindowEnergy, WindowRun, WindowShare,
     PowerSample, PowerTrace,
 ]  # fmt: skip
-LAZY = ("analysis", "frontend", "measurement", "model", "polyhedral", "verify")
+LAZY = ("analysis", "choose", "frontend", "measurement", "polyhedral", "verify")
 
 
 def described(noun: type) -> str:

@@ -19,7 +19,7 @@ from eatss.verify.job import Job
 from eatss.verify.run import _for_compilers
 from tests.end_to_end.in_process import eatss as command
 
-PROGRAMS = Path(__file__).parent / "measurement" / "programs"
+PROGRAMS = Path(__file__).parents[1] / "measurement" / "programs"
 SOURCE = "void f(int n, double *A) {\n#pragma scop\nfor (int i = 0; i < n; i++) A[i] = 0;\n"
 SOURCE += "#pragma endscop\n}\n"
 

@@ -128,7 +128,8 @@ def test_the_version_loads_nothing_that_it_does_not_need() -> None:
     assert own == {
         *("eatss", "eatss.cli", "eatss.cli.talk", "eatss.base.diagnostics", "eatss.base.frozen"),
         *(
-            "eatss.base.interrupts",
+            *("eatss", "eatss.base", "eatss.cli", "eatss.cli.talk"),
+            *("eatss.base.diagnostics", "eatss.base.frozen"),
             "eatss.base.missing_packages",
             "eatss.base.text",
             "eatss.base.streams",

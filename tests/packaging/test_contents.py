@@ -22,7 +22,7 @@ DATA = {
     "kernels": list((ROOT / "kernels").iterdir()),
     "sweeps": SWEEPS,
 }
-"""What travels inside ``eatss._data``, by its folder there."""
+"""What travels inside ``eatss.base.data``, by its folder there."""
 
 
 def project(path: str = "pyproject.toml") -> dict[str, Any]:
@@ -46,13 +46,13 @@ def test_every_folder_with_code_is_a_package_that_is_listed(options: ConfigParse
     listed = options["options"]["packages"].split()
     folders = {path.parent for path in source_files() if path.suffix == ".py"}
     there = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
-    assert sorted(listed) == sorted(there | {f"eatss._data.{name}" for name in DATA})
+    assert sorted(listed) == sorted(there | {f"eatss.base.data.{name}" for name in DATA})
 
 
 def test_every_other_file_is_package_data(options: ConfigParser) -> None:
     listed = options["options"]["packages"].split()
     places = {name: ROOT.joinpath(*name.split(".")) for name in listed}
-    places |= {f"eatss._data.{name}": ROOT / folder for name, folder in IN_A_CHECKOUT.items()}
+    places |= {f"eatss.base.data.{name}": ROOT / folder for name, folder in IN_A_CHECKOUT.items()}
     packed = {
         path
         for name, patterns in options["options.package_data"].items()
@@ -72,7 +72,9 @@ def test_what_is_installed_is_what_is_there() -> None:
     if not names:
         pytest.skip("installed as editable: the tree itself is what is there")
     wanted = {path.relative_to(ROOT).as_posix() for path in source_files()}
-    wanted |= {f"eatss/_data/{name}/{path.name}" for name, paths in DATA.items() for path in paths}
+    wanted |= {
+        f"eatss/base/data/{name}/{path.name}" for name, paths in DATA.items() for path in paths
+    }
     assert {name for name in names if not name.endswith(".pyc")} == wanted
 
 
@@ -104,8 +106,8 @@ def test_the_light_install_has_the_same_data() -> None:
             if path.is_dir()
             else {place: path}
         )
-    assert {path: place for place, path in packed.items() if "/_data/" in place} == {
-        path: f"eatss_measure/eatss/_data/{name}/{path.name}"
+    assert {path: place for place, path in packed.items() if "/base/data/" in place} == {
+        path: f"eatss_measure/eatss/base/data/{name}/{path.name}"
         for name, paths in DATA.items()
         for path in paths
     }
