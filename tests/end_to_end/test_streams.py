@@ -126,15 +126,17 @@ def test_the_version_loads_nothing_that_it_does_not_need() -> None:
     own = {name for name in loaded.split() if name.startswith("eatss")}
     assert said == f"eatss {__version__}"
     assert own == {
-        *("eatss", "eatss.cli", "eatss.cli.talk", "eatss.base.diagnostics", "eatss.base.frozen"),
-        *(
-            *("eatss", "eatss.base", "eatss.cli", "eatss.cli.talk"),
-            *("eatss.base.diagnostics", "eatss.base.frozen"),
-            "eatss.base.missing_packages",
-            "eatss.base.text",
-            "eatss.base.streams",
-            "eatss.version",
-        ),
+        "eatss",
+        "eatss.base",
+        "eatss.base.diagnostics",
+        "eatss.base.frozen",
+        "eatss.base.interrupts",
+        "eatss.base.missing_packages",
+        "eatss.base.streams",
+        "eatss.base.text",
+        "eatss.cli",
+        "eatss.cli.talk",
+        "eatss.version",
     }
     assert not {"typer", "click", "rich", "pydantic", "numpy", "json"} & set(loaded.split())
 
