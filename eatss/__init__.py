@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from eatss.building import PpcgBuild, ppcg
     from eatss.cards import GpuProfile, list_profiles, load_profile
     from eatss.choose.selection import KernelSelection, Selection
-    from eatss.frontend.python.annotations import (
+    from eatss.frontend.python import PythonScop, scop
+    from eatss.frontend.python_types import (
         Param,
         f16,
         f32,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
-    from eatss.frontend.python.python_scop import PythonScop, scop
     from eatss.measurement.energy.measurement import EnergyMeasurement
     from eatss.measurement.energy.meter import energy_meter
     from eatss.measurement.measured import Interrupted
@@ -82,10 +82,10 @@ _HOME = {
     "MeasureOptions": "eatss.measurement.options",
     "Measurement": "eatss.measurement.measurement",
     "NoSolutionError": "eatss.base.diagnostics",
-    "Param": "eatss.frontend.python.annotations",
+    "Param": "eatss.frontend.python_types",
     "PpcgBuild": "eatss.building",
     "Program": "eatss.program",
-    "PythonScop": "eatss.frontend.python.python_scop",
+    "PythonScop": "eatss.frontend.python",
     "Selection": "eatss.choose.selection",
     "SourceOptions": "eatss.session.variants",
     "Space": "eatss.tune.space.nouns",
@@ -95,13 +95,13 @@ _HOME = {
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
     "energy_meter": "eatss.measurement.energy.meter",
-    "f16": "eatss.frontend.python.annotations",
-    "f32": "eatss.frontend.python.annotations",
-    "f64": "eatss.frontend.python.annotations",
-    "i16": "eatss.frontend.python.annotations",
-    "i32": "eatss.frontend.python.annotations",
-    "i64": "eatss.frontend.python.annotations",
-    "i8": "eatss.frontend.python.annotations",
+    "f16": "eatss.frontend.python_types",
+    "f32": "eatss.frontend.python_types",
+    "f64": "eatss.frontend.python_types",
+    "i16": "eatss.frontend.python_types",
+    "i32": "eatss.frontend.python_types",
+    "i64": "eatss.frontend.python_types",
+    "i8": "eatss.frontend.python_types",
     "inspect": "eatss.api",
     "jit": "eatss.session.jit.api",
     "list_profiles": "eatss.cards",
@@ -113,14 +113,14 @@ _HOME = {
     "read_space": "eatss.tune.space.document",
     "read_sweep": "eatss.tune.store.store",
     "schema": "eatss.base.schemas",
-    "scop": "eatss.frontend.python.python_scop",
+    "scop": "eatss.frontend.python",
     "select": "eatss.api",
     "sweep": "eatss.tune.explore.sweeping",
     "sweep_report": "eatss.reporting",
-    "u16": "eatss.frontend.python.annotations",
-    "u32": "eatss.frontend.python.annotations",
-    "u64": "eatss.frontend.python.annotations",
-    "u8": "eatss.frontend.python.annotations",
+    "u16": "eatss.frontend.python_types",
+    "u32": "eatss.frontend.python_types",
+    "u64": "eatss.frontend.python_types",
+    "u8": "eatss.frontend.python_types",
 }
 
 __all__ = [

@@ -17,7 +17,7 @@ from eatss.cards import GpuProfile, load_profile
 from eatss.choose.options import SelectKeywords, SelectOptions, VolumeName, check_target, one_of
 from eatss.choose.selection import Selection
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
-from eatss.frontend.python.python_scop import PythonScop
+from eatss.frontend.python import PythonScop
 from eatss.lower.recipe.options import CodeRequest, SizeKeywords
 from eatss.lower.recipe.recipe import Recipe, read_recipe
 from eatss.lower.recipe.requests import check_alone, choices

@@ -29,7 +29,7 @@ from eatss.measurement.measurement import Comparison, Measurement
 from eatss.measurement.options import MeasureOptions
 
 if TYPE_CHECKING:
-    from eatss.frontend.python.python_scop import PythonScop
+    from eatss.frontend.python import PythonScop
     from eatss.measurement.card import Card
     from eatss.measurement.job import Progress
     from eatss.session.variants import SourceOptions

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume, VolumeKind
 from eatss.analysis.work import kernel_work, overlapping
 from eatss.base.polynomial import Polynomial
-from eatss.polyhedral.footprint import footprint
-from eatss.polyhedral.kernel import Kernel, Reference, Subscript
-from eatss.polyhedral.program import ScheduledScop
-from eatss.polyhedral.scops import ElementType, Scop
+from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.kernel import Kernel, Reference, ScheduledScop, Subscript, footprint
+from eatss.polyhedral.scop import Scop
 
 
 def analyse(

@@ -8,8 +8,8 @@ from eatss.analysis.work import bytes_of, instances_of
 from eatss.base.diagnostics import Diagnostic
 from eatss.base.expected_run import ProgramSize
 from eatss.base.frozen import frozen
-from eatss.polyhedral.program import ScheduledScop
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.scop import Scop
 
 
 @frozen

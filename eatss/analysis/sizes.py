@@ -8,8 +8,9 @@ from math import prod
 import islpy as isl
 
 from eatss.base.expected_run import ProgramSize
+from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import at_values, constant_value, integer, parameters_as_dims
-from eatss.polyhedral.scops import Access, Array, Scop
+from eatss.polyhedral.scop import Access, Scop
 
 ASSUMED_SIZE = 4096
 """Stands for a size that the source leaves open, as far as what is known of it allows."""

@@ -24,6 +24,17 @@ from eatss.analysis.sizes import (
 )
 from eatss.analysis.touched import TouchedBox, Values, touched_box
 from eatss.base.frozen import frozen
+from eatss.polyhedral.expression import (
+    Binary,
+    ElementType,
+    Expression,
+    Read,
+    Unary,
+    added_to,
+    factors,
+    product_of,
+    regrouped,
+)
 from eatss.polyhedral.isl_names import (
     affine_form,
     at_values,
@@ -40,8 +51,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Kernel, Loop, Reference
 from eatss.polyhedral.kernels import trip_count
-from eatss.polyhedral.scops import Binary, ElementType, Expression, Read, Scop, Statement, Unary
-from eatss.polyhedral.scops.expression import added_to, factors, product_of, regrouped
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.program import Constant
 
 

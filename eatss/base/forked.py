@@ -58,7 +58,6 @@ _NEEDED = (
     "cost",
     "cuda",
     "frontend",
-    "frontend.python",
     "lower",
     "lower.instructions",
     "lower.kernel",
@@ -66,7 +65,6 @@ _NEEDED = (
     "lower.schedule",
     "lower.transform",
     "polyhedral",
-    "polyhedral.scops",
     "program",
     "session",
 )

@@ -27,7 +27,7 @@ from eatss.cost.demand import Column
 from eatss.plan.launch import trips_of
 from eatss.plan.rows import is_asynchronous, may_be_aligned, vector
 from eatss.plan.stage import buffers
-from eatss.polyhedral.isl_limits import MAX_DEPTH
+from eatss.polyhedral.dependences import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
 
 POINTS = (1, 2, 4, 8, 12, 16)

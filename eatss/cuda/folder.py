@@ -18,7 +18,7 @@ from typing import Any
 from eatss.base.diagnostics import input_error
 from eatss.base.files import check_places, is_c_text, place_files, read_regular
 from eatss.cuda.readme import readme_text
-from eatss.frontend.files import read_bytes
+from eatss.frontend.source import read_bytes
 from eatss.program import Original, Program, program_to_dict
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)

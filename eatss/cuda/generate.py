@@ -25,8 +25,7 @@ from eatss.lower.size_products import (
     work_written_out,
     written_out,
 )
-from eatss.polyhedral.dependences import compute_dependences
-from eatss.polyhedral.isl_limits import bounded_work, default_operations
+from eatss.polyhedral.dependences import bounded_work, compute_dependences, default_operations
 from eatss.program import (
     Original,
     Program,

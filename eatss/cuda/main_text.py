@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from string import Template
 
 from eatss.cuda.text import HALF, Lines, type_text
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import (
     Apply,
     Argument,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from eatss.cuda.text import argument_text, type_text
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import (
     Argument,
     Constant,

@@ -68,8 +68,8 @@ from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.stream_k import Stream
 from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.isl_limits import at_most, ran_out
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.dependences import at_most, ran_out
+from eatss.polyhedral.scop import Scop
 from eatss.program import (
     Assumption,
     Constant,

@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.schedule.names import NameTable
-from eatss.polyhedral.scops import Array, FunctionParameter, ParameterDeclaration, Scop
+from eatss.polyhedral.expression import Array
+from eatss.polyhedral.scop import FunctionParameter, ParameterDeclaration, Scop
 from eatss.program import Argument, Constant, Interface, InterfaceEntry, Parameter, Temporary
 from eatss.program.plan import Place, Role
 from eatss.program.source_names import SHARED, size_macro

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from math import isfinite, isinf, isnan
 from types import MappingProxyType
 
-from eatss.polyhedral.scops import ElementType, Literal
+from eatss.polyhedral.expression import ElementType, Literal
 from eatss.program import Argument
 from eatss.program.source_names import size_text
 

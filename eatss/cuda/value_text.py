@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import islpy as isl
 
 from eatss.cuda.text import converted_literal, literal_text, type_text
-from eatss.polyhedral.scops import (
+from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     Call,
@@ -24,9 +24,9 @@ from eatss.polyhedral.scops import (
     Literal,
     Read,
     Select,
-    Statement,
     Unary,
 )
+from eatss.polyhedral.scop import Statement
 from eatss.program import Apply, IntExpr, Operator
 from eatss.program.expression import binds_as_a_name
 from eatss.program.source_names import generated_text

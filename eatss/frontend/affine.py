@@ -1,42 +1,237 @@
-"""Reads C integer expressions as quasi-affine values and C conditions as sets.
-
-C integers are exact here as long as nothing overflows. Signed overflow is undefined in C and
-is taken not to happen. Unsigned arithmetic is exact modulo 2^bits: sums and products are
-kept as integers, and where one is consumed (compared, divided, widened, used as a
-subscript) it is proven to lie in its type's range; a value that may be negative there is refused.
-"""
+"""Reads affine expressions and conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.base.polynomial import Monomial, accumulate
-from eatss.frontend import division
 from eatss.frontend.calls import is_library_function, why_not_inlined
-from eatss.frontend.ranges import RangeProver
+from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
     NotAffineError,
+    Reporter,
     Unknown,
     has_product,
     not_affine,
     product_of_variables,
 )
-from eatss.frontend.symbols import SymbolTable, Variable
-from eatss.frontend.tree import Kind, Node, chain
+from eatss.frontend.tree import ELEMENTS, Kind, Node, chain
 from eatss.frontend.values import (
     NonLinearError,
     Poly,
+    RangeProver,
     TooManyPiecesError,
     Value,
     ValueAlgebra,
     extremum,
     same,
 )
+from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import coalesced
-from eatss.polyhedral.scops import SizeCondition
+from eatss.polyhedral.scop import AccessKind, SizeCondition
+
+# -- division ----------------------------------------------------------------------------------
+# Reads division and rounding: C's ``/``, ``%``, shifts and bits by a constant, floor and ceil.
+#
+# C truncates towards zero and isl rounds down; everything that turns one into the other is here.
+# The functions take what reads their operands.
+
+
+_BITWISE = ("&", "|", "^")
+_MAX_RUNS = 4
+
+
+class OperandReader(Protocol):
+    """Reads integer operands; ``AffineReader`` is one."""
+
+    algebra: ValueAlgebra
+    ranges: RangeProver
+
+    def value(self, node: Node, domain: isl.Set) -> Value:
+        """Read an integer expression whose value is used in ``domain``."""
+
+
+def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
+    """Read ``/``, ``%``, ``&``, ``|``, ``^``, ``<<`` and ``>>`` with a constant right operand.
+
+    Raises:
+        NotAffineError: If the right operand is not a constant, or one C leaves undefined.
+    """
+    value, right = (reader.value(operand, domain) for operand in node.children)
+    amount = reader.algebra.constant_of(right)
+    if amount is None and node.op in _BITWISE:
+        value, amount = right, reader.algebra.constant_of(value)
+        if amount is None:
+            raise NotAffineError(node, f"no operand of '{node.op}' is a constant")
+    if amount is None:
+        raise NotAffineError(node, f"right operand of '{node.op}' is not a constant")
+    if node.op in ("/", "%"):
+        return _divide(reader, node, value, amount, domain)
+    if node.op in _BITWISE:
+        return _of_bits(reader, node, value, amount, domain)
+    if not 0 <= amount < node.type.bits:
+        raise NotAffineError(
+            node,
+            f"shift by {amount} is undefined",
+            code="EATSS-F042",
+            hint="shift by less than the width of the type",
+        )
+    if node.op == "<<":
+        return reader.algebra.scale(value, 1 << amount)
+    return reader.algebra.floor_divide(value, 1 << amount)
+
+
+def _of_bits(reader: OperandReader, node: Node, value: Value, mask: int, domain: isl.Set) -> Value:
+    """Read what bits say: ``x | c = x + c - (x & c)``, ``x ^ c = x + c - 2 (x & c)``."""
+    runs = _runs_of_ones(mask)
+    if len(runs) > _MAX_RUNS:
+        raise NotAffineError(node, f"bits of {mask} that are far apart")
+    algebra = reader.algebra
+    common: Value = Poly.constant(0)
+    for low, high in runs:
+        above = value if high is None else low_bits(reader, value, high, domain)
+        common = algebra.add(common, above)
+        if low:
+            common = algebra.add(common, low_bits(reader, value, low, domain), -1)
+    if node.op == "&":
+        return common
+    both = algebra.add(value, mask)
+    return algebra.add(both, common, -1 if node.op == "|" else -2)
+
+
+def _runs_of_ones(mask: int) -> list[tuple[int, int | None]]:
+    """Return where the ones of a number begin and end; those of a negative one have no end."""
+    runs: list[tuple[int, int | None]] = []
+    at = 0
+    while mask not in (0, -1):
+        low = (mask & -mask).bit_length() - 1
+        high = (~(mask >> low) & -~(mask >> low)).bit_length() - 1
+        if mask >> low == -1:
+            break
+        runs.append((at + low, at + low + high))
+        at, mask = at + low + high, mask >> (low + high)
+    if mask < 0:
+        runs.append((at + (mask & -mask).bit_length() - 1, None))
+    return runs
+
+
+def low_bits(reader: OperandReader, value: Value, bits: int, domain: isl.Set) -> Value:
+    """Return ``value mod 2^bits``, which is the value where that is proven to be one of them."""
+    algebra = reader.algebra
+    if reader.ranges.proven(domain, algebra.within(0, value, (1 << bits) - 1)):
+        return value
+    return algebra.modulo(value, 1 << bits)
+
+
+def _divide(
+    reader: OperandReader, node: Node, value: Value, divisor: int, domain: isl.Set
+) -> Value:
+    """C truncates towards zero: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
+    if divisor == 0:
+        raise NotAffineError(
+            node, f"'{node.op}' by zero", code="EATSS-F042",
+            hint="the divisor must be a non-zero constant",
+        )  # fmt: skip
+    size = abs(divisor)
+    constant = reader.algebra.constant_of(value)
+    if constant is not None:
+        quotient = abs(constant) // size * (1 if constant * divisor >= 0 else -1)
+        result = quotient if node.op == "/" else constant - quotient * divisor
+        return Poly.constant(result)
+    if size == 1:
+        return reader.algebra.scale(value, divisor) if node.op == "/" else Poly.constant(0)
+    non_negative = reader.ranges.proven(domain, reader.algebra.at_least(value, 0))
+    if node.op == "/":
+        if non_negative:
+            quotient_f = reader.algebra.floor_divide(value, size)
+        else:
+            quotient_f = reader.algebra.function(value).tdiv_q(reader.algebra.function(size))
+        return reader.algebra.scale(quotient_f, 1 if divisor > 0 else -1)
+    if non_negative:
+        return reader.algebra.modulo(value, size)
+    return reader.algebra.function(value).tdiv_r(reader.algebra.function(size))
+
+
+def rounded(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
+    """Read ``(int) floor((double) a / b)`` and its like, as old floord macros expand to."""
+    numerator, divisor, exact = fraction(reader, node.children[0], domain)
+    if not exact:
+        raise NotAffineError(node, "conversion of a floating-point value to an integer")
+    assert divisor == 1
+    return numerator
+
+
+def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value, int, bool]:
+    """Read a floating expression as ``value / divisor``; exact if that is an integer."""
+    if node.kind == "cast" and not node.type.is_integer:
+        operand = node.children[0]
+        if operand.type.is_integer:
+            if operand.type.bits > 32 or node.type.bits < 64:
+                raise NotAffineError(node, "rounding of a large integer")
+            return reader.value(operand, domain), 1, True
+        return fraction(reader, operand, domain)
+    if node.kind == "float" and isinstance(node.value, float):
+        if node.value == int(node.value) and abs(node.value) < 2**31:
+            return Poly.constant(int(node.value)), 1, True
+    elif node.is_binary("/"):
+        top, below, _ = fraction(reader, node.children[0], domain)
+        amount, unit, _ = fraction(reader, node.children[1], domain)
+        divisor = reader.algebra.constant_of(amount)
+        if below == unit == 1 and divisor:
+            sign = 1 if divisor > 0 else -1
+            return reader.algebra.scale(top, sign), abs(divisor), abs(divisor) == 1
+    elif (
+        node.kind == "call"
+        and node.name in ("floor", "ceil")
+        and is_library_function(node.children[0])
+    ):
+        top, below, _ = fraction(reader, node.children[1], domain)
+        if node.name == "floor":
+            return reader.algebra.floor_divide(top, below), 1, True
+        up = reader.algebra.add(top, below - 1)
+        return reader.algebra.floor_divide(up, below), 1, True
+    raise why_not(node)
+
+
+def why_not(node: Node) -> NotAffineError:
+    """Find the reason a floating expression is not affine: data, or only its form."""
+    for inner in node.preorder():
+        if inner.kind in ELEMENTS:
+            return not_affine(inner)
+        if inner.kind == "name" and inner.type.kind == "floating":
+            return NotAffineError(inner, f"'{inner.name}' is data", "data")
+    return NotAffineError(node, "floating-point expression")
+
+
+def rounded_division(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
+    """Read CLooG's ``floord`` and ``ceild``."""
+    value = reader.value(node.children[1], domain)
+    divisor = reader.algebra.constant_of(reader.value(node.children[2], domain))
+    if not divisor:
+        raise NotAffineError(
+            node, f"second argument of {node.name} is not a non-zero constant",
+            code="EATSS-F042", hint="the divisor must be a non-zero constant",
+        )  # fmt: skip
+    if divisor < 0:
+        value, divisor = reader.algebra.scale(value, -1), -divisor
+    if node.name == "ceild":
+        value = reader.algebra.add(value, divisor - 1)
+    return reader.algebra.floor_divide(value, divisor)
+
+
+# -- affine ------------------------------------------------------------------------------------
+# Reads C integer expressions as quasi-affine values and C conditions as sets.
+#
+# C integers are exact here as long as nothing overflows. Signed overflow is undefined in C and
+# is taken not to happen. Unsigned arithmetic is exact modulo 2^bits: sums and products are
+# kept as integers, and where one is consumed (compared, divided, widened, used as a
+# subscript) it is proven to lie in its type's range; a value that may be negative there is refused.
+
 
 _MAX_DEPTH = 120
 _MINIMA = frozenset({"min", "MIN", "imin", "Min"})
@@ -210,7 +405,7 @@ class AffineReader:
         if node.op == "*":
             return self._product(node, domain)
         if node.op in ("/", "%", ">>", "<<", "&", "|", "^"):
-            return division.by_constant(self, node, domain)
+            return by_constant(self, node, domain)
         if node.op in _COMPARISONS or node.op in ("&&", "||"):
             return self._truth(node, domain)
         for child in node.children:
@@ -252,7 +447,7 @@ class AffineReader:
         if not target.is_integer:
             raise NotAffineError(node, f"conversion to {target.spelling}")
         if not source.is_integer:
-            return division.rounded(self, node, domain)
+            return rounded(self, node, domain)
         if target.bits <= 1:
             return self._truth(operand, domain)
         if not source.signed and target.bits > source.bits:
@@ -260,7 +455,7 @@ class AffineReader:
         value = self._ring(operand, domain)
         fits = source.minimum >= target.minimum and source.maximum <= target.maximum
         if not target.signed and target.bits < 32 and not fits:
-            return division.low_bits(self, value, target.bits, domain)
+            return low_bits(self, value, target.bits, domain)
         if target.signed and not fits:
             self.ranges.check(node, value, domain)
         return value
@@ -297,7 +492,7 @@ class AffineReader:
             left, right = (self.value(a, domain) for a in arguments)
             return extremum(is_max=node.name in _MAXIMA, left=left, right=right)
         if len(arguments) == 2 and node.name in ("floord", "ceild"):
-            return division.rounded_division(self, node, domain)
+            return rounded_division(self, node, domain)
         if len(arguments) == 1 and node.name in ("abs", "labs"):
             value = self.value(arguments[0], domain)
             return extremum(is_max=True, left=value, right=self.algebra.scale(value, -1))
@@ -316,7 +511,7 @@ class AffineReader:
             if node.kind == "cast" and node.type.bits <= 1:
                 return self._condition(node.children[0], domain)
             if not node.type.is_integer:
-                raise division.why_not(node)
+                raise why_not(node)
             value = self.value(node, domain)
             return self.algebra.unequal(value, 0)
 
@@ -354,8 +549,67 @@ class AffineReader:
             return self.value(left, domain), self.value(right, domain)
         sides = []
         for side in (left, right):
-            value, _, exact = division.fraction(self, side, domain)
+            value, _, exact = fraction(self, side, domain)
             if not exact:
                 raise NotAffineError(side, "comparison of floating-point values")
             sides.append(value)
         return sides[0], sides[1]
+
+
+# -- reading -----------------------------------------------------------------------------------
+# What reading a region yields before it becomes a ``Scop``, statements over C; who reads it.
+
+
+class RegionReader:
+    """Reads a part of one region: its variables, what is affine, and what is wrong."""
+
+    def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
+        self._symbols, self._affine, self._reporter = symbols, affine, reporter
+        self._algebra, self._ranges = affine.algebra, affine.ranges
+        self._of = symbols.of
+        self._error, self._refuse, self._quoted = reporter.error, reporter.refuse, reporter.quoted
+
+    def _free(self, name: str) -> str:
+        """Return a name for a counter inside the loops around."""
+        return self._symbols.names.free(name, self._affine.active.values())
+
+
+@frozen
+class LoopLevel:
+    """A loop around a statement; ``sign`` is -1 where the counter runs down."""
+
+    name: str
+    sign: int
+
+
+@frozen
+class RawAccess:
+    """A reference with its subscripts as values of counters and parameters.
+
+    It is made at the points of ``domain`` at which its statement runs.
+    """
+
+    variable: Variable
+    kind: AccessKind
+    subscripts: tuple[Value, ...]
+    node: Node
+    domain: isl.Set
+
+
+@frozen
+class RawStatement:
+    """An assignment with its domain as a set of counter and parameter values.
+
+    ``positions`` are the textual positions around and between the loops. ``value`` holds its affine
+    parts as functions of counters and parameters, all as isl parameters. ``doubtful`` marks a
+    statement below a loop that was refused.
+    """
+
+    loops: tuple[LoopLevel, ...]
+    positions: tuple[int, ...]
+    domain: isl.Set
+    accesses: tuple[RawAccess, ...]
+    value: Expression
+    node: Node
+    doubtful: bool = False
+    ppcg_name: str = ""

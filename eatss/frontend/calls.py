@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from eatss.frontend import clang
-from eatss.frontend.clang import CursorKind
-from eatss.frontend.shapes import Shape, shape_of
+from eatss.frontend.clang import NO_TYPE, CursorKind, type_of
+from eatss.frontend.declarations import Shape, shape_of
 from eatss.frontend.tree import ELEMENTS, WRITES, Kind, Node, read_tree
-from eatss.frontend.types import NO_TYPE, type_of
 
 _MAX_NODES = 20_000
 _EFFECTS: frozenset[Kind] = WRITES | {"address", "broken", "other"}

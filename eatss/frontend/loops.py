@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.frontend.findings import RefusedError
-from eatss.frontend.reading import RegionReader
+from eatss.frontend.affine import RegionReader
+from eatss.frontend.declarations import Variable, started_by
 from eatss.frontend.refusals import NotAffineError, has_product
-from eatss.frontend.symbols import Variable, started_by
+from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, unconverted
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
 from eatss.polyhedral.isl_names import (

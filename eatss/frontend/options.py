@@ -14,7 +14,7 @@ from eatss.base.frozen import frozen
 from eatss.base.options import Words, option, parse_parameters, shows_types
 
 if TYPE_CHECKING:
-    from eatss.polyhedral.scops import Scop
+    from eatss.polyhedral.scop import Scop
 
 _option = partial(option, panel="Source")
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eatss.frontend import clang
-from eatss.frontend.symbols import counter_of, written_name
+from eatss.frontend.clang import INT, NO_TYPE
+from eatss.frontend.declarations import counter_of, written_name
 from eatss.frontend.tree import LOOPS, WRITES, Node, leaves
-from eatss.frontend.types import INT, NO_TYPE
 
 _SIMPLE = ("assign", "step", "declarations")
 

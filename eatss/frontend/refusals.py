@@ -1,12 +1,19 @@
-"""Why something is refused: constructs by their kind, and expressions that are not affine."""
+"""Why something is refused, and the finding that says so."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import re
+from typing import Literal, NoReturn, TypeAlias
 
+from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
+from eatss.frontend.source import Findings, RefusedError, SourceText
 from eatss.frontend.tree import ELEMENTS, Kind, Node
+
+# -- refusals ----------------------------------------------------------------------------------
+# Why something is refused: constructs by their kind, and expressions that are not affine.
+
 
 Refusal: TypeAlias = tuple[str, str, str]
 
@@ -141,3 +148,192 @@ def not_affine(node: Node) -> NotAffineError:
         return NotAffineError(node, message, code=code, hint=hint)
     message = f"operator '{node.op}'" if node.op else "expression"
     return NotAffineError(node, message)
+
+
+# -- report ------------------------------------------------------------------------------------
+# Words findings about nodes of the tree.
+
+
+_NAME_OR_NUMBER = re.compile(rb"[A-Za-z_0-9.]+")
+_MAX_QUOTED = 60
+
+
+Place: TypeAlias = Literal["subscript", "bound", "condition"]
+"""Where an affine expression is needed."""
+
+_CODES: dict[tuple[Place, Reason], str] = {
+    ("subscript", "non_affine"): "EATSS-F012",
+    ("bound", "non_affine"): "EATSS-F013",
+    ("condition", "non_affine"): "EATSS-F014",
+    ("subscript", "data"): "EATSS-F015",
+    ("bound", "data"): "EATSS-F016",
+    ("condition", "data"): "EATSS-F017",
+}
+
+_HINTS = {
+    "EATSS-F012": "use sums of counters and parameters with constant factors; "
+    "/ and % by constants, min, max and ?: are fine",
+    "EATSS-F013": "use sums of counters and parameters with constant factors; "
+    "/ and % by constants, min, max and ?: are fine",
+    "EATSS-F014": "compare sums of counters and parameters with constant factors",
+    "EATSS-F015": "subscripts may use counters, parameters and constants only",
+    "EATSS-F016": "copy the value to an integer variable before #pragma scop",
+    "EATSS-F017": "write the choice as an expression: x = condition ? a : b;",
+}
+
+
+# Findings that rest on what is known of counters; below a loop that was refused they would
+# only repeat that it was.
+_NEED_DOMAIN = frozenset(
+    {
+        "EATSS-F036", "EATSS-F037", "EATSS-F035", "EATSS-F051",
+        "EATSS-F029", "EATSS-F044", "EATSS-F033", "EATSS-F092",
+    }
+)  # fmt: skip
+
+
+class Reporter:
+    """Adds findings about nodes; knows where nodes stand in the source.
+
+    ``doubtful`` is set while a part is read whose loops were refused.
+    """
+
+    def __init__(self, source: SourceText, findings: Findings) -> None:
+        self.source = source
+        self.findings = findings
+        self.doubtful = False
+
+    def offsets(self, node: Node) -> tuple[int, int]:
+        """Return the byte offsets of a node; inside a macro call, those of the call's name.
+
+        Where the last token comes out of nested macros clang ends the node before it, so the end
+        is that of whatever last part reaches furthest.
+        """
+        start, end = self._own_offsets(node)
+        while node.children and not node.is_inlined:
+            node = node.children[-1]
+            end = max(end, self._own_offsets(node)[1])
+        return start, end
+
+    def _own_offsets(self, node: Node) -> tuple[int, int]:
+        start, end = node.offsets
+        size = len(self.source.data)
+        start = min(start, size)
+        if end <= start:
+            match = _NAME_OR_NUMBER.match(self.source.data, start)
+            end = match.end() if match else start + 1
+        return start, min(end, size)
+
+    def in_macro(self, node: Node) -> bool:
+        """Return whether a reference lies inside a macro call, of which its text names more."""
+        start, end = node.offsets
+        if end <= start:
+            return True
+        text = self.source.text(start, end)
+        if node.kind == "subscript":
+            return not text.endswith("]")
+        return node.kind == "dereference" and not text.startswith("*")
+
+    def span(self, node: Node) -> SourceSpan:
+        """Return the span of a node."""
+        return self.source.span(*self.offsets(node))
+
+    def text(self, node: Node) -> str:
+        """Return the source text of a node in one line, macros not expanded."""
+        raw = self.source.text(*self.offsets(node)).replace("\\\r\n", " ").replace("\\\n", " ")
+        return " ".join(_without_comments(raw).split())
+
+    def quoted(self, node: Node) -> str:
+        """Return the text of a node, short enough for a message."""
+        text = self.text(node)
+        if len(text) > _MAX_QUOTED:
+            text = text[: _MAX_QUOTED - 1] + "…"
+        return f"'{text}'"
+
+    def error(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
+        """Add an error at a node."""
+        if self.doubtful and code in _NEED_DOMAIN:
+            return
+        self.findings.add(code, message, span=self.span(node), hint=hint)
+
+    def refuse(self, code: str, node: Node, message: str, hint: str | None = None) -> NoReturn:
+        """Add an error at a node, and give up what it is part of."""
+        self.error(code, node, message, hint)
+        raise RefusedError
+
+    def warn(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
+        """Add a warning at a node."""
+        self.findings.warn(code, message, span=self.span(node), hint=hint)
+
+    def not_affine(self, error: NotAffineError, whole: Node, place: Place) -> None:
+        """Add the error for an expression that should be affine and is not."""
+        if error.reason == "own":
+            assert error.code is not None
+            self.error(error.code, error.node, error.message, error.hint)
+            return
+        code = _CODES[place, error.reason]
+        said = f"{place} {self.quoted(whole)}"
+        if error.reason == "data":
+            message = f"{said} depends on data: {error.message}"
+        else:
+            message = f"{said} is not affine: {error.message}"
+        if self.offsets(error.node) != self.offsets(whole):
+            message += f" ({self.quoted(error.node)})"
+        self.error(code, error.node, message, error.hint or _HINTS[code])
+
+
+_COMMENT_OR_STRING = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", re.DOTALL
+)
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT_OR_STRING.sub(lambda m: " " if m[0].startswith("/") else m[0], text)
+
+
+_MAX_REFERENCE_DEPTH = 40
+_PRECEDENCE = {"<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3}
+_PREFIX = 4
+_POSTFIX = 5
+
+
+def reference_text(node: Node) -> str | None:
+    """Return ``A[i + 1][j]`` for the tree of a reference, macros expanded.
+
+    ``None`` if a subscript has more than arithmetic in it or is nested very deeply.
+    """
+    return _text(node, 0, _MAX_REFERENCE_DEPTH)
+
+
+def _text(node: Node, above: int, depth: int) -> str | None:
+    """Write a node out; in parentheses if it binds less tightly than ``above``."""
+    if node.kind == "cast" and node.implicit and depth > 0:
+        return _text(node.children[0], above, depth - 1)
+    if node.kind in ("name", "int"):
+        return node.name or str(node.value)
+    form = _form(node)
+    if form is None or depth == 0:
+        return None
+    pattern, own, needed = form
+    parts = [
+        _text(child, tightness, depth - 1)
+        for child, tightness in zip(node.children, needed, strict=True)
+    ]
+    if None in parts:
+        return None
+    text = pattern.format(*parts)
+    return f"({text})" if own < above else text
+
+
+def _form(node: Node) -> tuple[str, int, tuple[int, ...]] | None:
+    """Return how a node is written, how tightly it binds, and how tightly its children must."""
+    if node.kind == "subscript":
+        return "{}[{}]", _POSTFIX, (_POSTFIX, 0)
+    if node.kind == "dereference":
+        return "*{}", _PREFIX, (_PREFIX,)
+    if node.kind == "unary":
+        return f"{node.op}{{}}", _PREFIX, (_POSTFIX,)  # a sign before a sign: -(-i), not --i
+    if node.is_binary(*_PRECEDENCE):
+        own = _PRECEDENCE[node.op]
+        return f"{{}} {node.op} {{}}", own, (own, own + 1)
+    return None

@@ -24,12 +24,10 @@ from typing import Final
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.frontend.affine import AffineReader
+from eatss.frontend.affine import AffineReader, RegionReader
+from eatss.frontend.declarations import SymbolTable, Variable, base_name
 from eatss.frontend.loops import Header, LoopReader
-from eatss.frontend.reading import RegionReader
-from eatss.frontend.refusals import NotAffineError, Unknown
-from eatss.frontend.report import Reporter
-from eatss.frontend.symbols import SymbolTable, Variable, base_name
+from eatss.frontend.refusals import NotAffineError, Reporter, Unknown
 from eatss.frontend.tree import Node, leaves
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, extremum, same
 

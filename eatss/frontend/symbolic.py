@@ -1,17 +1,13 @@
-"""Reads a file with its macro sizes as parameters, so that code can be generic over them.
-
-``#ifndef N / #define N 4000 / #endif`` is a size that a user may override. The file is read
-twice: as it is, and with such macros standing for unknown constants. The second reading is
-kept only if, at the values of the macros, it is the first one.
-"""
+"""Regions over the symbols of macros that a user may override, where they agree with the file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import add, mul, sub
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
@@ -19,17 +15,156 @@ from clang.cindex import TranslationUnitLoadError
 from eatss.base.diagnostics import Diagnostic, InputError, Severity
 from eatss.base.files import is_c_text
 from eatss.base.frozen import frozen
-from eatss.frontend.agreement import agree
 from eatss.frontend.clang import Unit, parse_unit
-from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
-from eatss.frontend.findings import Findings, SourceText
-from eatss.frontend.lexical_checks import Guard
-from eatss.frontend.macros import MacroNames, macro_names
+from eatss.frontend.declarations import ISL_WORDS
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
 from eatss.frontend.parse import on_large_stack, parse_bytes
-from eatss.frontend.symbols import ISL_WORDS
-from eatss.polyhedral.scops import Scop
+from eatss.frontend.regions import MacroNames, macro_names
+from eatss.frontend.source import (
+    Findings,
+    Guard,
+    SourceText,
+    check_bytes,
+    check_includes,
+    path_for_clang,
+    read_bytes,
+)
+from eatss.polyhedral.expression import (
+    AffineValue,
+    Array,
+    Binary,
+    Cast,
+    Expression,
+    Literal,
+    Unary,
+    label,
+    operands,
+)
+from eatss.polyhedral.isl_names import constant_value, parameters_set
+from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.program.source_names import OWN_WORDS
+
+# -- agreement ---------------------------------------------------------------------------------
+# Checks that a region over symbols is, at the symbols' values, the region over numbers.
+
+
+_COMPARED: dict[type[object], tuple[str, ...]] = {
+    Scop: (
+        "function",
+        "index",
+        "span",
+        "file",
+        "whole_function",
+        "context",
+        "arrays",
+        "statements",
+    ),
+    Array: ("name", "element_type", "n_dims", "is_local", "origin", "source_name"),
+    Statement: ("name", "loops", "text", "span", "domain", "schedule", "accesses"),
+    Access: ("array", "kind", "text", "span", "relation"),
+}
+"""What of nouns is compared besides extents and values."""
+
+
+def agree(symbolic: Scop, numeric: Scop, values: Mapping[str, int]) -> bool:
+    """Tell whether ``symbolic`` at ``values`` is ``numeric``.
+
+    Both must live in one isl context. Names, texts and spans are compared as they are, sets and
+    relations as sets, statement by statement; so are the values the statements store.
+    """
+    here = {name: value for name, value in values.items() if name in symbolic.parameters}
+    if {*symbolic.parameters} - here.keys() != {*numeric.parameters}:
+        return False
+    condition = " and ".join(f"{name} = {value}" for name, value in here.items())
+    return _Check(parameters_set(symbolic.isl_context, tuple(here), condition or "true")).same(
+        symbolic, numeric
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Compares what is at some values of parameters with what is there without them."""
+
+    at: isl.Set
+
+    def same(self, one: Any, other: Any) -> bool:
+        if isinstance(one, isl.Set | isl.Map):
+            return bool(one.intersect_params(self.at).is_equal(other.intersect_params(self.at)))
+        if isinstance(one, tuple):
+            return len(one) == len(other) and all(map(self.same, one, other))
+        if type(one) not in _COMPARED:
+            return bool(one == other)
+        if not all(self.same(getattr(one, n), getattr(other, n)) for n in _COMPARED[type(one)]):
+            return False
+        if isinstance(one, Array):  # where less is known of the sizes, less may be of the extent
+            return bool(other.extent.intersect_params(self.at).is_subset(one.extent))
+        return not isinstance(one, Statement) or self._same_value(one, other.value)
+
+    def _same_value(self, statement: Statement, other: Expression) -> bool:
+        """Compare two trees; what is one function of symbols may be several numbers."""
+        todo = [(statement.value, other)]
+        while todo:
+            left, right = todo.pop()
+            if isinstance(left, AffineValue):
+                if not self._same_integer(left, right, statement.domain):
+                    return False
+                continue
+            if label(left) != label(right):
+                return False
+            todo.extend(zip(operands(left), operands(right), strict=True))
+        return True
+
+    def _same_integer(self, one: AffineValue, other: Expression, domain: isl.Set) -> bool:
+        if isinstance(other, AffineValue):
+            functions = (isl.Map.from_pw_aff(each.value) for each in (one, other))
+            found, expected = (function.intersect_domain(domain) for function in functions)
+            return one.element_type is other.element_type and self.same(found, expected)
+        number = _number(other)
+        if number is None:
+            return False
+        here = domain.intersect_params(self.at)
+        return constant_value(one.value.gist(here)) == number or here.is_empty()
+
+
+def _number(node: Expression, depth: int = 0) -> int | None:
+    """Return the integer a small tree of literals is, ``None`` if it is more than that."""
+    if depth > _MAX_NUMBER_DEPTH:
+        return None
+    if isinstance(node, Literal):
+        digits = node.text.rstrip("uUlL")
+        return int(digits) if digits.isdecimal() else None
+    if isinstance(node, Cast) and not node.element_type.is_floating:
+        return _number(node.operand, depth + 1)
+    if isinstance(node, Unary) and node.operator in ("+", "-"):
+        value = _number(node.operand, depth + 1)
+        return value if value is None or node.operator == "+" else -value
+    if isinstance(node, Binary):
+        left, right = _number(node.left, depth + 1), _number(node.right, depth + 1)
+        if left is not None and right is not None:
+            return _arithmetic(node.operator, left, right)
+    return None
+
+
+_MAX_NUMBER_DEPTH = 100
+_EXACT: Mapping[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul}
+
+
+def _arithmetic(operator: str, left: int, right: int) -> int | None:
+    if operator in _EXACT:
+        return _EXACT[operator](left, right)
+    if operator in ("/", "%") and right:
+        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+        return quotient if operator == "/" else left - quotient * right
+    return None
+
+
+# -- symbolic ----------------------------------------------------------------------------------
+# Reads a file with its macro sizes as parameters, so that code can be generic over them.
+#
+# ``#ifndef N / #define N 4000 / #endif`` is a size that a user may override. The file is read
+# twice: as it is, and with such macros standing for unknown constants. The second reading is
+# kept only if, at the values of the macros, it is the first one.
+
 
 _TYPES = frozenset({"int", "unsigned int", "long", "unsigned long", "long long"})
 _VALUE = "eatss_value_of_"

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from eatss.frontend import clang
-from eatss.frontend.clang import CursorKind, TypeKind
-from eatss.frontend.types import NO_TYPE, CType, type_of
+from eatss.frontend.clang import NO_TYPE, CType, CursorKind, TypeKind, type_of
 
 Kind: TypeAlias = Literal[
     "int",  # value

@@ -14,6 +14,7 @@ from eatss.lower.isl_text import expression_of, value_of
 from eatss.lower.kernel.nodes import Buffer, Element, Extents
 from eatss.lower.schedule.names import NameTable
 from eatss.plan.rows import may_be_aligned
+from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     affine_form,
     dim_names,
@@ -24,7 +25,7 @@ from eatss.polyhedral.isl_names import (
     parameter_is_bounded,
     without_parameters,
 )
-from eatss.polyhedral.scops import Access, Array, Scop
+from eatss.polyhedral.scop import Access, Scop
 from eatss.program import (
     Constant,
     IntExpr,

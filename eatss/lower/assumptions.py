@@ -19,7 +19,7 @@ from eatss.polyhedral.isl_names import (
     parameter_bound,
     parameter_is_bounded,
 )
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.program import (
     Apply,
     Assumption,

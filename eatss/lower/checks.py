@@ -19,7 +19,6 @@ from eatss.lower.schedule.parts import Part
 from eatss.lower.schedule.pieces import Piece
 from eatss.lower.thread_ast import Phase, Subtree, order_of, tile_set
 from eatss.polyhedral import Dependences
-from eatss.polyhedral.checks import live_ranges_overlap
 from eatss.polyhedral.isl_names import (
     maps_of,
     padding,
@@ -28,8 +27,8 @@ from eatss.polyhedral.isl_names import (
     time_depth,
     without_parameters,
 )
-from eatss.polyhedral.scheduling import coincidence_dependences
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
+from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.tiled_sums import in_any_order
 from eatss.program import (
     Apply,

@@ -50,7 +50,7 @@ from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range,
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.whole_tiles import Places, is_product, over_whole_tiles, whole_if_finite
 from eatss.plan.stage import is_ahead
-from eatss.polyhedral.isl_limits import at_most
+from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
 from eatss.program import (
     Apply,

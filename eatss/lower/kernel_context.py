@@ -17,7 +17,7 @@ from eatss.lower.promotion import SharedTile
 from eatss.lower.schedule.mapping import Mapping
 from eatss.lower.schedule.names import NameTable
 from eatss.lower.schedule.pieces import Piece
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.program import Constant, IntExpr
 
 

@@ -22,7 +22,7 @@ from eatss.lower.instructions import COMBINES, SHUFFLES
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, Node, Nodes, Perform
 from eatss.lower.schedule.mapping import MappedLoop, Mapping
 from eatss.lower.schedule.names import NameTable
-from eatss.polyhedral.scops.combiners import Combiner
+from eatss.polyhedral.expression import Combiner
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
 
 _NUMBER = "eatss_number"

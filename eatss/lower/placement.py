@@ -27,7 +27,7 @@ from eatss.plan.rows import (
     vector,
     with_neighbours,
 )
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 
 def promoted_candidates(

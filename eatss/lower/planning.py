@@ -47,7 +47,7 @@ from eatss.lower.storage import (
     within_registers,
 )
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 
 @frozen

@@ -39,20 +39,23 @@ from eatss.lower.schedule.parts import Part
 from eatss.lower.schedule.pieces import Piece
 from eatss.lower.storage import Registers, StoragePlan
 from eatss.plan.contract import fragment_padding
-from eatss.polyhedral.isl_names import involved_dims, without_parameters
-from eatss.polyhedral.kernel import Reference
-from eatss.polyhedral.scops import (
+from eatss.polyhedral.expression import (
     AffineValue,
     Cast,
     ElementType,
     Expression,
     Read,
-    Scop,
-    Statement,
     Unary,
+    added_to,
+    addends,
+    factors,
+    narrow_factor,
     preorder,
+    terms,
 )
-from eatss.polyhedral.scops.expression import added_to, addends, factors, narrow_factor, terms
+from eatss.polyhedral.isl_names import involved_dims, without_parameters
+from eatss.polyhedral.kernel import Reference
+from eatss.polyhedral.scop import Scop, Statement
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
 """Numbers in TF32 that a float may become."""

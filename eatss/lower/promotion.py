@@ -22,8 +22,8 @@ from eatss.lower.schedule.names import NameTable
 from eatss.lower.storage import Candidate, Place
 from eatss.plan.rows import StagedReads, Tiling, padded_rows, row_dimensions
 from eatss.plan.stage import Stage
+from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import coalesced, fixed_box, involved_parameters, without_parameters
-from eatss.polyhedral.scops import ElementType
 from eatss.program import Constant, IntExpr, Name
 
 Part = TypeVar("Part")

@@ -36,6 +36,7 @@ from eatss.lower.schedule.names import NameTable
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
 from eatss.plan.rows import PIECE_BYTES, vector
+from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     coalesced,
     dims_as_parameters,
@@ -44,7 +45,6 @@ from eatss.polyhedral.isl_names import (
     points_at_a_sample,
     without_parameters,
 )
-from eatss.polyhedral.scops import Array
 from eatss.program import (
     Apply,
     Constant,

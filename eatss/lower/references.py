@@ -17,9 +17,8 @@ from eatss.lower.promotion import SharedTile
 from eatss.lower.schedule.names import NameTable
 from eatss.lower.schedule.units import combiner_in
 from eatss.lower.storage import Place, PrivateScalar, Registers
+from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
-from eatss.polyhedral.scops import ElementType
-from eatss.polyhedral.scops.combiners import Combiner
 from eatss.program import Constant, IntExpr, Name
 
 

@@ -35,9 +35,8 @@ from eatss.lower.thread_ast import subtree_of
 from eatss.plan.phases import RowPhase, RowRun, RowStorage
 from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
-from eatss.polyhedral.scops import Scop
-from eatss.polyhedral.source_lines import source_lines
+from eatss.polyhedral.dependences import at_most, bounded_work, ran_out, source_lines
+from eatss.polyhedral.scop import Scop
 
 
 class RowPlanner:

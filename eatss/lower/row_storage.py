@@ -22,7 +22,7 @@ from eatss.lower.structures import references_at
 from eatss.plan.phases import KeptRow, RowStorage, RowValue
 from eatss.polyhedral import Reference
 from eatss.polyhedral.isl_names import coalesced, without_parameters
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.program import Constant
 
 _LANE = "lane"

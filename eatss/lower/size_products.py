@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from eatss.polyhedral.scops import SizeProduct
+from eatss.polyhedral.scop import SizeProduct
 from eatss.program import (
     INTEGERS,
     Apply,

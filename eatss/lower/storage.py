@@ -17,6 +17,7 @@ from eatss.lower.schedule.pieces import Piece
 from eatss.plan.registers import are_held, held_words, registers_of_a_thread
 from eatss.plan.rows import element_words
 from eatss.polyhedral import Dependences, Reference
+from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     AffineForm,
     affine_form,
@@ -28,7 +29,7 @@ from eatss.polyhedral.isl_names import (
     renamed_parameter,
     without_parameters,
 )
-from eatss.polyhedral.scops import Access, Array, Scop, Statement
+from eatss.polyhedral.scop import Access, Scop, Statement
 
 Place = tuple[str, int]
 """A statement and the number of one of its accesses."""

@@ -33,9 +33,8 @@ from eatss.lower.schedule.units import combiner_in, hoistable, sums_of
 from eatss.lower.storage import Place, Registers, StoragePlans
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.isl_limits import bounded_work
-from eatss.polyhedral.scops import ElementType
-from eatss.polyhedral.source_lines import source_lines
+from eatss.polyhedral.dependences import bounded_work, source_lines
+from eatss.polyhedral.expression import ElementType
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""

@@ -32,8 +32,7 @@ from eatss.polyhedral.isl_names import (
     set_names,
     without_parameters,
 )
-from eatss.polyhedral.nodes import children, with_parts
-from eatss.polyhedral.tree import members
+from eatss.polyhedral.tree import children, members, with_parts
 from eatss.program import (
     Apply,
     Constant,

@@ -27,7 +27,7 @@ from eatss.lower.thread_ast import (
 )
 from eatss.plan.registers import MOST_POINTS
 from eatss.polyhedral.isl_names import dims_as_parameters
-from eatss.polyhedral.scops import Statement
+from eatss.polyhedral.scop import Statement
 from eatss.program import (
     Apply,
     Constant,

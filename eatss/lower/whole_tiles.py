@@ -24,14 +24,7 @@ from eatss.lower.schedule.mapping import MappedLoop, SerialTile
 from eatss.lower.schedule.pieces import Piece
 from eatss.lower.storage import Place
 from eatss.lower.thread_ast import Phase, tile_set
-from eatss.polyhedral.isl_names import (
-    coalesced,
-    dims_as_parameters,
-    parameter_at_least,
-    parameter_at_most,
-    without_parameters,
-)
-from eatss.polyhedral.scops import (
+from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     Cast,
@@ -39,11 +32,20 @@ from eatss.polyhedral.scops import (
     Expression,
     Literal,
     Read,
-    Statement,
     Unary,
+    added_to,
+    factors,
     preorder,
+    terms,
 )
-from eatss.polyhedral.scops.expression import added_to, factors, terms
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    dims_as_parameters,
+    parameter_at_least,
+    parameter_at_most,
+    without_parameters,
+)
+from eatss.polyhedral.scop import Statement
 
 Types: TypeAlias = Mapping[str, ElementType]
 """The types of arrays, by name."""

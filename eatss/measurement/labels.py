@@ -18,7 +18,7 @@ from eatss.measurement.options import Variant
 from eatss.program import load_program, program_folder
 
 if TYPE_CHECKING:
-    from eatss.frontend.python.python_scop import PythonScop
+    from eatss.frontend.python import PythonScop
 
 SELECTED = "selected"
 """The word for the sizes that the model selects."""

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING
 from eatss.base.lazy_names import loading_names
 
 if TYPE_CHECKING:
-    from eatss.polyhedral.dependences import compute_dependences
-    from eatss.polyhedral.footprint import Footprint
-    from eatss.polyhedral.isl_limits import MAX_OPERATIONS
-    from eatss.polyhedral.kernel import Kernel, Loop, Reduction, Reference, Subscript
-    from eatss.polyhedral.program import Dependences, ScheduledScop, StatementGraph
+    from eatss.polyhedral.dependences import MAX_OPERATIONS, compute_dependences
+    from eatss.polyhedral.kernel import (
+        Dependences,
+        Footprint,
+        Kernel,
+        Loop,
+        Reduction,
+        Reference,
+        ScheduledScop,
+        StatementGraph,
+        Subscript,
+    )
     from eatss.polyhedral.schedule import schedule_scop
 
 __all__ = [
@@ -34,15 +41,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "MAX_OPERATIONS": "isl_limits",
-    "Dependences": "program",
-    "Footprint": "footprint",
+    "MAX_OPERATIONS": "dependences",
+    "Dependences": "kernel",
+    "Footprint": "kernel",
     "Kernel": "kernel",
     "Loop": "kernel",
     "Reduction": "kernel",
     "Reference": "kernel",
-    "ScheduledScop": "program",
-    "StatementGraph": "program",
+    "ScheduledScop": "kernel",
+    "StatementGraph": "kernel",
     "Subscript": "kernel",
     "compute_dependences": "dependences",
     "schedule_scop": "schedule",

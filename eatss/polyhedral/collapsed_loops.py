@@ -6,7 +6,7 @@ be one loop over one dimension of ``NA * NB`` elements: tiles then are as large 
 whatever the extents are. Known as collapsing [OpenMP] or coalescing of loops.
 
 The order of all instances stays as it is. For sizes that are no numbers, the length of the loop is
-a parameter of its own, see :class:`~eatss.polyhedral.scops.SizeProduct`.
+a parameter of its own, see :class:`~eatss.polyhedral.scop.SizeProduct`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import Diagnostic, InternalError
 from eatss.base.free_names import free_name
+from eatss.polyhedral.expression import AffineValue, Array, preorder
 from eatss.polyhedral.isl_names import (
     Length,
     affine_form,
@@ -39,15 +40,7 @@ from eatss.polyhedral.isl_names import (
     parameter_is_bounded,
     row_numbers,
 )
-from eatss.polyhedral.scops import (
-    Access,
-    AffineValue,
-    Array,
-    Scop,
-    SizeProduct,
-    Statement,
-    preorder,
-)
+from eatss.polyhedral.scop import Access, Scop, SizeProduct, Statement
 
 _Place: TypeAlias = tuple[str, int]
 """A pair: the name of its statement or array, and the position of its first half."""

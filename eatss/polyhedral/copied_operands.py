@@ -14,23 +14,25 @@ from functools import partial
 import islpy as isl
 
 from eatss.base.free_names import free_name
-from eatss.polyhedral.accesses import (
+from eatss.polyhedral.dependences import (
     Place,
     dependent_accesses,
     first_equal,
+    flow_of,
+    tag_accesses,
     tagging,
     with_accesses,
 )
-from eatss.polyhedral.dependences import flow_of, tag_accesses
+from eatss.polyhedral.expression import Array, Read
 from eatss.polyhedral.isl_names import OUT, named_points, universes
-from eatss.polyhedral.nodes import bands, coincident
-from eatss.polyhedral.program import Dependences, ScheduledScop
+from eatss.polyhedral.kernel import Dependences, ScheduledScop
 from eatss.polyhedral.scheduling import (
     carries_nothing,
     coincidence_dependences,
     local_dependences,
 )
-from eatss.polyhedral.scops import Access, AccessKind, Array, Read, Scop, Statement
+from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+from eatss.polyhedral.tree import bands, coincident
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,26 +1,367 @@
-"""Dependences between statement instances, by isl dataflow.
-
-The sets follow the live-range reordering of PPCG (Verdoolaege and Cohen, "Live-range
-reordering", IMPACT 2016): a value and its uses form a live range; ranges of the same element
-may change places as long as they do not overlap. Flow and *forced* dependences hold
-always, *order* dependences only where one of the adjacent live ranges is not local
-to a point of the schedule, so that private scalars do not serialise a loop.
-"""
+"""Accesses as relations, the bound on isl's work, and the dependences of a region."""
 
 from __future__ import annotations
 
+import linecache
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.polyhedral.accesses import NumberedAccess, Place, dependent_accesses, tagging
-from eatss.polyhedral.isl_limits import at_most, ran_out
-from eatss.polyhedral.isl_names import IN, OUT, coalesced, maps_of, universes
-from eatss.polyhedral.original_schedule import original_schedule
-from eatss.polyhedral.program import Dependences
-from eatss.polyhedral.scops import Access, Scop
+from eatss.base.diagnostics import Diagnostic, InputError, InternalError, SourceSpan, input_error
+from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
+from eatss.polyhedral.kernel import Dependences
+from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.tree import original_schedule
+
+# -- accesses ----------------------------------------------------------------------------------
+# The accesses that can take part in a dependence, each once.
+
+
+Place: TypeAlias = tuple[str, int]
+"""An access: the name of its statement, and its number there."""
+
+_MANY = 24
+"""Reads of one array in a statement above which those that make few boxes are one for dataflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedAccess:
+    """An access with its number among all accesses of the scop, in source order, and its place.
+
+    ``tag`` is the number that dataflow knows it by, of the first of a group of reads where it is in
+    one.
+    """
+
+    number: int
+    statement: Statement
+    access: Access
+    place: Place
+    tag: int
+
+
+def tagging(statement: Statement, tag: str) -> isl.Map:
+    """Return ``S[i] -> tag[]``, which tells apart by which access instances are meant."""
+    name = isl.Set.read_from_str(statement.domain.get_ctx(), f"{{ {tag}[] }}")
+    return isl.Map.from_domain_and_range(statement.domain, name)
+
+
+def with_accesses(
+    statement: Statement, places: Collection[Place], changed: Callable[[Access], Access]
+) -> Statement:
+    """Return a statement with a change made of the accesses at some places.
+
+    A place stands for all accesses that are spelled alike, by the first of them.
+    """
+    firsts = first_equal(statement.accesses)
+    own = [(statement.name, first) in places for first in firsts]
+    if not any(own):
+        return statement
+    pairs = zip(statement.accesses, own, strict=True)
+    accesses = tuple(changed(access) if is_own else access for access, is_own in pairs)
+    return replace(statement, accesses=accesses)
+
+
+def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
+    """Return the accesses to arrays that the region writes, without repetitions.
+
+    Reads of an array that nothing writes depend on nothing, and a statement that reads
+    one element twice depends on it once. Leaving both out keeps a sum of thousands
+    of terms cheap.
+    """
+    written = {a.array for s in scop.statements for a in s.accesses if a.is_write}
+    found: list[NumberedAccess] = []
+    number = 0
+    for statement in scop.statements:
+        firsts = first_equal(statement.accesses)
+        own: list[NumberedAccess] = []
+        for position, access in enumerate(statement.accesses):
+            if access.array in written and firsts[position] == position:
+                place = (statement.name, position)
+                own.append(NumberedAccess(number, statement, access, place, number))
+            number += 1
+        found += _with_groups(statement, own)
+    return tuple(found)
+
+
+def _with_groups(
+    statement: Statement, accesses: Sequence[NumberedAccess]
+) -> Iterator[NumberedAccess]:
+    """Yield accesses of a statement; reads of one array that make few boxes have one tag.
+
+    isl takes long for each tag, and a stencil of a hundred points is one box. What the statement
+    writes itself is never among them: whether it is read tells an update.
+    """
+    groups: dict[str, list[NumberedAccess]] = {}
+    for item in accesses:
+        if not item.access.is_write:
+            groups.setdefault(item.access.array, []).append(item)
+    tags: dict[int, int] = {}
+    for group in groups.values():
+        if len(group) <= _MANY:
+            continue
+        others = [one for one in group if _is_apart(one.access, statement.write)]
+        if not others:
+            continue
+        boxes = union_of([one.access.relation for one in others])
+        if 2 * boxes.n_basic_map() <= len(others):
+            tags |= {one.number: others[0].number for one in others}
+    for item in accesses:
+        yield replace(item, tag=tags.get(item.number, item.number))
+
+
+def _is_apart(access: Access, write: Access) -> bool:
+    return access.array != write.array or access.relation.is_disjoint(write.relation)
+
+
+def union_of(relations: Sequence[isl.Map]) -> isl.Map:
+    """Return all relations as one, of as few pieces as isl finds."""
+    found = relations[0]
+    for relation in relations[1:]:
+        found = found.union(relation)
+    return coalesced(found)
+
+
+def first_equal(accesses: Sequence[Access]) -> tuple[int, ...]:
+    """Return, for each access, the position of the first one spelled alike with the same relation.
+
+    Relations are compared as sets: isl simplifies them as they are used, so that two
+    equal ones need not print alike.
+    """
+    seen: dict[tuple[bool, str, str], list[int]] = {}
+    firsts = []
+    for position, access in enumerate(accesses):
+        alike = seen.setdefault((access.is_write, access.array, access.text), [])
+        equal = (p for p in alike if accesses[p].relation.is_equal(access.relation))
+        first = next(equal, position)
+        if first == position:
+            alike.append(position)
+        firsts.append(first)
+    return tuple(firsts)
+
+
+# -- isl limits --------------------------------------------------------------------------------
+# A bound on isl's work, so that a hard region ends in an error and not in a hang.
+
+
+MAX_DEPTH = 16
+"""Loops around one statement; isl's dataflow takes seconds there and far longer beyond."""
+
+MAX_DIVISIONS = 8
+"""Integer divisions and remainders in one domain or subscript list."""
+
+MAX_DIVISOR_BITS = 40
+"""Size of the product of their divisors: isl's integer programs grow with it."""
+
+MAX_STATEMENTS = 1000
+"""Statements of one region."""
+
+
+MAX_OPERATIONS = 5_000_000
+"""isl operations one region may take by default; PolyBench needs at most half."""
+
+OPERATIONS_PER_ACCESS = 1000
+"""What each access adds: long sums need isl operations in proportion to their length."""
+
+
+def refuse_too_hard(scop: Scop) -> None:
+    """Refuse what isl cannot take in reasonable time.
+
+    isl does not count all the work that deep nests and large divisors cause, so the bound on
+    operations is no protection there.
+
+    Raises:
+        InputError: ``EATSS-P002`` (loops), ``EATSS-P003`` (divisions), ``EATSS-P004``
+            (statements), ``EATSS-P006`` (none), ``EATSS-P007`` (an array without elements);
+            carries all findings.
+    """
+    if not scop.statements:
+        raise input_error(
+            "EATSS-P006",
+            "the region does nothing: every loop is empty at these sizes",
+            span=scop.span,
+            hint="give sizes greater than zero with -D or --param",
+        )
+    used = scop.used_arrays
+    empty = [a for a in scop.arrays if a.name in used and a.n_dims and a.extent.is_empty()]
+    if empty:
+        raise InputError(
+            *(
+                Diagnostic(
+                    code="EATSS-P007",
+                    message=f"the region uses elements of '{array.name}', which has none",
+                    span=scop.span,
+                    hint="declare the array with the size that it has",
+                )
+                for array in empty
+            )
+        )
+    if len(scop.statements) > MAX_STATEMENTS:
+        raise input_error(
+            "EATSS-P004",
+            f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported",
+            span=scop.span,
+            hint="mark several smaller regions",
+        )
+    findings = [finding for s in scop.statements for finding in _too_hard(s)]
+    if findings:
+        raise InputError(*findings)
+
+
+def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
+    if len(statement.loops) > MAX_DEPTH:
+        yield Diagnostic(
+            code="EATSS-P002",
+            message=f"{len(statement.loops)} loops around one statement; {MAX_DEPTH} are supported",
+            span=statement.span,
+            hint="begin the region inside the outer loops",
+        )
+    firsts = first_equal(statement.accesses)
+    relations = [statement.accesses[k].relation.wrap() for k in sorted(set(firsts))]
+    found = [divisors(relation) for relation in (statement.domain, *relations)]
+    if any(len(d) > MAX_DIVISIONS or prod(d).bit_length() > MAX_DIVISOR_BITS for d in found):
+        yield Diagnostic(
+            code="EATSS-P003",
+            message="too many or too large integer divisions and remainders",
+            span=statement.span,
+            hint=f"up to {MAX_DIVISIONS} are supported, whose divisors multiply to "
+            f"less than 2^{MAX_DIVISOR_BITS}",
+        )
+
+
+def default_operations(scop: Scop) -> int:
+    """Return the bound on isl's work for a region where the user sets none."""
+    accesses = sum(len(statement.accesses) for statement in scop.statements)
+    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
+
+
+@contextmanager
+def bounded_work(scop: Scop, max_operations: int | None) -> Iterator[None]:
+    """Let isl spend at most ``max_operations`` basic operations on ``scop``.
+
+    ``None`` stands for :func:`default_operations`.
+
+    The bound counts from here and is lifted at the end. It is a count, not a time, so the
+    outcome is the same on every machine.
+
+    Raises:
+        InputError: ``EATSS-P001`` when the operations run out.
+    """
+    context = scop.isl_context
+    if max_operations is None:
+        max_operations = default_operations(scop)
+    context.reset_operations()
+    context.set_max_operations(max_operations)
+    exhausted = False
+    try:
+        yield
+    except isl.Error as error:
+        exhausted = "operations exceeded" in str(error) or ran_out(scop)
+        if not exhausted:
+            raise
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()
+    if exhausted:  # raised here so that it does not drag isl's error along
+        raise input_error(
+            "EATSS-P001",
+            f"polyhedral analysis gave up after {max_operations} operations",
+            span=scop.span,
+            hint="mark a smaller region, or raise --max-operations",
+        )
+
+
+@contextmanager
+def at_most(context: isl.Context, operations: int) -> Iterator[None]:
+    """Let isl spend at most ``operations`` on a step, and no more than the work around it has left.
+
+    What the step spends counts for the work around it too. Where the step runs out, isl's error is
+    raised; work goes on after it as long as ``ran_out`` says no.
+    """
+    around = context.get_max_operations()
+    if around:
+        context.set_max_operations(min(around, _spent(context, around) + operations))
+    else:
+        context.reset_operations()
+        context.set_max_operations(operations)
+    try:
+        yield
+    finally:
+        context.set_max_operations(around)
+        if not around:
+            context.reset_operations()
+
+
+def _spent(context: isl.Context, most: int) -> int:
+    """Return how many operations count already; isl only tells whether a bound is exceeded."""
+    least = 0
+    while least < most:
+        middle = (least + most) // 2
+        context.set_max_operations(middle + 1)
+        if _can_work(context):
+            most = middle
+        else:
+            least = middle + 1
+    return most
+
+
+def _can_work(context: isl.Context) -> bool:
+    try:
+        isl.Set.read_from_str(context, "{ [i] : 0 <= i < 2 }").is_empty()
+    except isl.Error:
+        return False
+    return True
+
+
+def ran_out(scop: Scop) -> bool:
+    """Tell whether the operations ran out, and not those of a step only.
+
+    isl may report an error that follows from it; then even trivial work fails.
+    """
+    return not _can_work(scop.isl_context)
+
+
+# -- source lines ------------------------------------------------------------------------------
+# Findings of passes after the front end, with the lines of the source that they point at.
+
+
+@contextmanager
+def source_lines(what: str = "", span: SourceSpan | None = None) -> Iterator[None]:
+    """Add the lines of the source to findings of later passes, and name what isl failed at.
+
+    Raises:
+        InternalError: ``EATSS-X002``, isl failed.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*map(with_source_line, error.diagnostics)) from None
+    except isl.Error as error:
+        message = f"isl failed {what}: {error}"
+        raise InternalError(Diagnostic(code="EATSS-X002", message=message, span=span)) from error
+
+
+def with_source_line(finding: Diagnostic) -> Diagnostic:
+    """Add the text of the line that a finding points at."""
+    if finding.span is None or finding.source_line is not None:
+        return finding
+    line = linecache.getline(finding.span.file, finding.span.line).rstrip("\r\n")
+    return replace(finding, source_line=line or None)
+
+
+# -- dependences -------------------------------------------------------------------------------
+# Dependences between statement instances, by isl dataflow.
+#
+# The sets follow the live-range reordering of PPCG (Verdoolaege and Cohen, "Live-range
+# reordering", IMPACT 2016): a value and its uses form a live range; ranges of the same element
+# may change places as long as they do not overlap. Flow and *forced* dependences hold
+# always, *order* dependences only where one of the adjacent live ranges is not local
+# to a point of the schedule, so that private scalars do not serialise a loop.
+
 
 _STEP = 300_000
 """isl operations for one of the relations, at first exactly; fdtd-apml needs 220 000."""

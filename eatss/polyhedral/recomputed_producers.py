@@ -20,9 +20,15 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.polyhedral.accesses import Place, first_equal
-from eatss.polyhedral.dependences import flow_by_read, flow_of, tag_accesses
-from eatss.polyhedral.isl_limits import at_most
+from eatss.polyhedral.dependences import (
+    Place,
+    at_most,
+    first_equal,
+    flow_by_read,
+    flow_of,
+    tag_accesses,
+)
+from eatss.polyhedral.expression import AffineValue, Expression, Read, operands, rebuilt
 from eatss.polyhedral.isl_names import (
     OUT,
     AffineForm,
@@ -32,16 +38,8 @@ from eatss.polyhedral.isl_names import (
     name_inputs,
     output_affs,
 )
-from eatss.polyhedral.program import ScheduledScop
-from eatss.polyhedral.scops import (
-    Access,
-    AffineValue,
-    Expression,
-    Read,
-    Scop,
-    Statement,
-)
-from eatss.polyhedral.scops.expression import operands, rebuilt
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.scop import Access, Scop, Statement
 
 _OPERATIONS = 500_000
 """isl operations to find out what an array is computed from."""

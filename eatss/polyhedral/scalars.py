@@ -30,8 +30,15 @@ import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
-from eatss.polyhedral.accesses import Place, dependent_accesses, first_equal, with_accesses
-from eatss.polyhedral.dependences import flow_of, tag_accesses
+from eatss.polyhedral.dependences import (
+    Place,
+    dependent_accesses,
+    first_equal,
+    flow_of,
+    tag_accesses,
+    with_accesses,
+)
+from eatss.polyhedral.expression import Array, Call, Read, preorder
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
@@ -42,8 +49,7 @@ from eatss.polyhedral.isl_names import (
     universes,
 )
 from eatss.polyhedral.recomputed_producers import with_values_anew
-from eatss.polyhedral.scops import Access, Array, Call, Read, Scop, Statement
-from eatss.polyhedral.scops.expression import preorder
+from eatss.polyhedral.scop import Access, Scop, Statement
 
 
 @frozen

@@ -1,26 +1,118 @@
-"""A new schedule by isl's scheduler, with the constraints and options PPCG gives it.
-
-Flow and forced dependences are validity; order dependences are conditional validity, with
-the flow dependences as their condition; and a loop is parallel (coincident) only if it
-carries neither of the first nor an order dependence of an array, because an array, unlike
-a scalar, is not copied for each thread.
-"""
+"""isl's scheduler, and the check that a schedule keeps all dependences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
 
 import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.base.diagnostics import internal_error
 from eatss.base.forked import ForkEndedError, Limits, run_forked
-from eatss.polyhedral.accesses import dependent_accesses, tagging
-from eatss.polyhedral.isl_limits import at_most, ran_out
-from eatss.polyhedral.isl_names import coalesced, node_kind, renaming
-from eatss.polyhedral.nodes import alone
-from eatss.polyhedral.original_schedule import original_schedule
-from eatss.polyhedral.program import Dependences
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.dependences import at_most, dependent_accesses, ran_out, tagging
+from eatss.polyhedral.isl_names import (
+    IN,
+    OUT,
+    coalesced,
+    least_difference,
+    maps_of,
+    node_kind,
+    renaming,
+    set_names,
+)
+from eatss.polyhedral.kernel import Dependences, General, Kernel, StatementGraph
+from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.tree import alone, bands, coincident, original_schedule
+
+# -- graph -------------------------------------------------------------------------------------
+# The statement graph: what depends on what, and what may share a loop.
+
+
+_Edge = tuple[str, str]
+
+
+def statement_graph(general: General) -> StatementGraph:
+    """Build the statement graph of a region, as it is for any sizes.
+
+    Edges are flow, anti and output dependences. Two components may be fused if no third one
+    has to run between them and some loop of each, legal as its outermost, can be shared:
+    aligned up to a constant shift, no dependence between the two points backwards.
+    """
+    scop, dependences = general.scop, general.dependences
+    relations: dict[_Edge, list[isl.Map]] = {}
+    for relation in maps_of(dependences.memory_based):
+        names = relation.get_tuple_name(IN), relation.get_tuple_name(OUT)
+        relations.setdefault(names, []).append(relation)
+    position = {statement.name: k for k, statement in enumerate(scop.statements)}
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(position)
+    graph.add_edges_from(relations)
+    condensed = nx.condensation(graph)
+    members = condensed.nodes(data="members")
+    first = {node: min(position[name] for name in names) for node, names in members}
+    order = list(nx.lexicographical_topological_sort(condensed, key=first.__getitem__))
+    components = tuple(
+        tuple(sorted(condensed.nodes[node]["members"], key=position.__getitem__)) for node in order
+    )
+    between = _transitive_pairs(condensed, order)
+    fusable = tuple(
+        (a, b)
+        for a in range(len(components))
+        for b in range(a + 1, len(components))
+        if (a, b) not in between and _may_fuse(scop, relations, components[a], components[b])
+    )
+    edges = tuple(sorted(relations, key=lambda e: (position[e[0]], position[e[1]])))
+    return StatementGraph(edges=edges, components=components, fusable=fusable)
+
+
+def _transitive_pairs(condensed: nx.DiGraph[int], order: list[int]) -> frozenset[tuple[int, int]]:
+    """Return the pairs of components joined by a path through a third one."""
+    index = {node: k for k, node in enumerate(order)}
+    reach = {node: nx.descendants(condensed, node) for node in order}
+    return frozenset(
+        (index[a], index[c]) for a in order for b in condensed.successors(a) for c in reach[b]
+    )
+
+
+def _may_fuse(
+    scop: Scop,
+    relations: dict[_Edge, list[isl.Map]],
+    first: tuple[str, ...],
+    second: tuple[str, ...],
+) -> bool:
+    return any(
+        all(
+            least_difference(relation, one, other) is not None
+            for source, sink in product(first, second)
+            for relation in relations.get((source, sink), ())
+        )
+        for one in _outermost(scop, relations, first)
+        for other in _outermost(scop, relations, second)
+    )
+
+
+def _outermost(
+    scop: Scop, relations: dict[_Edge, list[isl.Map]], component: tuple[str, ...]
+) -> Iterator[int]:
+    """Yield the loops, by depth, that no dependence inside a component crosses backwards."""
+    depth = min(len(scop.statement(name).loops) for name in component)
+    inside = [r for pair in product(component, component) for r in relations.get(pair, ())]
+    for level in range(depth):
+        least = [least_difference(relation, level, level) for relation in inside]
+        if all(value is not None and value >= 0 for value in least):
+            yield level
+
+
+# -- scheduling --------------------------------------------------------------------------------
+# A new schedule by isl's scheduler, with the constraints and options PPCG gives it.
+#
+# Flow and forced dependences are validity; order dependences are conditional validity, with
+# the flow dependences as their condition; and a loop is parallel (coincident) only if it
+# carries neither of the first nor an order dependence of an array, because an array, unlike
+# a scalar, is not copied for each thread.
+
 
 _FIRST_NUMBER = 17
 
@@ -256,3 +348,126 @@ def scheduler_options(context: isl.Context) -> Iterator[None]:
         yield
     finally:
         set_all(before)
+
+
+# -- checks ------------------------------------------------------------------------------------
+# Checks between the passes; they always run, and a failure is a fault of eatss.
+#
+# A schedule is accepted only if isl proves on the whole region, for all sizes, that it runs every
+# instance once, respects every dependence, keeps live ranges of one element apart and
+# marks no loop parallel that carries a dependence.
+
+
+def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> None:
+    """Check that ``schedule`` computes what the original order computes.
+
+    Raises:
+        InternalError: ``EATSS-P901`` an instance is lost or repeated, ``EATSS-P902`` a dependence
+            is violated, ``EATSS-P903`` live ranges overlap, ``EATSS-P904`` a parallel loop
+            carries a dependence.
+    """
+    _require(
+        schedule.get_domain().is_equal(scop.domain),
+        scop,
+        "EATSS-P901",
+        "the new schedule does not run every statement instance exactly once",
+    )
+    relation = schedule.get_map().intersect_domain(scop.domain)
+    _require(
+        all(part.is_injective() for part in maps_of(relation)),
+        scop,
+        "EATSS-P901",
+        "the new schedule runs several statement instances at once",
+    )
+    time = isl.MultiUnionPwAff.from_union_map(relation)
+    _require(
+        dependences.validity.lex_ge_at_multi_union_pw_aff(time).is_empty(),
+        scop,
+        "EATSS-P902",
+        "the new schedule violates a dependence",
+    )
+    _require(
+        not live_ranges_overlap(dependences.order, dependences.tagged_flow, time),
+        scop,
+        "EATSS-P903",
+        "the new schedule overwrites a value that is still needed",
+    )
+    coincidence = coincidence_dependences(scop, dependences)
+    for node in bands(schedule.get_root()):
+        _check_parallel(scop, coincidence, node)
+
+
+def tagger_of(order: isl.UnionMap, flow: isl.UnionMap) -> isl.UnionPwMultiAff:
+    """Return the function from tagged instances to instances."""
+    tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
+    return tagged.universe().unwrap().domain_map_union_pw_multi_aff()
+
+
+def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.MultiUnionPwAff) -> bool:
+    """Tell whether values of one element that changed places overlap.
+
+    Where a schedule puts a later write before an earlier use, the last use of the later value
+    must also come before the earlier value is written.
+
+    Args:
+        order: order dependences, tagged by accesses.
+        flow: flow dependences, tagged by accesses.
+        time: the schedule, of instances without tags.
+    """
+    if order.is_empty():
+        return False
+    tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order, flow))
+    swapped = order.lex_ge_at_multi_union_pw_aff(tagged_time)
+    if swapped.is_empty():
+        return False
+    ends = swapped.domain().union(swapped.range())
+    unread = ends.subtract(flow.domain()).subtract(flow.range()).identity()
+    ranges = flow.union(unread)
+    pairs = ranges.apply_range(swapped).apply_range(ranges)
+    return not pairs.lex_lt_at_multi_union_pw_aff(tagged_time).is_empty()
+
+
+def _check_parallel(scop: Scop, coincidence: isl.UnionMap, node: isl.ScheduleNode) -> None:
+    marked = [at for at, mark in enumerate(coincident(node)) if mark]
+    if not marked:
+        return
+    local = local_dependences(coincidence, node)
+    for member in marked:
+        _require(
+            carries_nothing(local, node, member),
+            scop,
+            "EATSS-P904",
+            "a loop marked parallel carries a dependence",
+        )
+
+
+def check_coverage(
+    scop: Scop, schedule: isl.Schedule, kernels: Sequence[Kernel], host: Sequence[str]
+) -> None:
+    """Check that the kernels and the host run every statement instance, each in one place.
+
+    Raises:
+        InternalError: ``EATSS-P905``.
+    """
+    covered = scop.no_points
+    names = list(host)
+    for statement in scop.statements:
+        if statement.name in host:
+            covered = covered.union(statement.domain)
+    for kernel in kernels:
+        covered = covered.union(kernel.schedule.domain())
+        names.extend(set_names(kernel.schedule.domain()))
+    everything = scop.domain
+    _require(
+        len(names) == len(set(names))
+        and covered.is_equal(everything)
+        and schedule.get_domain().is_equal(everything),
+        scop,
+        "EATSS-P905",
+        "the kernels do not cover every statement instance exactly once",
+    )
+
+
+def _require(condition: bool, scop: Scop, code: str, message: str) -> None:
+    if not condition:
+        raise internal_error(code, message, span=scop.span)

@@ -18,23 +18,23 @@ from typing import Literal, TypeAlias, get_args
 import islpy as isl
 
 from eatss.base.frozen import frozen
+from eatss.polyhedral.expression import Read
 from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
-from eatss.polyhedral.kernel import Kernel
-from eatss.polyhedral.nodes import (
+from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
+from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars
+from eatss.polyhedral.schedule import cut_again
+from eatss.polyhedral.scheduling import local_dependences
+from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.tree import (
     PARTED,
     alone,
     branches,
     coincident,
     functions,
+    is_tilable,
     marked,
     runs_forward,
 )
-from eatss.polyhedral.program import Dependences, ScheduledScop
-from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars
-from eatss.polyhedral.schedule import cut_again
-from eatss.polyhedral.scheduling import local_dependences
-from eatss.polyhedral.scops import Access, Read, Scop, Statement
-from eatss.polyhedral.tree import is_tilable
 
 _Place: TypeAlias = Literal["in order", "first", "last"]
 _PLACES: tuple[_Place, ...] = get_args(_Place)

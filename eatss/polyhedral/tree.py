@@ -1,21 +1,117 @@
-"""The schedule tree cut into kernels, the way PPCG cuts it.
-
-The outermost band of a branch that is permutable and starts with a parallel member becomes
-a kernel. Branches without such a band next to branches that have one become kernels of
-a single thread, except those that come before the first or after the last kernel of the
-region (or stand beside kernels, unordered): they run on the host, as does a region without
-any such band.
-"""
+"""Nodes of schedule trees, the order of the source, and the loops of a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
 
 import islpy as isl
 
-from eatss.polyhedral.isl_names import node_kind, set_names
-from eatss.polyhedral.nodes import PARTED, children, coincident, functions, preorder
+from eatss.polyhedral.isl_names import constant_value, node_kind, output_affs, set_names
+from eatss.polyhedral.scop import Scop, Statement
+
+# -- nodes -------------------------------------------------------------------------------------
+# Nodes of isl's schedule trees: what stands below one, and how bands and parts are put in.
+
+
+PARTED = ("sequence", "set")
+"""Nodes whose children are filters."""
+
+
+def children(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
+    """Return the nodes right below one."""
+    return [node.get_child(at) for at in range(node.n_children())]
+
+
+def branches(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
+    """Return what stands below the filters of a sequence or set."""
+    return [child.get_child(0) for child in children(node)]
+
+
+def preorder(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
+    """Yield a node and all below it, parents first."""
+    todo = [node]
+    while todo:
+        yield (one := todo.pop())
+        todo += reversed(children(one))
+
+
+def bands(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
+    """Yield the bands of a subtree, outer ones first."""
+    return (one for one in preorder(node) if node_kind(one) == "band")
+
+
+def alone(function: isl.UnionPwAff) -> isl.MultiUnionPwAff:
+    """Return one function as a schedule."""
+    return isl.MultiUnionPwAff.from_union_pw_aff(function)
+
+
+def functions(band: isl.ScheduleNode) -> list[isl.UnionPwAff]:
+    """Return the functions of the members of a band."""
+    partial = band.band_get_partial_schedule()
+    return [partial.get_at(at) for at in range(band.band_n_member())]
+
+
+def coincident(band: isl.ScheduleNode) -> list[bool]:
+    """Return which members of a band are marked parallel."""
+    return [band.band_member_get_coincident(at) for at in range(band.band_n_member())]
+
+
+def runs_forward(rules: isl.UnionMap, band: isl.ScheduleNode) -> bool:
+    """Tell whether no member of a band takes a dependence backwards."""
+    along = map(alone, functions(band))
+    return all(rules.lex_gt_at_multi_union_pw_aff(one).is_empty() for one in along)
+
+
+def marked(
+    band: isl.ScheduleNode, *, permutable: bool, parallel: Iterable[bool]
+) -> isl.ScheduleNode:
+    """Return a band with other marks; members for which none is given keep theirs."""
+    band = band.band_set_permutable(int(permutable))
+    for at, mark in enumerate(parallel):
+        band = band.band_member_set_coincident(at, int(mark))
+    return band
+
+
+def marked_like(band: isl.ScheduleNode, other: isl.ScheduleNode) -> isl.ScheduleNode:
+    """Return a band with the marks of another one."""
+    return marked(band, permutable=other.band_get_permutable(), parallel=coincident(other))
+
+
+def with_parts(
+    leaf: isl.ScheduleNode,
+    filters: Sequence[isl.UnionSet],
+    filled: Callable[[int, isl.ScheduleNode], isl.ScheduleNode],
+    *,
+    in_order: bool,
+) -> isl.ScheduleNode:
+    """Put a sequence or a set at a leaf; return the node there.
+
+    Args:
+        leaf: where it is put.
+        filters: the instances of its parts.
+        filled: returns the node that is put at the leaf of a part, by its number.
+        in_order: whether it is a sequence.
+    """
+    chosen = isl.UnionSetList.alloc(leaf.get_ctx(), len(filters))
+    for one in filters:
+        chosen = chosen.add(one)
+    node = leaf.insert_sequence(chosen) if in_order else leaf.insert_set(chosen)
+    for at in range(len(filters)):
+        node = filled(at, node.get_child(at).get_child(0)).parent().parent()
+    return node
+
+
+# -- tree --------------------------------------------------------------------------------------
+# The schedule tree cut into kernels, the way PPCG cuts it.
+#
+# The outermost band of a branch that is permutable and starts with a parallel member becomes
+# a kernel. Branches without such a band next to branches that have one become kernels of
+# a single thread, except those that come before the first or after the last kernel of the
+# region (or stand beside kernels, unordered): they run on the host, as does a region without
+# any such band.
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +287,39 @@ def _identity(node: isl.ScheduleNode) -> int:
         number = number * 1000 + node.get_child_position()
         node = node.parent()
     return number
+
+
+# -- original schedule -------------------------------------------------------------------------
+# The original order of execution as a schedule tree.
+
+
+def original_schedule(scop: Scop) -> isl.Schedule:
+    """Return the program's own schedule as a tree of bands and sequences.
+
+    isl computes dataflow faster on a tree, and the leaves of its sequences show
+    which statements run one directly after the other.
+    """
+    timed = [(statement, output_affs(statement.schedule)) for statement in scop.statements]
+    return _subtree(timed, 0)
+
+
+_Timed = tuple[Statement, tuple[isl.PwAff, ...]]
+
+
+def _subtree(timed: Sequence[_Timed], level: int) -> isl.Schedule:
+    """Return the tree of ``timed`` statements from time dimension ``level`` on."""
+    if level == len(timed[0][1]):
+        nothing = isl.UnionSet.empty(timed[0][0].domain.get_space())
+        return isl.Schedule.from_domain(
+            reduce(isl.UnionSet.union, (statement.domain for statement, _ in timed), nothing)
+        )
+    positions = [constant_value(affs[level]) for _, affs in timed]
+    if None not in positions:
+        order = sorted(zip(positions, timed, strict=True), key=lambda pair: pair[0] or 0)
+        groups = groupby(order, key=lambda pair: pair[0])
+        parts = [_subtree([one for _, one in group], level + 1) for _, group in groups]
+        return reduce(isl.Schedule.sequence, parts)
+    counter = isl.UnionPwAff.empty(timed[0][0].domain.get_space().params())
+    for _, affs in timed:
+        counter = counter.union_add(isl.UnionPwAff.from_pw_aff(affs[level]))
+    return _subtree(timed, level + 1).insert_partial_schedule(alone(counter))

@@ -14,7 +14,7 @@ from math import prod
 from types import MappingProxyType
 
 from eatss.base.frozen import frozen
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.ppcg_build.integers import NotUnderstoodError, Reader
 from eatss.program.tokens import Token, tokens
 

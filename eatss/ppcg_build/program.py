@@ -21,7 +21,7 @@ from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import assumptions_of
 from eatss.lower.kernel.uses import Needs
 from eatss.lower.schedule.names import NameTable
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.ppcg_build.host_code import DeviceMemory, HostRegion, device_name
 from eatss.ppcg_build.integers import NotUnderstoodError
 from eatss.ppcg_build.kernel_code import SHARED_MACRO, KernelFile, own_type

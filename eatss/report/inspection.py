@@ -16,11 +16,10 @@ from eatss.analysis.facts import Memory, VolumeKind
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.base.codec import BY_NAME, json_text
 from eatss.base.frozen import frozen
-from eatss.polyhedral.graph import statement_graph
-from eatss.polyhedral.kernel import Kernel, Loop, Reduction
-from eatss.polyhedral.program import StatementGraph
+from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.kernel import Kernel, Loop, Reduction, StatementGraph
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.scheduling import statement_graph
 from eatss.report.render import headed, render
 from eatss.report.selection import reference_rows
 

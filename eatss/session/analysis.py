@@ -27,7 +27,6 @@ from eatss.base.frozen import frozen
 from eatss.base.targets import Cut
 from eatss.frontend import FrontendResult, SymbolicResult
 from eatss.polyhedral import Kernel, ScheduledScop, schedule_scop
-from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import (
     copied_places,
@@ -35,11 +34,12 @@ from eatss.polyhedral.copied_operands import (
     operands_to_copy,
     with_copied_operands,
 )
-from eatss.polyhedral.isl_limits import at_most, default_operations
+from eatss.polyhedral.dependences import at_most, default_operations, source_lines, with_source_line
+from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all
-from eatss.polyhedral.scops import ElementType, Scop
-from eatss.polyhedral.source_lines import source_lines, with_source_line
+from eatss.polyhedral.schedule_file import SymbolicRegion, loaded_regions, region_for_any_size
+from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 
 _COPYING = 500_000
@@ -256,7 +256,7 @@ def _scheduled(
     """Schedule a region as the options say."""
     limit = options.max_operations
     if options.ppcg_schedule is not None:
-        from eatss.polyhedral.ppcg_schedule_file import load_ppcg_schedule  # noqa: PLC0415
+        from eatss.polyhedral.ppcg_scheduling import load_ppcg_schedule  # noqa: PLC0415
 
         return load_ppcg_schedule(scop, options.ppcg_schedule, max_operations=limit), ()
     if options.cut == "ppcg":

@@ -14,6 +14,7 @@ from eatss.base.frozen import frozen
 from eatss.lower.schedule.names import NameTable
 from eatss.lower.schedule.pieces import Piece, pieces_of
 from eatss.lower.schedule.units import serial_runs, sums_of
+from eatss.polyhedral.expression import Array, Select
 from eatss.polyhedral.isl_names import (
     affine_form,
     equal_leading_dims,
@@ -22,7 +23,7 @@ from eatss.polyhedral.isl_names import (
     output_affs,
 )
 from eatss.polyhedral.scheduling import coincidence_dependences
-from eatss.polyhedral.scops import Access, Array, Scop, Select, Statement
+from eatss.polyhedral.scop import Access, Scop, Statement
 
 _STEPS = 100_000
 """Instances that a thread runs one after another, from which on that is told: some ms."""

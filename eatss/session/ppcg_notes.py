@@ -20,12 +20,12 @@ from eatss.base.shown import time_text
 from eatss.cards import GpuProfile
 from eatss.choose import KernelSelection, Selection, select_program
 from eatss.cost.expected import host_time_s
+from eatss.polyhedral.dependences import with_source_line
+from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import affine_form, dim_names, maps_of, output_affs
-from eatss.polyhedral.kernel import Kernel
+from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg
-from eatss.polyhedral.program import ScheduledScop
-from eatss.polyhedral.scops import ElementType, Scop, Statement
-from eatss.polyhedral.source_lines import with_source_line
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tiled_sums import SumInPlace, with_sums_in_place
 
 _WORTH_IT = 1.25

@@ -18,7 +18,7 @@ from eatss.cost.demand import Column
 from eatss.cost.expected import Parts
 from eatss.cost.terms import Predicted
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 _MOST_TRIED = 6
 """Arrays that are tried alone: each takes as long as a selection."""

@@ -38,11 +38,10 @@ from eatss.frontend import (
     type_macros,
 )
 from eatss.frontend.options import Reading
-from eatss.frontend.python.places import findings_in_python, in_python, symbolic_in_python
-from eatss.frontend.python.python_scop import PythonScop
+from eatss.frontend.python import PythonScop, findings_in_python, in_python, symbolic_in_python
+from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
-from eatss.polyhedral.scops import Scop
-from eatss.polyhedral.source_lines import with_source_line
+from eatss.polyhedral.scop import Scop
 from eatss.program import Interface, Program
 from eatss.session.analysis import (
     AnalysisOptions,
@@ -603,7 +602,7 @@ class Session:
     def _options(self) -> AnalysisOptions:
         schedule = self.reading.ppcg_schedule
         if schedule is not None:
-            from eatss.polyhedral.ppcg_schedule_file import read_ppcg_schedule  # noqa: PLC0415
+            from eatss.polyhedral.ppcg_scheduling import read_ppcg_schedule  # noqa: PLC0415
 
             schedule = read_ppcg_schedule(schedule)
         return AnalysisOptions(

@@ -16,7 +16,7 @@ from eatss.base.shipped import located
 from eatss.frontend.options import Reading
 
 if TYPE_CHECKING:
-    from eatss.frontend.python.python_scop import PythonScop
+    from eatss.frontend.python import PythonScop
 
 
 MAX_BYTES = 4 << 20
@@ -132,11 +132,11 @@ class Source:
             if match is None:
                 text = is_c_text(given)
                 return cls(c=located(given), called="<source>" if text else called)
-            from eatss.frontend.python.python_scop import read_python  # noqa: PLC0415 - C needs none
+            from eatss.frontend.python import read_python  # noqa: PLC0415
 
             loops = read_python(match["path"], match["name"])
             return cls(c=loops.c_source, python=loops, called=called)
-        from eatss.frontend.python.python_scop import PythonScop  # noqa: PLC0415
+        from eatss.frontend.python import PythonScop  # noqa: PLC0415
 
         if isinstance(given, PythonScop):
             return cls(c=given.c_source, python=given, called=given.file)

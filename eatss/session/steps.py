@@ -22,7 +22,7 @@ from eatss.cost.expected import host_time_s
 from eatss.lower.recipe.options import CodegenOptions
 from eatss.lower.recipe.recipe import Recipe
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.source_lines import source_lines, with_source_line
+from eatss.polyhedral.dependences import source_lines, with_source_line
 from eatss.program import Original, Program
 from eatss.session.analysis import SymbolicProgram, require_one_region
 
@@ -305,7 +305,7 @@ def ppcg_schedule_of(program: AnalysedProgram) -> str:
         InputError: ``EATSS-P024`` PPCG schedules other instances, ``EATSS-P025`` there is more than
             one region.
     """
-    from eatss.polyhedral.ppcg_schedule_file import save_ppcg_schedule  # noqa: PLC0415
+    from eatss.polyhedral.ppcg_scheduling import save_ppcg_schedule  # noqa: PLC0415
 
     require_one_region(program.scops, "loads")
     (region,) = program.scops

@@ -19,7 +19,7 @@ from eatss.cards.this_machine import AUTO
 from eatss.choose import Selection
 from eatss.choose.options import SelectOptions, check_target
 from eatss.frontend.options import Reading
-from eatss.frontend.python.python_scop import PythonScop
+from eatss.frontend.python import PythonScop
 from eatss.lower.recipe.options import CodeRequest
 from eatss.measurement.labels import SELECTED, TileChoice, rejected_variant
 from eatss.measurement.options import Variant

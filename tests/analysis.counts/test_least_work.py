@@ -17,7 +17,7 @@ from eatss.base.shipped import data_directory
 from eatss.frontend import FrontendOptions
 from eatss.frontend.symbolic import parse_symbolic
 from eatss.polyhedral import compute_dependences
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.program import IntExpr, Work, c_text, evaluate
 from tests.examples import SLOW_KERNELS, with_long
 

@@ -13,7 +13,7 @@ from eatss.base.diagnostics import InputError
 from eatss.base.files import folder_named, is_c_text, read_regular, write_whole
 from eatss.base.supervisor import Outcome, Worker
 from eatss.frontend import parse_source
-from eatss.frontend.files import path_for_clang
+from eatss.frontend.source import path_for_clang
 from eatss.verify import verify
 from eatss.verify.job import Job
 from eatss.verify.run import _for_compilers

@@ -16,7 +16,7 @@ from eatss.choose.options import SelectOptions
 from eatss.cost.card import card_of
 from eatss.frontend.options import Reading
 from eatss.polyhedral.kernel import Kernel
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.session.session import Session
 
 SEVEN_ARRAYS = """

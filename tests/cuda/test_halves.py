@@ -8,7 +8,7 @@ from pathlib import Path
 import eatss
 from eatss.cuda.preamble import HALVES
 from eatss.cuda.text import type_text
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 
 MAIN = r"""
 static unsigned short bits_of(_Float16 value)

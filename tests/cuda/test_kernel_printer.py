@@ -29,7 +29,7 @@ from eatss.lower.kernel.nodes import (
     Source,
     Unroll,
 )
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 
 N, AT = Name("n"), Name("i")

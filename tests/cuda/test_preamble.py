@@ -12,7 +12,7 @@ import pytest
 from eatss.cuda.preamble import preamble
 from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.lower.kernel.uses import Needs
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Operator
 
 INTEGERS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MOD, Operator.MIN}))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eatss.api import codegen
-from eatss.frontend.symbols import ISL_WORDS
+from eatss.frontend.declarations import ISL_WORDS
 from eatss.measurement.compile import Toolchain, options_of
 from eatss.program import Apply, Name, Operator, Program, c_text
 from eatss.program.source_names import (

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from eatss.cuda.value_text import ValuePrinter
 from eatss.frontend import parse_source
 from eatss.lower.isl_text import expression_of
-from eatss.polyhedral.scops import Binary, ElementType, Literal, Read, Scop, Statement
+from eatss.polyhedral.expression import Binary, ElementType, Literal, Read
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.program import IntExpr
 
 ARRAYS = {

@@ -13,7 +13,7 @@ import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import FrontendOptions, FrontendResult, parse_source
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 HEAD = (
     "void f(int n, int m, double A[100], double B[100][100], double *p, double s, int *idx)\n{\n"

@@ -17,7 +17,8 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.polyhedral.scops import AffineValue, Array, Binary, Cast, Expression, Scop, Statement
+from eatss.polyhedral.expression import AffineValue, Array, Binary, Cast, Expression
+from eatss.polyhedral.scop import Scop, Statement
 
 MACROS = """\
 #define NC 12

@@ -11,16 +11,8 @@ import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import parse_source
-from eatss.polyhedral.scops import (
-    AccessKind,
-    Binary,
-    Expression,
-    Literal,
-    Read,
-    Scop,
-    Select,
-    Unary,
-)
+from eatss.polyhedral.expression import Binary, Expression, Literal, Read, Select, Unary
+from eatss.polyhedral.scop import AccessKind, Scop
 
 Region = Callable[..., Scop]
 LOOP = "for (i = 0; i < n; i++) "

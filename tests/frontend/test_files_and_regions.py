@@ -11,7 +11,7 @@ import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError, Severity
 from eatss.frontend import FrontendOptions, parse_file, parse_source
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 KERNEL = (
     "void f(int n, double *A) {\n#pragma scop\nfor (int i = 0; i < n; i++) A[i] = 0;\n"

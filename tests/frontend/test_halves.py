@@ -6,7 +6,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.polyhedral.scops import (
+from eatss.polyhedral.expression import (
     Binary,
     Cast,
     ElementType,

@@ -8,7 +8,7 @@ import pytest
 
 from eatss.base.diagnostics import Diagnostic
 from eatss.lower.assumptions import assumptions_of
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 Region = Callable[..., Scop]
 Refused = Callable[..., tuple[Diagnostic, ...]]

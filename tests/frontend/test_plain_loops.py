@@ -11,7 +11,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 LOOPS = (
     "for (int {i} = {s}; {i} < {e}; {i} += {c}) {{ {B} }}",

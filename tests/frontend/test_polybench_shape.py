@@ -10,7 +10,8 @@ import pytest
 
 from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.frontend.symbolic import parse_symbolic
-from eatss.polyhedral.scops import ElementType, Scop
+from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.scop import Scop
 
 Equal = Callable[[isl.Set | isl.Map, str], bool]
 

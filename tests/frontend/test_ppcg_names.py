@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eatss.frontend import parse_source
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 SHELL = """\
 void f(double A[8], double B[8])

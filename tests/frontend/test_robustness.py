@@ -9,7 +9,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.polyhedral.scops import Binary, Expression, Read
+from eatss.polyhedral.expression import Binary, Expression, Read
 
 LIMIT_S = 60.0
 """Processor time: that of a busy machine's other work does not count."""

@@ -10,7 +10,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 Only = Callable[[str], Scop]
 Equal = Callable[[isl.Set | isl.Map, str], bool]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eatss.frontend import parse_source
-from eatss.polyhedral.scops import ElementType, Scop
+from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.scop import Scop
 
 TEXT = """\
 static double g[10];

@@ -9,7 +9,7 @@ import pytest
 
 from eatss.base.diagnostics import Diagnostic
 from eatss.frontend import FrontendOptions, parse_source
-from eatss.polyhedral.scops import (
+from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     Call,
@@ -18,9 +18,9 @@ from eatss.polyhedral.scops import (
     Expression,
     Literal,
     Read,
-    Scop,
     Select,
 )
+from eatss.polyhedral.scop import Scop
 
 Region = Callable[..., Scop]
 Equal = Callable[[isl.Set | isl.Map, str], bool]

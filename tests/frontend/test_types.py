@@ -10,7 +10,8 @@ import pytest
 import eatss
 from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.polyhedral.scops import ElementType, Scop
+from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.scop import Scop
 
 Only = Callable[[str], Scop]
 Equal = Callable[[isl.Set | isl.Map, str], bool]

@@ -10,7 +10,7 @@ import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import parse_file, parse_source
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 
 
 def _function(body: str, *, before: str = "", inside: str = "", after: str = "") -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from eatss.base.diagnostics import Diagnostic
-from eatss.polyhedral.scops import Binary, Cast, ElementType, Read, Scop, Select
+from eatss.polyhedral.expression import Binary, Cast, ElementType, Read, Select
+from eatss.polyhedral.scop import Scop
 
 Region = Callable[..., Scop]
 Refused = Callable[..., tuple[Diagnostic, ...]]

@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.polyhedral.scops import Binary, Cast, ElementType, Expression, Literal, Read, Unary
-from eatss.polyhedral.scops.expression import added_to
+from eatss.polyhedral.expression import (
+    Binary,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Unary,
+    added_to,
+)
 from tests.lower.test_shared_sums import MMA, checked
 from tests.lower.test_streamed_steps import product
 

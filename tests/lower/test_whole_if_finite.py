@@ -14,7 +14,7 @@ import pytest
 
 import eatss
 from eatss.lower.whole_tiles import factors_beside_zeros
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.program import load_program, save_program
 from eatss.verify import verify
 

@@ -15,9 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.polyhedral.scops import (
-    Access,
-    AccessKind,
+from eatss.polyhedral.expression import (
     AffineValue,
     Array,
     Binary,
@@ -26,10 +24,9 @@ from eatss.polyhedral.scops import (
     Expression,
     Literal,
     Read,
-    Scop,
-    Statement,
     Unary,
 )
+from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
 
 ScopBuilder = Callable[..., Scop]
 

@@ -15,7 +15,7 @@ from eatss.frontend.options import FrontendOptions
 from eatss.polyhedral import schedule_scop
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.polyhedral.scops import Scop, SizeProduct
+from eatss.polyhedral.scop import Scop, SizeProduct
 from eatss.session.session import Session
 from tests.examples import examples
 

@@ -20,7 +20,7 @@ from eatss.polyhedral.copied_operands import (
     with_copied_operands,
 )
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.polyhedral.scops import Scop, Statement
+from eatss.polyhedral.scop import Scop, Statement
 from tests.examples import examples
 
 SQUARE = "double A[N][N], double B[N][N], double x[N]"

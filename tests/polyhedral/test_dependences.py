@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eatss.polyhedral import compute_dependences, dependences
-from eatss.polyhedral.symbolic import generalise, instantiate_dependences
+from eatss.polyhedral.schedule import generalise, instantiate_dependences
 from tests.examples import examples
 
 Pairs = set[tuple[Any, Any]]

@@ -9,7 +9,7 @@ import pytest
 from eatss.api import codegen, inspect, select
 from eatss.frontend import parse_source
 from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.verify import verify
 
 SIZED = "double A[64][96], double B[96][80], double C[64][80]"

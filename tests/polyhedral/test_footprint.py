@@ -9,8 +9,7 @@ import islpy as isl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.polyhedral.footprint import footprint
-from eatss.polyhedral.kernel import Loop, Reference, Subscript
+from eatss.polyhedral.kernel import Loop, Reference, Subscript, footprint
 
 NAMES = ("i", "j", "k")
 NO_RELATION = isl.Map.read_from_str(isl.Context(), "{ k0[] -> A[] }")

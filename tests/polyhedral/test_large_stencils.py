@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from eatss.frontend import parse_source
-from eatss.polyhedral import accesses, compute_dependences
-from eatss.polyhedral.accesses import dependent_accesses
-from eatss.polyhedral.dependences import flow_by_read
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral import compute_dependences, dependences
+from eatss.polyhedral.dependences import dependent_accesses, flow_by_read
+from eatss.polyhedral.scop import Scop
 from tests.large_programs import stencil
 
 
@@ -25,7 +24,7 @@ def test_reads_that_make_one_box_have_one_tag() -> None:
 
 
 def test_reads_far_from_each_other_have_tags_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accesses, "_MANY", 4)
+    monkeypatch.setattr(dependences, "_MANY", 4)
     found = dependent_accesses(region(kept=(0, 8, 11, 17, 24)))
     assert all(one.tag == one.number for one in found)
 
@@ -42,10 +41,10 @@ def test_groups_change_no_dependence_and_no_source_of_a_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (scop,) = parse_source(stencil(2, 1, buffered=True)).scops
-    monkeypatch.setattr(accesses, "_MANY", 4)
+    monkeypatch.setattr(dependences, "_MANY", 4)
     together = compute_dependences(scop)
     of_each = flow_by_read(scop, together.tagged_flow)
-    monkeypatch.setattr(accesses, "_MANY", 1000)
+    monkeypatch.setattr(dependences, "_MANY", 1000)
     apart = compute_dependences(scop)
     for name in ("flow", "anti", "output", "forced"):
         assert getattr(together, name).is_equal(getattr(apart, name))

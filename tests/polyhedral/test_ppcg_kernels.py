@@ -15,7 +15,7 @@ import pytest
 
 from eatss.frontend import FrontendOptions, parse_file
 from eatss.polyhedral import Kernel, schedule_scop
-from eatss.polyhedral.symbolic import generalise
+from eatss.polyhedral.schedule import generalise
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.polyhedral.isl_names import node_kind
-from eatss.polyhedral.ppcg_tree import with_nests_merged
+from eatss.polyhedral.ppcg import with_nests_merged
 
 NEST = """\
 {{ domain: "{{ S[i, j, k] : 0 <= i, j, k < 9 }}",

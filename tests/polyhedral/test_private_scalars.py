@@ -9,7 +9,7 @@ import pytest
 from eatss.api import codegen, inspect, select
 from eatss.frontend import parse_source
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.verify import verify
 
 ARGUMENTS = "int n, int m, float S[n][m], float O[n][m], float a[n], float b[n], float c[n]"

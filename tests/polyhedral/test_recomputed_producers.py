@@ -12,23 +12,22 @@ from hypothesis import strategies as st
 from eatss.base.shipped import data_directory
 from eatss.frontend import parse_source
 from eatss.polyhedral import schedule_scop
-from eatss.polyhedral.recomputed_producers import (
-    recomputable_arrays,
-    recomputed_arrays,
-    with_recomputed_producers,
-)
-from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.polyhedral.scops import (
+from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     Cast,
     Expression,
     Literal,
     Read,
-    Scop,
-    Statement,
+    operands,
 )
-from eatss.polyhedral.scops.expression import operands
+from eatss.polyhedral.recomputed_producers import (
+    recomputable_arrays,
+    recomputed_arrays,
+    with_recomputed_producers,
+)
+from eatss.polyhedral.schedule_file import load_schedule, save_schedule
+from eatss.polyhedral.scop import Scop, Statement
 from tests.examples import examples
 
 ARGUMENTS = "double A[20][20], double B[20][20], double C[20][20], double x[20]"

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.forked import Cause, ForkEndedError
 from eatss.polyhedral import compute_dependences, dependences, schedule, schedule_scop, scheduling
-from eatss.polyhedral.checks import check_legality
-from eatss.polyhedral.graph import statement_graph
-from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.dependences import at_most, bounded_work, ran_out
+from eatss.polyhedral.scheduling import check_legality, statement_graph
+from eatss.polyhedral.scop import Scop
 from tests.examples import examples
 
 STENCIL = (

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from eatss.base.diagnostics import ExitCode, InputError
 from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.polyhedral import ScheduledScop, schedule_scop
-from eatss.polyhedral.any_size import same_kernels
-from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.isl_names import node_kind
-from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.schedule_file import load_schedule, same_kernels, save_schedule
+from eatss.polyhedral.scheduling import check_legality
+from eatss.polyhedral.scop import Scop
 from tests.examples import SLOW_KERNELS, with_long
 
 FOLDER = Path(__file__).parents[2] / "kernels"

@@ -11,11 +11,9 @@ from eatss.analysis.counts.count import Count, UncountableError, count_points
 from eatss.analysis.counts.operations import KINDS, operations_of
 from eatss.base.diagnostics import InputError
 from eatss.polyhedral import Dependences
-from eatss.polyhedral.accesses import first_equal
-from eatss.polyhedral.dependences import flow_by_read
-from eatss.polyhedral.isl_limits import bounded_work
+from eatss.polyhedral.dependences import bounded_work, first_equal, flow_by_read
 from eatss.polyhedral.isl_names import coalesced
-from eatss.polyhedral.scops import Access, Scop
+from eatss.polyhedral.scop import Access, Scop
 from eatss.program import IntExpr, OperationCount, Work
 
 MAX_OPERATIONS = 600_000

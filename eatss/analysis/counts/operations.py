@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eatss.polyhedral.scops import (
+from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     Call,
@@ -16,9 +16,9 @@ from eatss.polyhedral.scops import (
     Literal,
     Read,
     Select,
-    Statement,
     Unary,
 )
+from eatss.polyhedral.scop import Statement
 
 Along = tuple[str, frozenset[str]]
 """A kind of operation, and the loops that its value moves along."""

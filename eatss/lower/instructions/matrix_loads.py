@@ -20,7 +20,7 @@ from eatss.lower.kernel.instruction import (
     Instruction,
     Operand,
 )
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 
 ROW = MATRIX_ROWS
 """Rows of a matrix."""

@@ -27,7 +27,7 @@ from eatss.lower.kernel.instruction import (
     Operand,
     Rounding,
 )
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program.linear import Linear
 
 ROWS, QUADS = Coordinate("row", 8), Coordinate("quad", 4)

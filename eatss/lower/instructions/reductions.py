@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.instruction import ONE_A_LANE, Capability, Instruction, Operand
-from eatss.polyhedral.scops import ElementType
-from eatss.polyhedral.scops.combiners import ADD, COMBINERS, Combiner
+from eatss.polyhedral.expression import ADD, COMBINERS, Combiner, ElementType
 
 _CHOICES = {
     "max": """\

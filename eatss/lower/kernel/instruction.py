@@ -33,7 +33,7 @@ from typing import Any, Literal, TypeAlias
 from eatss.analysis.structure import TensorFormat
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program.linear import Linear
 
 Role: TypeAlias = Literal["in", "out", "inout"]

@@ -13,7 +13,8 @@ from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.lower.kernel.instruction import Instruction
-from eatss.polyhedral.scops import ElementType, Expression, Statement
+from eatss.polyhedral.expression import ElementType, Expression
+from eatss.polyhedral.scop import Statement
 from eatss.program import (
     Apply,
     Constant,

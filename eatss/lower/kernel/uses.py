@@ -37,7 +37,15 @@ from eatss.lower.kernel.nodes import (
     Steps,
     Way,
 )
-from eatss.polyhedral.scops import AffineValue, Call, Cast, ElementType, Expression, Read, preorder
+from eatss.polyhedral.expression import (
+    AffineValue,
+    Call,
+    Cast,
+    ElementType,
+    Expression,
+    Read,
+    preorder,
+)
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
 from eatss.program.linear import linear
 from eatss.program.plan import RoundedSums

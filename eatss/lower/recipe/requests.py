@@ -28,7 +28,7 @@ from eatss.lower.recipe.recipe import KernelRecipe, Recipe
 if TYPE_CHECKING:
     from eatss.analysis import KernelFacts
     from eatss.choose import KernelSelection, Selection
-    from eatss.polyhedral.scops import Scop
+    from eatss.polyhedral.scop import Scop
 
 MAX_TILE = 2**20
 """The largest tile size of a loop; an index within a tile stays far from 32 bits."""

@@ -12,9 +12,9 @@ import islpy as isl
 
 from eatss.lower.schedule.pieces import LoopMember, Piece
 from eatss.polyhedral import Dependences
-from eatss.polyhedral.checks import live_ranges_overlap
 from eatss.polyhedral.isl_names import function_on, named_map, universes, without_parameters
-from eatss.polyhedral.nodes import alone
+from eatss.polyhedral.scheduling import live_ranges_overlap
+from eatss.polyhedral.tree import alone
 
 
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:

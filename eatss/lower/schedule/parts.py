@@ -17,7 +17,7 @@ from eatss.base.frozen import frozen
 from eatss.lower.schedule.pieces import Piece
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.isl_names import output_affs, parameters_as_dims, without_parameters
-from eatss.polyhedral.nodes import alone
+from eatss.polyhedral.tree import alone
 
 
 @frozen

@@ -11,7 +11,7 @@ from eatss.lower.schedule.names import NameTable
 from eatss.polyhedral import Kernel, ScheduledScop
 from eatss.polyhedral.isl_names import bound_domain, function_on, without_parameters
 from eatss.polyhedral.kernels import build_kernels
-from eatss.polyhedral.scops import Scop, Statement
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tree import KernelTree, Member, cut_tree
 
 

@@ -19,7 +19,7 @@ from eatss.lower.schedule.names import NameTable
 from eatss.lower.schedule.pieces import LoopMember, Piece
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.isl_names import function_on, named_map
-from eatss.polyhedral.scops import Statement
+from eatss.polyhedral.scop import Statement
 
 
 def row_groups(

@@ -22,9 +22,9 @@ from eatss.base.frozen import frozen
 from eatss.lower.schedule.launch_order import never_runs_back
 from eatss.lower.schedule.pieces import LoopMember, Piece
 from eatss.polyhedral import Dependences
+from eatss.polyhedral.expression import Combiner, combiner_of
 from eatss.polyhedral.isl_names import bound_domain, function_on, node_kind, set_names
-from eatss.polyhedral.scops import Scop, Statement
-from eatss.polyhedral.scops.combiners import Combiner, combiner_of
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tree import KernelTree, members
 
 

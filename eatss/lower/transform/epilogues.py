@@ -72,9 +72,17 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.lower.transform.stream_k import is_zero
 from eatss.lower.transform.use_instruction import added_to_target, own_part
+from eatss.polyhedral.expression import (
+    AffineValue,
+    Binary,
+    Expression,
+    Read,
+    Unary,
+    factors,
+    preorder,
+    product_of,
+)
 from eatss.polyhedral.isl_names import involved_dims
-from eatss.polyhedral.scops import AffineValue, Binary, Expression, Read, Unary, preorder
-from eatss.polyhedral.scops.expression import factors, product_of
 from eatss.program import IntExpr, Name, names_in
 
 

@@ -20,8 +20,7 @@ from typing import NamedTuple
 from eatss.lower.kernel.nodes import Compute, For, Kernel, Let, Node, Nodes
 from eatss.lower.kernel.uses import rewritten
 from eatss.lower.transform.use_instruction import added_terms, added_to_target, own_part
-from eatss.polyhedral.scops import Binary, Expression, Read
-from eatss.polyhedral.scops.expression import SUMS, factors, regrouped
+from eatss.polyhedral.expression import SUMS, Binary, Expression, Read, factors, regrouped
 from eatss.program import names_in
 
 Names = Mapping[str, frozenset[str]]

@@ -45,7 +45,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import every_of, mapped, trips_from_zero
 from eatss.lower.transform.index_sums import in_order
-from eatss.polyhedral.scops import Read
+from eatss.polyhedral.expression import Read
 from eatss.program import (
     Constant,
     IntExpr,

@@ -31,9 +31,7 @@ from eatss.lower.kernel.nodes import (
     Scope,
 )
 from eatss.lower.kernel.uses import mapped
-from eatss.polyhedral.scops import (
-    Access,
-    AccessKind,
+from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     Cast,
@@ -42,10 +40,12 @@ from eatss.polyhedral.scops import (
     Literal,
     Read,
     Select,
-    Statement,
     Unary,
+    operands,
+    preorder,
+    rebuilt,
 )
-from eatss.polyhedral.scops.expression import operands, preorder, rebuilt
+from eatss.polyhedral.scop import Access, AccessKind, Statement
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/"})
 

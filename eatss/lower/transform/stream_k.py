@@ -79,7 +79,7 @@ from eatss.lower.kernel.uses import (
 from eatss.lower.transform.block_order import in_groups_of_rows
 from eatss.lower.transform.use_instruction import added_to_target
 from eatss.plan.shares import MOST_WAVES, rounded_up, shared_steps, whole_waves
-from eatss.polyhedral.scops import Cast, ElementType, Literal
+from eatss.polyhedral.expression import Cast, ElementType, Literal
 from eatss.program import (
     Apply,
     Constant,

@@ -43,16 +43,20 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import constant_trips, every_of, mapped
 from eatss.lower.transform.index_sums import in_order
-from eatss.polyhedral.scops import (
+from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     ElementType,
     Expression,
     Literal,
     Read,
+    added_to,
+    factors,
+    narrow_factor,
     preorder,
+    product_of,
+    terms,
 )
-from eatss.polyhedral.scops.expression import added_to, factors, narrow_factor, product_of, terms
 from eatss.program import Constant, IntExpr, Name, names_in, substitute
 from eatss.program.linear import Linear, linear
 from eatss.program.source_names import is_reserved

@@ -15,7 +15,7 @@ from eatss.base.targets import TARGETS, SweepTarget
 from eatss.cards import GpuProfile
 from eatss.cards.this_machine import AUTO
 from eatss.frontend.options import Reading
-from eatss.frontend.python.python_scop import PythonScop
+from eatss.frontend.python import PythonScop
 from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
 from eatss.tune.explore.nouns import SourceText

@@ -21,7 +21,7 @@ from eatss.base.notices import Warned, warn_caller
 from eatss.base.shipped import store_of_ones_own
 from eatss.cards.document import profile_to_document
 from eatss.cards.this_machine import AUTO, load_profile
-from eatss.frontend.python.python_scop import PythonScop
+from eatss.frontend.python import PythonScop
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.frontend.python.annotations import SHORT_NAMES
-from eatss.frontend.python.python_scop import PythonScop
+from eatss.frontend.python import PythonScop
+from eatss.frontend.python_types import SHORT_NAMES
 
 HEAD = "import math\n\nimport numpy as np\n\nimport eatss\n\n\n"
 DTYPES = {

@@ -252,7 +252,7 @@ def test_extents_and_names_without_quotes(tmp_path: Path) -> None:
     )
     path = tmp_path / "lazy.py"
     path.write_text(text, encoding="utf-8")
-    from eatss.frontend.python.python_scop import read_python  # noqa: PLC0415 - read, not run
+    from eatss.frontend.python import read_python  # noqa: PLC0415
 
     scop = read_python(path)
     assert scop.function is None

@@ -11,9 +11,8 @@ import pytest
 from clang import cindex
 
 from eatss.base.diagnostics import InputError
-from eatss.frontend.python.c_text import is_declared, is_macro
-from eatss.frontend.python.names import c_name_is_free
-from eatss.frontend.python.python_scop import read_python
+from eatss.frontend.python import read_python
+from eatss.frontend.python_types import c_name_is_free, is_declared, is_macro
 
 HEADERS = "#include <math.h>\n#include <stdlib.h>\n"
 MACRO = re.compile(r"#define (?P<name>\w+)(?P<call>\(?)")

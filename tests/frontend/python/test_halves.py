@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import eatss
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from tests.frontend.python.running import check_equal, loaded
 
 HEAD = (

@@ -11,7 +11,7 @@ from eatss.base.diagnostics import SourceSpan
 from eatss.base.shipped import data_directory
 from eatss.frontend import parse_source
 from eatss.polyhedral import compute_dependences
-from eatss.polyhedral.scops import Scop
+from eatss.polyhedral.scop import Scop
 from eatss.session.session import Session
 from tests.frontend.python.kernels_in_python import IN_PYTHON
 from tests.frontend.python.running import loaded

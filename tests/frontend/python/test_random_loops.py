@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
-from eatss.frontend.python.python_scop import PythonScop
+from eatss.frontend.python import PythonScop
 from eatss.lower.recipe.options import CodeRequest
 from eatss.session.session import Session
 from eatss.verify import verify

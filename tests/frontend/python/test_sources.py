@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import eatss
-import eatss.polyhedral.scops.array
+import eatss.polyhedral.expression
 from eatss.base.cache import Cache
 from eatss.base.diagnostics import InputError
-from eatss.frontend.python.python_scop import PythonScop, read_python
+from eatss.frontend.python import PythonScop, read_python
 from eatss.session.session import Session
 from eatss.verify import verify
 from tests.end_to_end.in_process import eatss as command

@@ -14,8 +14,7 @@ import pytest
 from eatss.cuda.text import constant_text
 from eatss.lower.instructions import ATOMICS, COMBINES, SHUFFLES
 from eatss.lower.kernel.instruction import Instruction, Values, run
-from eatss.polyhedral.scops import ElementType
-from eatss.polyhedral.scops.combiners import COMBINERS, Combiner
+from eatss.polyhedral.expression import COMBINERS, Combiner, ElementType
 from eatss.verify.build import SHIM
 
 CASES = [(one, kind) for one in COMBINERS for kind in one.element_types]

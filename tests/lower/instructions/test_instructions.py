@@ -22,7 +22,7 @@ from eatss.lower.kernel.instruction import (
     Values,
     run,
 )
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program.linear import Linear
 from eatss.verify.build import SHIM
 

@@ -25,7 +25,7 @@ from eatss.lower.instructions.products import (
     MMAS_OF_BYTES,
 )
 from eatss.lower.kernel.instruction import Instruction, Operand, Values, run
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.verify.build import SHIM
 
 

@@ -33,7 +33,7 @@ from eatss.lower.kernel.nodes import (
     Share,
 )
 from eatss.lower.transform.barriers import with_barriers
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, Program
 
 N, THREAD = Name("n"), Name("threadIdx.x")

@@ -27,7 +27,7 @@ from eatss.lower.kernel.nodes import (
     PutTogether,
     Scope,
 )  # fmt: skip
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, Name, Operator, Program
 
 N, K = Name("n"), Name("k")

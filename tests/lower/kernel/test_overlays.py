@@ -27,7 +27,7 @@ from eatss.lower.kernel.nodes import (
     Wait,
 )
 from eatss.lower.transform.barriers import with_barriers
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 
 N, THREAD = Name("n"), Name("threadIdx.x")

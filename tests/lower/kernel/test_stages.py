@@ -32,7 +32,7 @@ from eatss.lower.kernel.nodes import (
     Node,
     Wait,
 )
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 
 Use: TypeAlias = tuple[str, str]

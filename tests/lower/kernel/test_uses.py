@@ -7,7 +7,7 @@ import re
 from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, For, If, Kernel, Let, Scope
 from eatss.lower.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, Name, Operator, Program
 
 N, AT, T = Name("n"), Name("i"), Name("t")

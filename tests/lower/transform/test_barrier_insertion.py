@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
 from eatss.lower.kernel.nodes import Barrier, Buffer, Copy, Element, Extents, For, If, Node, Scope
 from eatss.lower.transform.barriers import with_barriers
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, Name, Operator
 
 N = Name("n")

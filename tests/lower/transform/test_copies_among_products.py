@@ -29,7 +29,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.transform.copy_ways import Copying, all_of
 from eatss.lower.transform.register_prefetch import copies_among_products
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 
 N, K = Name("n"), Name("k")

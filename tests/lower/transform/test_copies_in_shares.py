@@ -22,7 +22,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import every
 from eatss.lower.transform.register_prefetch import Shares
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 
 ROW = Extents((Constant(64),))

@@ -31,7 +31,7 @@ from eatss.lower.kernel.nodes import (
     Scope,
 )
 from eatss.lower.transform.defined_registers import with_registers_defined
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.verify import verify
 

@@ -36,7 +36,7 @@ from eatss.lower.kernel.nodes import (
 from eatss.lower.kernel.uses import constant_trips, every, with_expressions
 from eatss.lower.transform.register_prefetch import Prefetch, Shares, StepsAhead
 from eatss.plan.contract import FRAGMENT_PLACES, UNROLLED_A_THREAD, parts_behind, steps_of_a_part
-from eatss.polyhedral.scops import ElementType, Read
+from eatss.polyhedral.expression import ElementType, Read
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
 
 PLENTY = 255

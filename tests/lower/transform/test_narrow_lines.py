@@ -7,7 +7,7 @@ from dataclasses import replace
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, For, Let, Staging, Way
 from eatss.lower.kernel.uses import every
 from eatss.lower.transform.copy_ways import NarrowLines
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 
 HALF = ElementType.HALF

@@ -47,7 +47,7 @@ from eatss.plan.contract import (
     steps_of_a_part,
     unrolled,
 )
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import (
     Apply,
     Constant,

@@ -19,7 +19,7 @@ from eatss.lower.kernel.nodes import (
     Node,
 )
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, total
 
 N, M = Name("n"), Name("m")

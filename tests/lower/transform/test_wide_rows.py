@@ -23,7 +23,7 @@ from eatss.lower.kernel.nodes import (
     Node,
 )
 from eatss.lower.transform.wide_rows import with_wide_rows
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 from eatss.program import (
     Apply,
     Constant,

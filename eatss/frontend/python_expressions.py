@@ -11,24 +11,30 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from eatss.frontend.python.annotations import (
+from eatss.frontend.python_types import (
     DOUBLE,
     ELEMENTS,
     FLOAT,
     INT,
+    MATH,
+    MATH_OF_TWO,
+    NUMPY,
+    NUMPY_OF_TWO,
+    NUMPY_TYPES,
     NumberType,
+    Piece,
+    RefusedError,
     common_type,
+    joined,
+    listed,
     one_type,
     to_one_type,
 )
-from eatss.frontend.python.c_text import Piece, joined, listed
-from eatss.frontend.python.names import MATH, MATH_OF_TWO, NUMPY, NUMPY_OF_TWO, NUMPY_TYPES
-from eatss.frontend.python.operations import OperationReader
-from eatss.frontend.python.text import RefusedError
-from eatss.frontend.python.values import (
+from eatss.frontend.python_values import (
     LEAST,
     PRECEDENCE,
     UNARY,
+    OperationReader,
     Value,
     cast,
     chosen,
@@ -39,7 +45,7 @@ from eatss.frontend.python.values import (
     literal,
     settle,
 )
-from eatss.polyhedral.scops import ElementType
+from eatss.polyhedral.expression import ElementType
 
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import called, frozen
-from eatss.polyhedral.scops.array import Array, ElementType
-from eatss.polyhedral.scops.expression import Expression
+from eatss.polyhedral.expression import Array, ElementType, Expression
 
 if TYPE_CHECKING:
     import islpy as isl
 
+
 ParameterOrigin: TypeAlias = Literal["parameter", "member", "global", "static", "local", "macro"]
-"""As :data:`~eatss.polyhedral.scops.array.Origin`; ``macro`` is a size that ``-D`` may set."""
+"""As :data:`~eatss.polyhedral.expression.Origin`; ``macro`` is a size that ``-D`` may set."""
 
 
 @frozen

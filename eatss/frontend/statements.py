@@ -11,25 +11,19 @@ import islpy as isl
 
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
-from eatss.frontend.affine import AffineReader
+from eatss.frontend.affine import AffineReader, LoopLevel, RawAccess, RawStatement, RegionReader
 from eatss.frontend.calls import why_not_inlined
 from eatss.frontend.clang import CursorKind
-from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
-from eatss.frontend.findings import RefusedError
-from eatss.frontend.loops import Exits, Header, LoopReader
-from eatss.frontend.ppcg_count import PpcgCount
-from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement, RegionReader
-from eatss.frontend.refusals import (
-    COMMA,
-    IDLE_STATEMENT,
-    REFUSED_STATEMENTS,
-    NotAffineError,
+from eatss.frontend.declarations import (
+    PpcgCount,
+    SymbolTable,
+    Variable,
+    base_name,
+    counter_of,
+    written_name,
 )
-from eatss.frontend.report import Reporter
-from eatss.frontend.scalars import ScalarValues
-from eatss.frontend.symbols import SymbolTable, Variable, base_name, counter_of, written_name
-from eatss.frontend.tree import BODIES, WRITES, Kind, Node, chain, unconverted
-from eatss.frontend.updates import (
+from eatss.frontend.expressions import (
+    ExpressionReader,
     Guard,
     Store,
     Update,
@@ -37,12 +31,24 @@ from eatss.frontend.updates import (
     choices,
     condition_of,
     guarded,
+    mark_index_expressions,
     may_keep,
     update_of,
 )
+from eatss.frontend.loops import Exits, Header, LoopReader
+from eatss.frontend.refusals import (
+    COMMA,
+    IDLE_STATEMENT,
+    REFUSED_STATEMENTS,
+    NotAffineError,
+    Reporter,
+)
+from eatss.frontend.scalars import ScalarValues
+from eatss.frontend.source import RefusedError
+from eatss.frontend.tree import BODIES, WRITES, Kind, Node, chain, unconverted
 from eatss.frontend.values import Value, same
 from eatss.polyhedral.isl_names import coalesced
-from eatss.polyhedral.scops import AccessKind
+from eatss.polyhedral.scop import AccessKind
 
 _MAX_DEPTH = 150
 

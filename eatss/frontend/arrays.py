@@ -1,16 +1,8 @@
-"""The dimensions of every array, those recovered from linearised subscripts included.
-
-``A[i*N + j]`` becomes ``A[i][j]`` with inner size ``N`` where ``0 <= j < N`` is proven for all
-references to ``A`` in the region; then the two forms name the same elements one to one. Candidate
-sizes are the factors by which the source multiplies. With a constant ``N`` that cannot be
-proven the array stays one-dimensional. Of a parametric ``N``, a leading dimension, it is
-assumed if that bounds no size: where ``j`` runs to ``M``, launchers check ``M <= N``, as they check
-that all references stay inside the dimensions found here.
-"""
+"""Arrays of a region with their subscripts, and the ``Scop`` made of all that was read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -18,14 +10,35 @@ import islpy as isl
 
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Monomial
-from eatss.frontend.affine import AffineReader
-from eatss.frontend.reading import RawAccess, RawStatement, RegionReader
-from eatss.frontend.refusals import NotAffineError
-from eatss.frontend.report import Reporter
-from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.affine import AffineReader, RawAccess, RawStatement, RegionReader
+from eatss.frontend.declarations import SymbolTable, Variable
+from eatss.frontend.refusals import NotAffineError, Reporter, reference_text
+from eatss.frontend.signature import origin_of
 from eatss.frontend.tree import Node
-from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
-from eatss.polyhedral.isl_names import parameter_is_bounded, parameter_names, without_parameters
+from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
+from eatss.polyhedral.expression import AffineValue, Array, Binary, Expression, rebuilt
+from eatss.polyhedral.isl_names import (
+    box,
+    parameter_is_bounded,
+    parameter_names,
+    parameters_as_dims,
+    parameters_as_function_inputs,
+    parameters_as_inputs,
+    tuple_of_functions,
+    without_parameters,
+)
+from eatss.polyhedral.scop import Access, Statement
+
+# -- delinearise -------------------------------------------------------------------------------
+# The dimensions of every array, those recovered from linearised subscripts included.
+#
+# ``A[i*N + j]`` becomes ``A[i][j]`` with inner size ``N`` where ``0 <= j < N`` is proven for all
+# references to ``A`` in the region; then the two forms name the same elements one to one. Candidate
+# sizes are the factors by which the source multiplies. With a constant ``N`` that cannot be proven
+# the array stays one-dimensional. Of a parametric ``N``, a leading dimension, it is assumed if that
+# bounds no size: where ``j`` runs to ``M``, launchers check ``M <= N``, as they check that all
+# references stay inside the dimensions found here.
+
 
 _MAX_INNER = 3
 _MAX_FACTORS = 4
@@ -357,3 +370,107 @@ def _quotient(monomial: Monomial, lead: Monomial) -> Monomial | None:
             return None
         rest.remove(name)
     return tuple(rest)
+
+
+# -- assemble ----------------------------------------------------------------------------------
+# Makes a ``Scop`` of what was read: counters become dimensions, references relations.
+
+
+@frozen
+class Assembler:
+    """Builds the nouns of one region.
+
+    ``facts`` are what is known of its parameters, ``space`` is that of them.
+    """
+
+    algebra: ValueAlgebra
+    reporter: Reporter
+    facts: isl.Set
+    space: isl.Space
+    arrays: Mapping[Variable, Delinearised]
+
+    def statement(self, number: int, raw: RawStatement, depth: int) -> Statement:
+        """Return a statement of a region that has so many loops around one at most."""
+        name, loops = f"S{number}", tuple(level.name for level in raw.loops)
+
+        def restricted(params: isl.Set) -> isl.Set:
+            made = parameters_as_dims(params.gist(self.facts), loops, name)
+            return made.align_params(self.space)
+
+        domain = restricted(raw.domain)
+
+        def relation(values: Sequence[Value], target: str | None, within: isl.Set) -> isl.Map:
+            functions = tuple(self.algebra.function(value) for value in values)
+            element = tuple_of_functions(self.algebra.context, target, functions)
+            found = parameters_as_inputs(element, loops, name)
+            return found.intersect_domain(within).align_params(self.space)
+
+        def access(one: RawAccess) -> Access:
+            array = one.variable.unique_name
+            subscripts = self.arrays[one.variable].subscripts(one)
+            is_whole = raw.domain.is_subset(one.domain)
+            within = domain if is_whole else domain.intersect(restricted(one.domain))
+            return Access(
+                array=array,
+                kind=one.kind,
+                relation=relation(subscripts, array, within),
+                text=self._access_text(one),
+                span=self.reporter.span(one.node),
+            )
+
+        def with_dims(node: Expression) -> Expression:
+            """Turn counters into dimensions in affine parts; left-deep chains do not recurse."""
+            spine: list[Binary] = []
+            while isinstance(node, Binary):
+                spine.append(node)
+                node = node.left
+            if isinstance(node, AffineValue):
+                function = parameters_as_function_inputs(node.value, loops, name)
+                node = replace(node, value=function.align_params(self.space))
+            node = rebuilt(node, with_dims)
+            for parent in reversed(spine):
+                node = replace(parent, left=node, right=with_dims(parent.right))
+            return node
+
+        time = [Poly.constant(raw.positions[0])]
+        for level, position in zip(raw.loops, raw.positions[1:], strict=True):
+            time += [Poly.unknown(level.name).scaled(level.sign), Poly.constant(position)]
+        time += [Poly.constant(0)] * (2 * depth + 1 - len(time))
+        return Statement(
+            name=name,
+            loops=loops,
+            domain=domain,
+            schedule=relation(time, None, domain),
+            accesses=tuple(map(access, raw.accesses)),
+            value=with_dims(raw.value),
+            text=self.reporter.text(raw.node) + ";",
+            span=self.reporter.span(raw.node),
+            ppcg_name=raw.ppcg_name,
+        )
+
+    def _access_text(self, access: RawAccess) -> str:
+        if access.node.name and not access.variable.shape.sizes:
+            return access.variable.name
+        text = reference_text(access.node) if self.reporter.in_macro(access.node) else None
+        return text or self.reporter.text(access.node)
+
+    def array(self, array: Delinearised, *, ppcg_kills: bool) -> Array:
+        """Return an array with its dimensions."""
+        variable = array.variable
+        element = variable.shape.element.element
+        assert element is not None
+        bounds = tuple(
+            (from_zero, None if size is None else self.algebra.function(size))
+            for from_zero, size in zip(array.from_zero, array.sizes, strict=True)
+        )
+        extent = box(self.algebra.context, variable.unique_name, bounds)
+        return Array(
+            name=variable.unique_name,
+            element_type=element,
+            extent=extent.align_params(self.space),
+            n_dims=len(bounds),
+            is_local=variable.is_local,
+            origin=origin_of(variable),
+            source_name=variable.name,
+            ppcg_kills=ppcg_kills,
+        )

@@ -1,23 +1,131 @@
-"""The expression tree of a statement's right-hand side.
-
-Trees are what code generation prints and what operation counts are taken from.
-A read names its access by index into ``Statement.accesses``, so that tree and
-access relations cannot disagree.
-"""
+"""Arrays, element types and expressions of statements, and the operators that combine values."""
 
 from __future__ import annotations
 
+import math
 import struct
+import typing
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.base.trees import Parts
-from eatss.polyhedral.scops.array import ElementType
 
 if TYPE_CHECKING:
     import islpy as isl
+
+
+# -- array -------------------------------------------------------------------------------------
+# Arrays and their element types.
+
+
+Origin: TypeAlias = typing.Literal["parameter", "member", "global", "static", "local"]
+"""Where an array or scalar lives: a parameter of the function, a structure that one is or points
+to, a global that other files can reach, a ``static`` one that they cannot, or the function's own
+storage."""
+
+
+class ElementType(Enum):
+    """Element types of arrays and scalars, by their C spelling.
+
+    Halves are stored, and converted; no operation is done in them. What C does in ``_Float16`` is
+    done in ``float`` and converted, operation by operation: for sums, differences, products and
+    quotients that is the same, because a float has more than twice the bits.
+    """
+
+    HALF = "_Float16"
+    FLOAT = "float"
+    DOUBLE = "double"
+    BOOL = "_Bool"
+    INT8 = "signed char"
+    UINT8 = "unsigned char"
+    INT16 = "short"
+    UINT16 = "unsigned short"
+    INT32 = "int"
+    UINT32 = "unsigned int"
+    INT64 = "long"
+    UINT64 = "unsigned long"
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of one element in bytes (LP64)."""
+        return _SIZE_BYTES[self]
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether no value of the type is negative."""
+        return self.name.startswith("U") or self is ElementType.BOOL
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest value of an integer type."""
+        bits = 1 if self is ElementType.BOOL else 8 * self.size_bytes
+        if self.is_unsigned:
+            return 0, 2**bits - 1
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether the type is a floating-point type."""
+        return self in (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)
+
+
+_SIZE_BYTES = {
+    ElementType.HALF: 2,
+    ElementType.FLOAT: 4,
+    ElementType.DOUBLE: 8,
+    ElementType.BOOL: 1,
+    ElementType.INT8: 1,
+    ElementType.UINT8: 1,
+    ElementType.INT16: 2,
+    ElementType.UINT16: 2,
+    ElementType.INT32: 4,
+    ElementType.UINT32: 4,
+    ElementType.INT64: 8,
+    ElementType.UINT64: 8,
+}
+
+
+@frozen
+class Array:
+    """An array or, with no dimensions, a scalar.
+
+    ``extent`` is the set of its elements, a set in the space ``name[d0, d1, …]``
+    over the parameters of the scop; a dimension whose size the source does not
+    give (``double A[][N]``) has no upper bound there. ``is_local`` says that it
+    is declared inside the region, so its values are dead when the region ends.
+    ``origin`` says where it lives; ``source_name`` is its name in C, from which ``name``
+    differs where another variable or isl has that name (empty: no C source gave one).
+    ``ppcg_kills`` says that PPCG knows its values to be dead after the region: declared in a block
+    of the region, or in the block around it with no mention after it. ``copy_of`` names the array
+    of which it has the values from before the region (empty: it is no copy). ``declared`` is the
+    set of its elements as the source names them, where ``extent`` counts several dimensions as one
+    (``None``: it does not).
+    """
+
+    name: str
+    element_type: ElementType
+    extent: isl.Set
+    n_dims: int
+    is_local: bool = False
+    origin: Origin = "parameter"
+    source_name: str = ""
+    ppcg_kills: bool = False
+    copy_of: str = ""
+    declared: isl.Set | None = None
+
+    def __str__(self) -> str:
+        return f"{self.element_type.value} {self.extent}"
+
+
+# -- expression --------------------------------------------------------------------------------
+# The expression tree of a statement's right-hand side.
+#
+# Trees are what code generation prints and what operation counts are taken from.
+# A read names its access by index into ``Statement.accesses``, so that tree and
+# access relations cannot disagree.
 
 
 @frozen
@@ -259,3 +367,119 @@ def regrouped(parts: Sequence[Expression], key: Callable[[Expression], Hashable]
     for part in parts:
         groups.setdefault(key(part), []).append(part)
     return product_of([product_of(group) for group in groups.values()])
+
+
+# -- combiners ---------------------------------------------------------------------------------
+# Operators by which parts of a reduction, worked out in any order, become one value.
+#
+#     s = s + e        parts begin at 0, and are added up
+#     m = fmax(m, e)   parts begin at NaN, which ``fmax`` passes over
+#
+# Each has a neutral value: what a part begins with that may turn out to have no term at all.
+
+
+INTEGERS = (ElementType.INT32, ElementType.UINT32, ElementType.UINT64, ElementType.INT64)
+FLOATING = (ElementType.FLOAT, ElementType.DOUBLE)
+
+
+@frozen
+class Combiner:
+    """An associative, commutative operator on values of some types.
+
+    ``operators`` are how reductions call it (:class:`eatss.polyhedral.kernel.Reduction`), ``what``
+    is what comes of it. Of two values, ``value`` is what they make, ``target`` the one that was
+    there before, in the language of :class:`eatss.lower.kernel.instruction.Instruction`. ``single``
+    are the types for which cards have an atomic operation; others compare and exchange.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    what: str
+    value: str
+    element_types: tuple[ElementType, ...] = (*FLOATING, *INTEGERS)
+    single: tuple[ElementType, ...] = INTEGERS
+
+    def neutral(self, element_type: ElementType) -> float:
+        """Return the value that changes no other one of a type.
+
+        That of ``fmax`` and ``fmin`` is NaN. ``x > m ? x : m`` keeps a NaN in ``m``, and passes
+        over one in ``x``: from the least value on, parts hold none, and the target keeps its own.
+        """
+        if self.name in ("fmax", "fmin"):
+            return math.nan
+        least, greatest = (-math.inf, math.inf) if element_type.is_floating else element_type.bounds
+        if self.name in ("max", "min"):
+            return least if self.name == "max" else greatest
+        if self.name == "and":  # all bits are set
+            return -1 if least else greatest
+        return 1 if self.name == "multiply" else 0
+
+
+ADD = Combiner(
+    name="add",
+    operators=("+",),
+    what="sum",
+    value="target + value",
+    single=(*FLOATING, *INTEGERS),
+)
+COMBINERS = (
+    ADD,
+    Combiner(name="multiply", operators=("*",), what="product", value="target * value", single=()),
+    Combiner(
+        name="max",
+        operators=("max",),
+        what="maximum",
+        value="value if value > target else target",
+    ),
+    Combiner(
+        name="min",
+        operators=("min",),
+        what="minimum",
+        value="value if value < target else target",
+    ),
+    Combiner(
+        name="fmax",
+        operators=("fmax", "fmaxf"),
+        what="maximum",
+        value="value if value > target else target if target == target else value",
+        element_types=FLOATING,
+        single=(),
+    ),
+    Combiner(
+        name="fmin",
+        operators=("fmin", "fminf"),
+        what="minimum",
+        value="value if value < target else target if target == target else value",
+        element_types=FLOATING,
+        single=(),
+    ),
+    Combiner(
+        name="and",
+        operators=("&",),
+        what="bitwise and",
+        value="target & value",
+        element_types=INTEGERS,
+    ),
+    Combiner(
+        name="or",
+        operators=("|",),
+        what="bitwise or",
+        value="target | value",
+        element_types=INTEGERS,
+    ),
+    Combiner(
+        name="xor",
+        operators=("^",),
+        what="bitwise xor",
+        value="target ^ value",
+        element_types=INTEGERS,
+    ),
+)
+
+_BY_OPERATOR = {operator: one for one in COMBINERS for operator in one.operators}
+
+
+def combiner_of(operator: str, element_type: ElementType) -> Combiner | None:
+    """Return what combines parts of a reduction, ``None`` where nothing does for a type."""
+    found = _BY_OPERATOR.get(operator)
+    return found if found is not None and element_type in found.element_types else None

@@ -1,18 +1,107 @@
-"""The variables a region names: parameters, counters, arrays and scalars."""
+"""Variables of a region: their shapes, roles and names, and the names PPCG gives statements."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from eatss.base.free_names import free_name
+from eatss.base.frozen import frozen
 from eatss.frontend import clang
-from eatss.frontend.clang import CursorKind
-from eatss.frontend.shapes import Shape, shape_of
-from eatss.frontend.tree import WRITES, Node
-from eatss.frontend.types import INT
+from eatss.frontend.clang import ARRAYS, INT, CType, CursorKind, TypeKind, type_of
+from eatss.frontend.tree import WRITES, Node, named_in, read_tree
+
+# -- shapes ------------------------------------------------------------------------------------
+# The shape of an array variable, read from its declaration.
+
+
+@frozen
+class Shape:
+    """Sizes outermost first: a number, an expression (C99 VLA), or ``None`` where not given.
+
+    ``through_pointer`` says that the outermost dimension is reached through a pointer, be it
+    a parameter of array type; ``is_pointer`` that the variable is declared as a pointer.
+    ``pointer_to_pointer`` stands for several levels of pointers, or pointers inside an array.
+    """
+
+    element: CType
+    sizes: tuple[int | Node | None, ...] = ()
+    through_pointer: bool = False
+    is_pointer: bool = False
+    pointer_to_pointer: bool = False
+    qualified_volatile: bool = False
+    invalid: bool = False
+
+
+def shape_of(declaration: Any) -> Shape:
+    """Read the shape of a variable or parameter, its type from the outside in."""
+    clang_type, expressions = declaration.type, _size_expressions(declaration)
+    sizes: list[int | Node | None] = []
+    pointers = 0
+    starts_with_pointer = pointer_inside = is_volatile = False
+    is_invalid = clang.is_invalid(declaration)
+    while True:
+        kind = clang_type.kind
+        is_volatile |= clang_type.is_volatile_qualified()
+        if kind in ARRAYS:
+            is_given = kind is not TypeKind.INCOMPLETEARRAY
+            size = expressions.pop(0) if is_given and expressions else None
+            if kind is TypeKind.CONSTANTARRAY:
+                sizes.append(int(clang_type.element_count))
+            else:
+                is_invalid |= is_given and size is None
+                sizes.append(None if size is None else read_tree(size))
+            clang_type = clang_type.element_type
+        elif kind is TypeKind.POINTER:
+            pointer_inside |= bool(sizes)
+            starts_with_pointer |= not sizes
+            pointers += 1
+            sizes.append(None)
+            clang_type = clang_type.get_pointee()
+        elif kind is TypeKind.TYPEDEF:
+            typedef = clang_type.get_declaration()
+            is_invalid |= clang.is_invalid(typedef)
+            expressions = _size_expressions(typedef)
+            clang_type = typedef.underlying_typedef_type
+        elif kind is TypeKind.ELABORATED:
+            clang_type = clang_type.get_named_type()
+        elif kind is TypeKind.UNEXPOSED and clang_type.get_canonical().kind is not kind:
+            clang_type = clang_type.get_canonical()
+        else:
+            break
+    is_parameter = declaration.kind is CursorKind.PARM_DECL
+    return Shape(
+        element=type_of(clang_type),
+        sizes=tuple(sizes),
+        through_pointer=pointers > 0 or (is_parameter and bool(sizes)),
+        is_pointer=starts_with_pointer,
+        pointer_to_pointer=pointer_inside,
+        qualified_volatile=is_volatile,
+        invalid=is_invalid,
+    )
+
+
+def _size_expressions(declaration: Any) -> list[Any]:
+    """Return the size expressions of a declarator, outermost first.
+
+    libclang visits the innermost array type first; an initialiser comes last and ends the
+    declaration.
+    """
+    end = declaration.extent.end.offset
+    expressions = [c for c in declaration.get_children() if c.kind.is_expression()]
+    closes = declaration.kind is CursorKind.VAR_DECL
+    if closes and expressions and expressions[-1].extent.end.offset == end:
+        expressions.pop()
+    expressions.reverse()
+    return expressions
+
+
+# -- symbols -----------------------------------------------------------------------------------
+# The variables a region names: parameters, counters, arrays and scalars.
+
 
 # Words of isl's own notation; a C variable of that name gets another one.
 ISL_WORDS = frozenset(
@@ -249,3 +338,91 @@ def _constant(declaration: Any) -> int | None:
         return None
     value = clang.evaluate(declaration)
     return value if isinstance(value, int) else None
+
+
+# -- ppcg count --------------------------------------------------------------------------------
+# Counts the statements of a region as PPCG's front end (pet) does.
+#
+# pet numbers statements in the order in which it reads them. It also numbers what is none here:
+# declarations, the ends of the lives of what a block declares, and the first value and the
+# increment of a counter that its ``for`` does not declare.
+
+
+class PpcgCount:
+    """The running count; its calls follow the source.
+
+    ``killed`` are the variables declared in blocks of the region, whose values end with the block;
+    ``counters`` those that a loop sets without declaring them; ``steps`` what sets them, each with
+    its name and the number of loops around it; ``wholes`` is the text of what pet takes for one
+    statement, with all that is below it.
+    """
+
+    def __init__(self) -> None:
+        self.counters: frozenset[Variable] = frozenset()
+        self.killed: frozenset[Variable] = frozenset()
+        self.steps: list[tuple[str, int]] = []
+        self.wholes: list[str] = []
+        self._count = 0
+        self._open_blocks = 0
+        self._open_loops = 0
+
+    def statement(self) -> str:
+        """Count one statement; return its name."""
+        name = f"S_{self._count}"
+        self._count += 1
+        return name
+
+    def declared(self, variables: Iterable[Variable | None]) -> None:
+        """Count the ends of what one declaration declared, which pet numbers here.
+
+        What the region declares outside all blocks lives on, as far as PPCG knows.
+        """
+        if not self._open_blocks:
+            return
+        for variable in variables:
+            _ = self.statement()
+            if variable is not None:
+                self.killed |= {variable}
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Count the statements between braces."""
+        self._open_blocks += 1
+        yield
+        self._open_blocks -= 1
+
+    @contextmanager
+    def loop(self, counter: Variable | None) -> Iterator[None]:
+        """Count a loop; ``counter`` is one it does not declare, set before and in each round."""
+        if counter is not None:
+            self.counters |= {counter}
+            self.steps.append((self.statement(), self._open_loops))
+        self._open_loops += 1
+        yield
+        if counter is not None:
+            self.steps.append((self.statement(), self._open_loops))
+        self._open_loops -= 1
+
+
+def killed_after(
+    symbols: SymbolTable, before: Sequence[Node], following: Sequence[Any]
+) -> frozenset[Variable]:
+    """Return the variables that the block around the region declares and does not use after it.
+
+    None of them has its address taken before.
+    """
+    addressed = (one for node in before for part in node.parts("address") for one in part.children)
+    named = [*named_in(following), *(one.declaration for one in addressed if one.kind == "name")]
+    declared = [
+        one.declaration
+        for node in before
+        if node.kind == "declarations"
+        for one in node.children
+        if one.kind == "variable"
+    ]
+    return frozenset(
+        variable
+        for variable in symbols.variables
+        if any(variable.declaration == other for other in declared)
+        and not any(variable.declaration == other for other in named)
+    )

@@ -1,0 +1,635 @@
+"""Numbers and names of Python functions, their text, and C text that knows its Python."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FunctionType, ModuleType
+from typing import NoReturn
+
+from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan
+from eatss.base.frozen import frozen
+from eatss.polyhedral.expression import ElementType
+
+# -- annotations -------------------------------------------------------------------------------
+# What parameters of a function are annotated with: ``Param``, ``f64["n", "n"]``, ``f64``.
+#
+# Types of numbers, by the rules of Python and NumPy, and what C makes of the same.
+#
+# Python's own numbers are weak (NEP 50): beside a NumPy number they take its type.
+
+
+ELEMENTS = {
+    "f16": ElementType.HALF,
+    "f32": ElementType.FLOAT,
+    "f64": ElementType.DOUBLE,
+    "i8": ElementType.INT8,
+    "i16": ElementType.INT16,
+    "i32": ElementType.INT32,
+    "i64": ElementType.INT64,
+    "u8": ElementType.UINT8,
+    "u16": ElementType.UINT16,
+    "u32": ElementType.UINT32,
+    "u64": ElementType.UINT64,
+}
+"""Element types by their name in ``eatss``."""
+
+SHORT_NAMES = {element: name for name, element in ELEMENTS.items()}
+_NUMPY = {element: f"{name[0]}{element.size_bytes}" for name, element in ELEMENTS.items()}
+_ELEMENTS = {name: element for element, name in _NUMPY.items()}
+_FLOATING = (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)
+_RANKS = (ElementType.INT32, ElementType.UINT32, ElementType.INT64, ElementType.UINT64)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberType:
+    """A type of numbers: what it is in C, and whether it is one of Python's own."""
+
+    element: ElementType
+    is_weak: bool = False
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether its numbers are floating-point numbers."""
+        return self.element.is_floating
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether it is one of NumPy's integers without a sign."""
+        return self.element.is_unsigned
+
+    def __str__(self) -> str:
+        if self.is_weak:
+            return "float" if self.is_floating else "int"
+        return SHORT_NAMES[self.element]
+
+
+INT, FLOAT = NumberType(ElementType.INT32, True), NumberType(ElementType.DOUBLE, True)
+"""Types of Python's own numbers."""
+
+DOUBLE = NumberType(ElementType.DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A type that a value may have; one that is ``free`` is a literal, which takes any.
+
+    ``weak`` is that of a literal which the value may be instead.
+    """
+
+    type: NumberType
+    free: bool
+    weak: NumberType | None = None
+
+
+def to_one_type(*types: NumberType) -> str:
+    """Return the hint to convert numbers of some types to one that has room for all."""
+    wide = "float64" if any(one.is_floating for one in types) else "int64"
+    return f"convert one of them, for example with numpy.{wide}(…)"
+
+
+def common_type(left: NumberType, right: NumberType) -> NumberType:
+    """Return the type in which NumPy does arithmetic with both."""
+    if left.is_weak and right.is_weak:
+        return FLOAT if FLOAT in (left, right) else INT
+    if left.is_weak:
+        left, right = right, left
+    if right.is_weak:
+        return DOUBLE if right == FLOAT and not left.is_floating else left
+    import numpy as np  # noqa: PLC0415 - only where types are mixed
+
+    kind = np.promote_types(_NUMPY[left.element], _NUMPY[right.element])
+    return NumberType(_ELEMENTS[f"{kind.kind}{kind.itemsize}"])
+
+
+def usual_type(left: ElementType, right: ElementType) -> ElementType:
+    """Return the type in which C does arithmetic with both (LP64)."""
+    if left.is_floating or right.is_floating:
+        return max((one for one in (left, right) if one.is_floating), key=_FLOATING.index)
+    return max(promoted(left), promoted(right), key=_RANKS.index)
+
+
+def promoted(element: ElementType) -> ElementType:
+    """Return the type after C's promotion of small integers."""
+    return element if element.is_floating or element.size_bytes >= 4 else ElementType.INT32
+
+
+def one_type(candidates: Sequence[Candidate], *, mixes: bool) -> NumberType | None:
+    """Return the one type for a variable or a choice between values; ``None`` if there is none.
+
+    Args:
+        candidates: the types of the values.
+        mixes: whether the function has floating-point numbers of 32 or 16 bits. Then a double of
+            Python is not the same as one of NumPy: the first gives way to these, the second does
+            not.
+    """
+    firm = {one.type for one in candidates if not one.free}
+    free = {one.type for one in candidates if one.free}
+    if not firm or firm <= {INT, FLOAT}:
+        return FLOAT if FLOAT in firm | free else INT
+    if firm == {FLOAT, DOUBLE} and not mixes:
+        return DOUBLE
+    if len(firm) > 1:
+        return None
+    (found,) = firm
+    return None if FLOAT in free and not found.is_floating else found
+
+
+class TypeClashError(Exception):
+    """Two numbers have types that do not go together; the message says why, ``hint`` what helps."""
+
+    def __init__(self, message: str, *types: NumberType) -> None:
+        super().__init__(message)
+        self.hint = to_one_type(*types)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayAnnotation:
+    """An array: element type and extents, as texts over parameters or as numbers."""
+
+    element: ElementAnnotation
+    extents: tuple[str | int, ...]
+
+    def __repr__(self) -> str:
+        return f"eatss.{self.element.name}[{', '.join(map(repr, self.extents))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ElementAnnotation:
+    """A scalar of an element type; subscripted with extents, an array of them.
+
+    ``name`` is its name in ``eatss``, ``type`` what it is in C.
+    """
+
+    name: str
+    type: ElementType
+
+    def __getitem__(self, extents: str | int | tuple[str | int, ...]) -> ArrayAnnotation:
+        """Return the annotation of an array with these extents, outermost first."""
+        return ArrayAnnotation(self, extents if isinstance(extents, tuple) else (extents,))
+
+    def __repr__(self) -> str:
+        return f"eatss.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParamAnnotation:
+    """An integer that sizes, bounds and subscripts may name; ``int`` in C."""
+
+    def __repr__(self) -> str:
+        return "eatss.Param"
+
+
+PARAM = "Param"
+Param = ParamAnnotation()
+f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 = (
+    ElementAnnotation(name, element) for name, element in ELEMENTS.items()
+)
+
+
+# -- text --------------------------------------------------------------------------------------
+# The Python text: its lines, spans of its nodes, and the findings about it.
+
+
+Node = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias
+
+
+@frozen
+class PythonText:
+    """A file of Python, or what stands for one where a cell or a console has no file."""
+
+    file: str
+    lines: tuple[str, ...]
+
+    def span(self, node: Node) -> SourceSpan:
+        """Return where a node stands, columns in characters."""
+        end_line = node.end_lineno or node.lineno
+        end = node.end_col_offset or node.col_offset + 1
+        return SourceSpan(
+            file=self.file,
+            line=node.lineno,
+            column=self._column(node.lineno, node.col_offset),
+            end_line=end_line,
+            end_column=self._column(end_line, end),
+        )
+
+    def line(self, number: int) -> str:
+        """Return the text of a line, counted from 1; nothing where there is none."""
+        return self.lines[number - 1].rstrip("\r\n") if 0 < number <= len(self.lines) else ""
+
+    def _column(self, line: int, offset: int) -> int:
+        """Return the column of an offset in UTF-8 bytes, which is what ``ast`` counts in."""
+        return len(self.line(line).encode("utf-8")[:offset].decode("utf-8", "replace")) + 1
+
+
+class RefusedError(Exception):
+    """Something was refused and recorded; unwinds to where reading goes on."""
+
+
+class Findings:
+    """The findings about one function, so that all are reported and not only the first."""
+
+    def __init__(self, text: PythonText) -> None:
+        self.text = text
+        self._found: dict[Diagnostic, None] = {}
+
+    def add(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
+        """Record a finding about a node."""
+        self.add_at(code, self.text.span(node), message, hint)
+
+    def add_at(self, code: str, span: SourceSpan, message: str, hint: str | None = None) -> None:
+        """Record a finding about a stretch of text."""
+        finding = Diagnostic(
+            code=code,
+            message=message,
+            span=span,
+            source_line=self.text.line(span.line),
+            hint=hint,
+        )
+        self._found.setdefault(finding)
+
+    def refuse(self, code: str, node: Node, message: str, hint: str | None = None) -> NoReturn:
+        """Record a finding, and leave what cannot be read any further.
+
+        Raises:
+            RefusedError: always.
+        """
+        self.add(code, node, message, hint)
+        raise RefusedError
+
+    @contextmanager
+    def clashes(self, code: str, node: Node, hint: str | None = None) -> Iterator[None]:
+        """Refuse a node where types of its numbers do not go together."""
+        try:
+            yield
+        except TypeClashError as error:
+            own = error.hint if code == "EATSS-Y019" else hint
+            self.refuse(code, node, str(error), own)
+
+    def raise_errors(self) -> None:
+        """Raise all findings as an :class:`InputError`, in the order of the text."""
+        if self._found:
+            found = list(self._found)
+            found.sort(key=lambda one: (one.span.line, one.span.column) if one.span else (0, 0))
+            raise InputError(*found)
+
+
+# -- c text ------------------------------------------------------------------------------------
+# C text in the making: every piece knows which Python it stands for.
+
+
+_MATH = frozenset(
+    """
+    acos acosh acospi asin asinh asinpi atan atan2 atan2pi atanh atanpi canonicalize cbrt ceil
+    compoundn copysign cos cosh cospi daddl ddivl dfmal dmull double_t drem dsqrtl dsubl erf
+    erfc exp exp10 exp10m1 exp2 exp2m1 expm1 fabs fadd fdim fdiv ffma finite float_t floor fma
+    fmax fmaximum fmaximum_mag fmaximum_mag_num fmaximum_num fmaxmag fmin fminimum fminimum_mag
+    fminimum_mag_num fminimum_num fminmag fmod fmul fpclassify frexp fromfp fromfpx fsqrt fsub
+    gamma getpayload hypot ilogb iscanonical iseqsig isfinite isgreater isgreaterequal isinf
+    isless islessequal islessgreater isnan isnormal issignaling issubnormal isunordered iszero
+    j0 j1 jn ldexp lgamma llogb llrint llround log log10 log10p1 log1p log2 log2p1 logb logp1
+    lrint lround modf nan nearbyint nextafter nextdown nexttoward nextup pow pown powr remainder
+    remquo rint rootn round roundeven rsqrt scalb scalbln scalbn setpayload setpayloadsig
+    signbit signgam significand sin sincos sinh sinpi sqrt tan tanh tanpi tgamma totalorder
+    totalordermag trunc ufromfp ufromfpx y0 y1 yn
+    """.split()  # noqa: SIM905 - words are easier to read than quotes
+)
+"""Names of ``math.h``, each also with a suffix for its type: ``j0f``."""
+
+_STANDARD = frozenset(
+    """
+    FD_CLR FD_ISSET FD_SET FD_ZERO WEXITSTATUS WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED
+    WSTOPSIG WTERMSIG a64l abort abs aligned_alloc alloca arc4random arc4random_buf
+    arc4random_uniform at_quick_exit atexit atof atoi atol atoll be16toh be32toh be64toh
+    blkcnt64_t blkcnt_t blksize_t bsearch caddr_t calloc canonicalize_file_name clearenv clock_t
+    clockid_t comparison_fn_t daddr_t dev_t div div_t drand48 drand48_r ecvt ecvt_r erand48
+    erand48_r exit fcvt fcvt_r fd_mask fd_set free fsblkcnt64_t fsblkcnt_t fsfilcnt64_t
+    fsfilcnt_t fsid_t gcvt getenv getloadavg getpt getsubopt gid_t grantpt htobe16 htobe32
+    htobe64 htole16 htole32 htole64 id_t initstate initstate_r ino64_t ino_t int16_t int32_t
+    int64_t int8_t jrand48 jrand48_r key_t l64a labs lcong48 lcong48_r ldiv ldiv_t le16toh
+    le32toh le64toh llabs lldiv lldiv_t locale_t loff_t lrand48 lrand48_r malloc mblen mbstowcs
+    mbtowc mkdtemp mkostemp mkostemp64 mkostemps mkostemps64 mkstemp mkstemp64 mkstemps
+    mkstemps64 mktemp mode_t mrand48 mrand48_r nlink_t nrand48 nrand48_r off64_t off_t on_exit
+    pid_t posix_memalign posix_openpt pselect pthread_attr_t pthread_barrier_t
+    pthread_barrierattr_t pthread_cond_t pthread_condattr_t pthread_key_t pthread_mutex_t
+    pthread_mutexattr_t pthread_once_t pthread_rwlock_t pthread_rwlockattr_t pthread_spinlock_t
+    pthread_t ptsname ptsname_r putenv qecvt qecvt_r qfcvt qfcvt_r qgcvt qsort qsort_r quad_t
+    quick_exit rand rand_r random random_r realloc reallocarray realpath register_t rpmatch
+    secure_getenv seed48 seed48_r select setenv setstate setstate_r sigset_t size_t srand
+    srand48 srand48_r srandom srandom_r ssize_t suseconds_t system time_t timer_t u_char u_int
+    u_int16_t u_int32_t u_int64_t u_int8_t u_long u_quad_t u_short uid_t uint ulong unlockpt
+    unsetenv useconds_t ushort valloc wchar_t wcstombs wctomb
+    """.split()  # noqa: SIM905 - words are easier to read than quotes
+)
+"""Names of ``stdlib.h`` and what it includes."""
+
+_MACROS = frozenset(
+    """
+    BIG_ENDIAN BYTE_ORDER EXIT_FAILURE EXIT_SUCCESS FD_SETSIZE FP_ILOGB0 FP_ILOGBNAN FP_INFINITE
+    FP_INT_DOWNWARD FP_INT_TONEAREST FP_INT_TONEARESTFROMZERO FP_INT_TOWARDZERO FP_INT_UPWARD
+    FP_LLOGB0 FP_LLOGBNAN FP_NAN FP_NORMAL FP_SUBNORMAL FP_ZERO HUGE_VAL HUGE_VALF HUGE_VALL
+    HUGE_VAL_F128 HUGE_VAL_F32 HUGE_VAL_F32X HUGE_VAL_F64 HUGE_VAL_F64X INFINITY LITTLE_ENDIAN
+    MATH_ERREXCEPT MATH_ERRNO MAXFLOAT MB_CUR_MAX NAN NFDBITS NULL PDP_ENDIAN RAND_MAX SNAN
+    SNANF SNANF128 SNANF32 SNANF32X SNANF64 SNANF64X SNANL WCONTINUED WEXITED WNOHANG WNOWAIT
+    WSTOPPED WUNTRACED linux math_errhandling unix
+    """.split()  # noqa: SIM905 - words are easier to read than quotes
+)
+"""Macros without arguments, of the headers and of the compiler; besides ``M_PI`` and its like."""
+
+_TYPE = "f|l|f16|f32|f64|f128|f32x|f64x"
+_FAMILIES = re.compile(
+    r"f(32|64)x?(add|div|fma|mul|sqrt|sub)f(32|64|128)x?"
+    rf"|strto(d|ld|l|ll|q|ul|ull|uq|{_TYPE})(_l)?|strfrom(d|{_TYPE})"
+)
+_CONSTANT = re.compile(r"M_[A-Z0-9_]+(l|f\d*x?)?")
+
+
+def is_macro(name: str) -> bool:
+    """Tell whether a name is replaced wherever it stands in C."""
+    return name in _MACROS or _CONSTANT.fullmatch(name) is not None
+
+
+def is_declared(name: str) -> bool:
+    """Tell whether the headers declare a name, as that of a function, a type or a variable."""
+    if name in _STANDARD or name in _MATH or _FAMILIES.fullmatch(name):
+        return True
+    plain = name.removesuffix("_r")
+    return any(plain.removesuffix(kind) in _MATH for kind in _TYPE.split("|"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Characters ``start`` to ``end`` of a line stand for a stretch of Python."""
+
+    start: int
+    end: int
+    span: SourceSpan
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a C line and the marks in it, offsets from its start."""
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+
+    def at(self, span: SourceSpan) -> Piece:
+        """Return the piece with all of it marked besides."""
+        return Piece(self.text, (*self.marks, Mark(0, len(self.text), span)))
+
+
+@dataclass(frozen=True, slots=True)
+class CLine:
+    """A line of C; ``span`` is the Python it stands for where no mark says it better."""
+
+    piece: Piece
+    span: SourceSpan
+
+
+def joined(*parts: str | Piece) -> Piece:
+    """Return pieces and texts one after another."""
+    texts: list[str] = []
+    marks: list[Mark] = []
+    length = 0
+    for part in parts:
+        if isinstance(part, Piece):
+            marks += (
+                replace(mark, start=mark.start + length, end=mark.end + length)
+                for mark in part.marks
+            )
+            part = part.text  # noqa: PLW2901
+        texts.append(part)
+        length += len(part)
+    return Piece("".join(texts), tuple(marks))
+
+
+def listed(pieces: list[Piece], separator: str = ", ") -> Piece:
+    """Return pieces with a text between each two."""
+    parts: list[str | Piece] = []
+    for piece in pieces:
+        parts += [separator, piece] if parts else [piece]
+    return joined(*parts)
+
+
+def python_span(lines: tuple[CLine, ...], span: SourceSpan) -> SourceSpan:
+    """Return the Python that a span of C stands for: the least mark around it, or its lines."""
+    first, last = (lines[min(line, len(lines)) - 1] for line in (span.line, span.end_line))
+    if first is last:
+        start, end = span.column - 1, span.end_column - 1
+        around = [m for m in first.piece.marks if m.start <= start and end <= m.end]
+        if around:
+            return min(around, key=lambda mark: mark.end - mark.start).span
+        return first.span
+    return replace(first.span, end_line=last.span.end_line, end_column=last.span.end_column)
+
+
+# -- names -------------------------------------------------------------------------------------
+# What names mean: modules and functions by imports or by value, and names that C cannot have.
+
+
+_BUILTIN = ("abs", "float", "int", "max", "min", "range")
+MACROS = {
+    "min": "#define min(a, b) ((b) < (a) ? (b) : (a))",
+    "max": "#define max(a, b) ((b) > (a) ? (b) : (a))",
+    "floordiv": "#define floordiv(a, b) ((int) floor((double) (a) / (b)))",
+    "floormod": "#define floormod(a, b) ((a) - (b) * (int) floor((double) (a) / (b)))",
+    "floor_quotient": "#define floor_quotient(a, b) ((a) / (b) - ((a) % (b) < 0))",
+    "floor_remainder": "#define floor_remainder(a, b) ((a) % (b) + (b) * ((a) % (b) < 0))",
+    "floor_quotient_negative":
+        "#define floor_quotient_negative(a, b) ((a) / (b) - ((a) % (b) > 0))",
+    "floor_remainder_negative":
+        "#define floor_remainder_negative(a, b) ((a) % (b) + (b) * ((a) % (b) > 0))",
+}  # fmt: skip
+"""The macros of the C text, each written only where it is used.
+
+Divisors are positive; those of the last two are less than -1.
+"""
+
+
+def _same(names: str) -> dict[str, str]:
+    return {name: name for name in names.split()}
+
+
+MATH = {
+    **_same(
+        """
+        acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs lgamma log log10
+        log1p log2 sin sinh sqrt tan tanh
+        """
+    ),
+    "gamma": "tgamma",
+}
+"""Functions of ``math`` with one argument, and their names in C."""
+
+MATH_OF_TWO = _same("atan2 copysign fmod hypot pow remainder")
+NUMPY = {
+    **_same(
+        """
+        cbrt ceil cos cosh exp exp2 expm1 fabs floor log log10 log1p log2 rint sin sinh sqrt tan
+        tanh trunc
+        """
+    ),
+    **{f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
+    **dict.fromkeys(("abs", "absolute"), "fabs"),
+}
+NUMPY_OF_TWO = {**_same("copysign fmax fmin fmod hypot"), "arctan2": "atan2", "power": "pow"}
+NUMPY_TYPES = {
+    f"{kind}{bits}": f"{kind[0]}{bits}"
+    for kind, widths in (
+        ("float", (16, 32, 64)),
+        ("int", (8, 16, 32, 64)),
+        ("uint", (8, 16, 32, 64)),
+    )
+    for bits in widths
+}
+"""Types of NumPy that are called to convert a number, by their name in ``eatss``."""
+
+_KEYWORDS = frozenset(
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long register restrict return short signed sizeof static struct switch typedef union
+    unsigned void volatile while asm typeof main abs labs
+    """.split()  # noqa: SIM905 - words are easier to read than quotes
+)
+_RESERVED = re.compile("__|_[A-Z]|EATSS|eatss")
+_C_FUNCTIONS = frozenset(
+    {*MATH.values(), *MATH_OF_TWO.values(), *NUMPY.values(), *NUMPY_OF_TWO.values()}
+)
+
+_SCOPES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+_NAMED = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs,
+    ast.MatchStar,
+)  # fmt: skip
+
+Resolve = Callable[[ast.expr], str | None]
+"""Takes a name or an attribute to the full name of what it means: ``np.sqrt`` to ``numpy.sqrt``."""
+
+
+def c_name_is_free(name: str) -> bool:
+    """Tell whether a name of Python can be that of a variable in the C text."""
+    taken = name in _KEYWORDS or name in MACROS or name.removesuffix("f") in _C_FUNCTIONS
+    taken = taken or is_macro(name)
+    return name.isascii() and not taken and not _RESERVED.match(name)
+
+
+def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, Resolve]]:
+    """Yield the functions of a file, each with what names mean around it.
+
+    A name means what it is imported as, or a builtin, unless something else may give it a value.
+    """
+    known = {name: f"builtins.{name}" for name in _BUILTIN}
+    changed = {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Global | ast.Nonlocal)
+        for name in node.names
+    }
+    yield from _functions_of(tree, known, changed)
+
+
+def _functions_of(
+    scope: ast.AST, around: Mapping[str, str], changed: Set[str]
+) -> Iterator[tuple[ast.FunctionDef, Resolve]]:
+    inner: list[ast.AST] = []
+    meanings: dict[str, set[str | None]] = {}
+    for node in _own_nodes(scope):
+        if isinstance(node, _SCOPES):
+            inner.append(node)
+        for name, full in _bound(node):
+            meanings.setdefault(name, set()).add(full)
+    known = {} if meanings.pop("*", None) else {**around}
+    for name, found in meanings.items():
+        known.pop(name, None)
+        (full, *others) = found
+        if full is not None and not others:
+            known[name] = full
+    for name in changed:
+        known.pop(name, None)
+    for node in inner:
+        if isinstance(node, ast.FunctionDef):
+            yield node, _resolver(known)
+        yield from _functions_of(node, known, changed)
+
+
+def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is in a scope, inner scopes as a whole, in the order of the source."""
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from _own_nodes(node)
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, str | None]]:
+    """Yield the names that a node gives a meaning, with the full name where it is known.
+
+    ``*`` stands for names that are not known.
+    """
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            first = alias.name.partition(".")[0]
+            yield alias.asname or first, alias.name if alias.asname else first
+    elif isinstance(node, ast.ImportFrom):
+        module = None if node.level else node.module
+        for alias in node.names:
+            if (module, alias.name) == ("math", "*"):
+                yield from ((name, f"math.{name}") for name in dir(math) if name[0] != "_")
+            else:
+                yield alias.asname or alias.name, module and f"{module}.{alias.name}"
+    elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id, None
+    elif isinstance(node, ast.arg):
+        yield node.arg, None
+    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+        yield node.rest, None
+    elif isinstance(node, _NAMED) and node.name is not None:
+        yield node.name, None
+
+
+def by_values(function: FunctionType) -> Resolve:
+    """Return what names in a function mean by the values they have where it is defined."""
+    values: dict[str, object] = {**vars(builtins), **function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            values.pop(name, None)
+    names = {name: full for name, value in values.items() if (full := _full_name(value))}
+    return _resolver(names)
+
+
+def _full_name(value: object) -> str | None:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, ParamAnnotation):
+        return "eatss.Param"
+    if isinstance(value, ElementAnnotation):
+        return f"eatss.{value.name}"
+    if any(value is getattr(builtins, name) for name in _BUILTIN):
+        return f"builtins.{getattr(value, '__name__', '')}"
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if type(value).__name__ == "ufunc":  # it has no module before NumPy 2.2
+        module = "numpy"
+    if module in ("math", "numpy") and isinstance(name, str):
+        return f"{module}.{name}"
+    return None
+
+
+def _resolver(known: Mapping[str, str]) -> Resolve:
+    def resolve(node: ast.expr) -> str | None:
+        if isinstance(node, ast.Name):
+            return known.get(node.id)
+        if isinstance(node, ast.Attribute):
+            base = resolve(node.value)
+            return None if base is None else f"{base}.{node.attr}"
+        return None
+
+    return resolve
