@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, input_error
 from eatss.base.frozen import frozen
@@ -52,9 +52,11 @@ from eatss.frontend.python_values import (
     declarations,
     reads_without_value,
 )
-from eatss.frontend.symbolic import SymbolicResult
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop, Statement
+
+if TYPE_CHECKING:
+    from eatss.frontend.symbolic import SymbolicResult
 
 # -- function ----------------------------------------------------------------------------------
 # A Python function in, the text of the C function with the same loops out.
