@@ -39,7 +39,7 @@ FITTED = (
     "2mm", "atax", "conv-2d", "fdtd-2d", "gemver", "heat-3d", "jacobi-2d", "matmul", "mvt", "syr2k",
     "trmm",
 )  # fmt: skip
-"""Kernels whose variants the constants of ``eatss/cost/constants.py`` were fitted to."""
+"""Kernels whose variants the constants of ``eatss/cost/card.py`` were fitted to."""
 
 FEWEST = 5
 """Variants from which a rank correlation says something."""

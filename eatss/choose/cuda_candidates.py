@@ -25,8 +25,7 @@ from eatss.base.targets import AXES, CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.cost.demand import Column
 from eatss.plan.launch import trips_of
-from eatss.plan.rows import is_asynchronous, may_be_aligned, vector
-from eatss.plan.stage import buffers
+from eatss.plan.stage import buffers, is_asynchronous, may_be_aligned, vector
 from eatss.polyhedral.dependences import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
 

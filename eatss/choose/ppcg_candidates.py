@@ -10,8 +10,7 @@ from math import prod
 import numpy as np
 
 from eatss.choose.selection import PPCG_SHARED_BYTES, PpcgOptions
-from eatss.plan.ppcg import PpcgCandidates
-from eatss.plan.ppcg_groups import PpcgKernel
+from eatss.plan.ppcg import PpcgCandidates, PpcgKernel
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""

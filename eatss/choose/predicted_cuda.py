@@ -31,9 +31,9 @@ from eatss.choose.problem import Table, TableProblem
 from eatss.choose.selection import KernelSelection
 from eatss.choose.solver import solve_table
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
+from eatss.plan.contract import ROOM_BESIDE_SUMS
 from eatss.plan.numbers import Flag, Number, largest
-from eatss.plan.registers import ROOM_BESIDE_SUMS
-from eatss.plan.rows import element_words
+from eatss.plan.stage import element_words
 
 Structures = Mapping[str, tuple[Structure, ...]]
 """The structures of each kernel, by its name."""

@@ -19,8 +19,8 @@ from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
 from eatss.choose.predicted_cuda import FULL_SPEED
 from eatss.choose.selection import KernelSelection
+from eatss.cost.cuda_model import rows_prediction
 from eatss.cost.expected import Prediction
-from eatss.cost.phases import rows_prediction
 from eatss.cost.terms import Predicted, prediction_at
 from eatss.plan.launch import trips_of
 from eatss.plan.phases import RowRun

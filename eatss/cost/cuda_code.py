@@ -16,15 +16,13 @@ from eatss.cost.access import (
     lines,
     sectors,
 )
-from eatss.cost.card import REGISTER_STEP, Card
-from eatss.cost.constants import CodeConstants, CudaConstants
-from eatss.cost.demand_builder import DemandBuilder
-from eatss.plan.contract import STEPS_LOADED
+from eatss.cost.card import REGISTER_STEP, Card, CodeConstants, CudaConstants
+from eatss.cost.demand import DemandBuilder
+from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED
 from eatss.plan.launch import Compute, LaunchPlan
 from eatss.plan.numbers import Number, any_of, largest, no, nowhere
-from eatss.plan.registers import ROOM_BESIDE_SUMS
-from eatss.plan.rows import element_words, vector
-from eatss.plan.uniform_references import UniformSet
+from eatss.plan.shares import UniformSet
+from eatss.plan.stage import element_words, vector
 
 _LEAST_L1_BYTES = 16 * 1024.0
 

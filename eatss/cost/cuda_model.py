@@ -1,33 +1,158 @@
-"""What a launch of generated code asks of a card, as a function of threads, points and tiles.
+"""What of generated code goes beyond L2: bytes of memory, and rows walked in pieces.
+
+What a launch of generated code asks of a card, as a function of threads, points and tiles.
 
 A launch is planned (:mod:`eatss.plan.launch`), and each entry of the plan has its price: copies in
 ``stages``, statements in ``computes`` and ``contracts``, what registers keep in ``sums``.
 :class:`CudaModel` is asked for one kernel, one card and many layouts.
+
+The price of phases: kernels that are one, whose blocks take rows through all of them.
+
+Every phase is counted as a launch of its own whose blocks have the same rows. Then blocks, launches
+and latencies are joined. What phases have in common comes from memory once, if the rows of all
+blocks that run at a time fit L2; what a thread keeps of a row comes from L2 once, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
 
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, mapped
+from eatss.analysis.layout import Candidates, RowBlock, mapped
+from eatss.analysis.structure import ROWS_TOGETHER
+from eatss.analysis.touched import TouchedBox, touched_bytes
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
-from eatss.cost.card import SCHEDULERS, Card, card_of
+from eatss.cost.access import SECTOR_BYTES
+from eatss.cost.card import SCHEDULERS, Card, CodeConstants, CudaConstants, card_of
 from eatss.cost.computes import add_computes, loops_apart
-from eatss.cost.constants import CodeConstants, CudaConstants
 from eatss.cost.cuda_code import CudaCode
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Prediction
-from eatss.cost.memory import moved_bytes, scatter
-from eatss.cost.stages import add_stages
-from eatss.cost.sums import add_held, add_parts, add_spread
+from eatss.cost.stages import add_held, add_parts, add_spread, add_stages, loads_held
 from eatss.cost.terms import Predicted, predict, prediction_at
-from eatss.plan.launch import LaunchPlan, plan
-from eatss.plan.numbers import Flag
+from eatss.plan.contract import registers_of_a_thread
+from eatss.plan.launch import Compute, LaunchPlan, plan
+from eatss.plan.numbers import Flag, Number
+from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
+from eatss.plan.shares import UniformSet
+from eatss.plan.stage import element_words
+
+_PAGE_PIECE_BYTES = 256
+KEPT_SHARE = 0.7
+"""Share of L2 up to which what launches touch is there for the next."""
+
+_KEPT_OF_STREAMS = 0.8
+"""Share of L2 that keeps what blocks read at different steps."""
+
+KEPT_MISSES = 0.05
+"""Share of it that is not."""
+
+
+def moved_bytes(of: CudaCode) -> Number:
+    """Return the bytes of one launch from and to memory.
+
+    Every sector once, unless all of it stays in L2 between launches. What blocks that do not run
+    at the same time read again comes from memory where L2 cannot hold it.
+    """
+    plan, work = of.plan, of.plan.facts.work
+    everything = sum(a.elements * a.element_bytes for a in work.arrays)
+    many = plan.launches > 1 or len(plan.structure.launches) > 1
+    total: Number = 0.0
+    least = 0.0
+    for array in work.arrays:
+        moved: dict[bool, Number] = {True: 0.0, False: 0.0}
+        boxes: dict[bool, list[TouchedBox]] = {True: [], False: []}
+        whole = float(array.elements * array.element_bytes)
+        for one in plan.computes:
+            for use in one.uses:
+                if use.access.array != array.name:
+                    continue
+                elements = min(touched_elements(one, use), float(array.elements))
+                touched = elements * array.element_bytes
+                if use.reads and (not use.held or loads_held(plan, use)):
+                    again = np.maximum(_again(of, use, touched), _streamed(of, use, everything))
+                    moved[False] = np.maximum(moved[False], touched * again)
+                    boxes[False] += use.touched
+                if use.writes:
+                    moved[True] = np.maximum(moved[True], touched)
+                    boxes[True] += use.touched
+        least += sum(min(whole, touched_bytes(own)) for own in boxes.values())
+        total = total + moved[False] + moved[True]
+    least /= plan.launches / max(1, work.launches or 1)  # the host runs a loop of the kernel
+    if many and everything < KEPT_SHARE * of.card.l2_bytes:
+        total, least = total * KEPT_MISSES, least * KEPT_MISSES
+    return np.maximum(np.minimum(total, np.maximum(of.l2_bytes, total * 0.02)), least)
+
+
+def _streamed(of: CudaCode, use: UniformSet, everything: float) -> Number:
+    """Return how often elements come from memory where blocks take equal shares of steps.
+
+    Blocks of a row or column of tiles are at other steps then: what L2 does not keep of all arrays
+    each of them reads anew. gemm of 3100 × 1900 × 2300 doubles took 14 % more energy as a stream on
+    an H100 (``library-streams``).
+    """
+    kept = min(1.0, _KEPT_OF_STREAMS * of.card.l2_bytes / max(1.0, everything))
+    others = [name for name in of.plan.cut.mapped if name not in use.access.moving]
+    tiles = prod((of.plan.steps[name] for name in others), start=1.0)
+    return 1.0 + of.plan.stream.streamed * (tiles - 1.0) * (1.0 - kept)
+
+
+def scatter(of: CudaCode) -> Number:
+    """Return how much longer memory takes because blocks come back to its pages for each point.
+
+    Of narrow blocks with several points along ``x`` each point is another piece of a row.
+    """
+    plan = of.plan
+    if not plan.cut.mapped or plan.cut.sum_loop is not None:
+        return 1.0
+    along = plan.cut.mapped[-1]
+    moved = any(along in use.access.moving for use in plan.uses)
+    piece = plan.threads[along] * plan.facts.element_bytes
+    again = (plan.points[along] - 1.0) * _PAGE_PIECE_BYTES / piece
+    return 1.0 + of.code.page_steps * again * moved
+
+
+def touched_elements(one: Compute, use: UniformSet) -> float:
+    """Return the elements of a uniform set that one launch touches."""
+    moving, width = use.access.moving, use.access.element_bytes
+    trips = one.plan.trips
+    dense = prod(trips[name] for name in moving if name in one.facts.loops and name in trips)
+    apart = min((abs(step) * width for step in moving.values()), default=0)
+    wasted = min(apart, SECTOR_BYTES) / width if apart else 1.0
+    return dense * min(1.0, one.fill * 1.5) * max(1.0, wasted)
+
+
+def _again(of: CudaCode, use: UniformSet, touched: float) -> Number:
+    """Return how often a uniform set's elements come from memory.
+
+    Blocks along ``x`` run one after the other first, or, where copies run ahead, in groups of rows.
+    """
+    plan, steps, moving, half = of.plan, of.plan.steps, use.access.moving, 0.5 * of.card.l2_bytes
+    if len(plan.cut.mapped) < len(("rows", "columns")) or touched <= half:
+        return 1.0
+    *others, columns = plan.cut.mapped
+    resident = np.maximum(1.0, of.resident) * of.card.sms
+    together = np.minimum(ROWS_TOGETHER, steps[others[-1]])
+    in_groups = (plan.layout.boxes > 1) | (plan.structure.instruction is not None)
+    if columns not in moving:
+        if others[-1] not in moving:
+            return 1.0
+        kept = touched * together / steps[others[-1]] <= half
+        sweeps = steps[columns] * together / resident
+        return np.maximum(1.0, np.where(in_groups & ~kept, sweeps, 1.0))
+    rows = [name for name in others if name not in moving]
+    if not rows:
+        return 1.0
+    at_once = np.maximum(1.0, resident / steps[columns])
+    if rows[-1] == others[-1]:
+        at_once = np.where(in_groups, np.maximum(at_once, together), at_once)
+    return np.maximum(1.0, prod((steps[name] for name in rows), start=1.0) / at_once)
 
 
 def demand_of(
@@ -167,3 +292,138 @@ def _sum(parts: Sequence[Predicted]) -> Predicted:
     resident = np.minimum.reduce([part.resident_blocks for part in parts])
     total = mapped(lambda *columns: np.asarray(sum(columns)), *parts)
     return replace(total, resident_blocks=resident)
+
+
+_ROWS_IN_L2 = 0.5
+"""Share of L2 up to which the rows of blocks that run at a time are there from phase to phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPrediction:
+    """What is expected of candidates; ``fits`` says which have what they add up in registers."""
+
+    demand: Demand
+    expected: Predicted
+    fits: Flag
+
+
+def rows_prediction(
+    facts: Mapping[str, KernelFacts],
+    run: RowRun,
+    block: RowBlock,
+    profile: GpuProfile,
+    *,
+    in_order: bool,
+) -> RowsPrediction:
+    """Return what is expected of a run of kernels as one.
+
+    Args:
+        facts: the kernels by name.
+        run: what they share.
+        block: its rows and threads, an entry a candidate.
+        profile: the card.
+        in_order: whether sums keep their order.
+    """
+    model = CudaModel.of(facts[run.kernels[0]], profile)
+    storage, cap = run.registers, registers_of_a_thread(model.card, block.threads)
+    kept = kept_rows(storage, block.tile, block.lanes, cap)
+    flags = np.array([np.ones(len(block.rows), dtype=bool), *kept]).T
+    found: RowsPrediction | None = None
+    for line in np.unique(flags, axis=0).tolist():
+        rows = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
+        plans = phase_plans(facts, run, rows, block, model.card, in_order=in_order)
+        own = _joined(model, plans, run, rows, block)
+        here = (flags == line).all(axis=1)
+        found = own if found is None else mapped(partial(np.where, here), own, found)
+    assert found is not None
+    return found
+
+
+def _joined(
+    model: CudaModel,
+    plans: Sequence[LaunchPlan],
+    run: RowRun,
+    kept: Sequence[KeptRow],
+    block: RowBlock,
+) -> RowsPrediction:
+    """Return what is expected with some arrays kept."""
+    card, parts = model.card, [model.demand(plan) for plan in plans]
+    first, total = parts[0], mapped(lambda *columns: sum(columns), *parts)
+    ones, blocks = np.ones(len(first)), np.maximum.reduce([part.blocks for part in parts])
+    registers = np.maximum.reduce([part.registers for part in parts])
+    registers = registers + _kept_words(run, kept, block)
+    spread = [phase.launch for phase in run.phases if phase.launch.sum_loop is not None]
+    # barriers keep a block from loading its rows while it computes with them; others of the SM may
+    fetch = total.l2_bytes * card.sms * card.clock_hz / card.l2_bytes_s
+    alone = (sum(busy_cycles(part, card) for part in parts) + fetch) / blocks
+    wait = len(spread) * (model.code.barrier_wait * card.barrier_cycles)
+    # warps leave their parts of sums in shared memory
+    warps = np.ceil(block.lanes / card.warp)
+    words = sum(own.element_bytes for launch in spread for own in launch.held)
+    demand = replace(
+        total,
+        launches=first.launches,
+        blocks=blocks,
+        threads=block.threads,
+        registers=np.minimum(registers, float(card.registers_per_thread)),
+        shared_bytes=np.where(warps > 1, block.rows * warps * words, 0.0),
+        shared_limit_bytes=first.shared_limit_bytes,
+        lanes=ones,
+        late=0.0 * ones,
+        dram_bytes=_moved_bytes(plans, total, card, registers, block, blocks),
+        scatter=ones,
+        chain_cycles=total.chain_cycles + wait + alone,
+        apart_code=first.apart_code,
+        apart_again=first.apart_again,
+    )
+    fits = np.logical_and.reduce(np.broadcast_arrays(*(plan.fits for plan in plans)))
+    return RowsPrediction(demand, predict(demand, card, model.constants), fits)
+
+
+def _kept_words(run: RowRun, kept: Sequence[KeptRow], block: RowBlock) -> Number:
+    """Return the registers that what is kept takes where most of it is."""
+    most = max(
+        sum(element_words(own.element_bytes) for own in kept if own.first <= number < own.last)
+        for number in range(len(run.phases))
+    )
+    return most * slots_of(block.tile, block.lanes)
+
+
+def _moved_bytes(
+    plans: Sequence[LaunchPlan],
+    total: Demand,
+    card: Card,
+    registers: Number,
+    block: RowBlock,
+    blocks: Number,
+) -> Number:
+    """Return the bytes of a launch from and to memory, where L2 has the rows that are under way.
+
+    Where it does not, each phase moves what it would as a launch.
+    """
+    arrays = {array.name: array for plan in plans for array in plan.facts.work.arrays}
+    reads, writes = dict.fromkeys(arrays, 0.0), dict.fromkeys(arrays, 0.0)
+    for phase in plans:
+        first_written = {name for name, moved in writes.items() if moved}
+        for one in phase.computes:
+            for use in one.uses:
+                array, name = arrays[use.access.array], use.access.array
+                moved = min(touched_elements(one, use), float(array.elements)) * array.element_bytes
+                loads = use.reads and (not use.held or loads_held(phase, use))
+                if loads and name not in first_written:
+                    reads[name] = max(reads[name], moved)
+                if use.writes:
+                    writes[name] = max(writes[name], moved)
+    once = sum(reads.values()) + sum(writes.values())
+    threads = np.ceil(block.threads / card.warp) * card.warp
+    resident = np.minimum(
+        np.floor(card.threads_per_sm / threads),
+        np.floor(card.registers_per_sm / (np.maximum(1.0, registers) * threads)),
+    )
+    under_way = once * np.minimum(1.0, np.maximum(1.0, resident) * card.sms / blocks)
+    found, apart = np.minimum(once, total.dram_bytes), total.dram_bytes
+    found = np.where(under_way <= _ROWS_IN_L2 * card.l2_bytes, found, apart)
+    everything = sum(array.elements * array.element_bytes for array in arrays.values())
+    if plans[0].launches > 1 and everything < KEPT_SHARE * card.l2_bytes:
+        found = found * KEPT_MISSES
+    return np.minimum(found, np.maximum(total.l2_bytes, found * 0.02))

@@ -16,16 +16,13 @@ from eatss.analysis.work import AccessFacts
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
-from eatss.cost.card import Card, card_of
-from eatss.cost.constants import CodeConstants
+from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.expected import Prediction
-from eatss.cost.ppcg_code import PpcgCode
-from eatss.cost.ppcg_computes import add_computes
+from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict, prediction_at
 from eatss.plan.numbers import Number, largest
-from eatss.plan.ppcg import PpcgCandidates, PpcgPlan, ppcg_plan
-from eatss.plan.ppcg_groups import Group, PpcgKernel
+from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 
 PAGE_PIECE_BYTES = 256
 

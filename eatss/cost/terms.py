@@ -8,8 +8,7 @@ import numpy as np
 
 from eatss.base.frozen import frozen
 from eatss.cards.scaled import voltage_share
-from eatss.cost.card import SCHEDULERS, Card
-from eatss.cost.constants import CodeConstants
+from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Parts, Prediction
 from eatss.plan.numbers import Number

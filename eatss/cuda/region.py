@@ -66,7 +66,7 @@ from eatss.lower.structures import stream_loop
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.stream_k import Stream
-from eatss.plan.registers import registers_of_a_thread
+from eatss.plan.contract import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import at_most, ran_out
 from eatss.polyhedral.scop import Scop

@@ -13,7 +13,7 @@ from eatss.base.frozen import frozen
 from eatss.lower.isl_text import expression_of, value_of
 from eatss.lower.kernel.nodes import Buffer, Element, Extents
 from eatss.lower.schedule.names import NameTable
-from eatss.plan.rows import may_be_aligned
+from eatss.plan.stage import may_be_aligned
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     affine_form,

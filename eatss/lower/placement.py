@@ -1,6 +1,6 @@
 """Which reads are staged in shared memory, and which points of a tile threads have for that.
 
-The recipe says the first, :mod:`eatss.plan.rows` the second.
+The recipe says the first, :mod:`eatss.plan.stage` the second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eatss.lower.schedule.parts import Part
 from eatss.lower.schedule.pieces import Piece
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.transform.point_groups import Neighbours
-from eatss.plan.rows import (
+from eatss.plan.stage import (
     LoopTile,
     StagedReads,
     Tiling,

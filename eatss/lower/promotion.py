@@ -20,8 +20,7 @@ from eatss.lower.kernel.nodes import Buffer, Extents
 from eatss.lower.schedule.mapping import Mapping
 from eatss.lower.schedule.names import NameTable
 from eatss.lower.storage import Candidate, Place
-from eatss.plan.rows import StagedReads, Tiling, padded_rows, row_dimensions
-from eatss.plan.stage import Stage
+from eatss.plan.stage import Stage, StagedReads, Tiling, padded_rows, row_dimensions
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import coalesced, fixed_box, involved_parameters, without_parameters
 from eatss.program import Constant, IntExpr, Name

@@ -35,7 +35,7 @@ from eatss.lower.schedule.mapping import SerialTile
 from eatss.lower.schedule.names import NameTable
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
-from eatss.plan.rows import PIECE_BYTES, vector
+from eatss.plan.stage import PIECE_BYTES, vector
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     coalesced,

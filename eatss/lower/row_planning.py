@@ -32,8 +32,8 @@ from eatss.lower.schedule.units import restricted, sums_of
 from eatss.lower.storage import NeedsOneThreadError, plan_storage, within_registers
 from eatss.lower.structures import Describing
 from eatss.lower.thread_ast import subtree_of
+from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import RowPhase, RowRun, RowStorage
-from eatss.plan.registers import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import at_most, bounded_work, ran_out, source_lines
 from eatss.polyhedral.scop import Scop

@@ -14,8 +14,8 @@ from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.lower.schedule.mapping import MappedLoop, Mapping
 from eatss.lower.schedule.pieces import Piece
-from eatss.plan.registers import are_held, held_words, registers_of_a_thread
-from eatss.plan.rows import element_words
+from eatss.plan.contract import are_held, held_words, registers_of_a_thread
+from eatss.plan.stage import element_words
 from eatss.polyhedral import Dependences, Reference
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (

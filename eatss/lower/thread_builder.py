@@ -25,7 +25,7 @@ from eatss.lower.thread_ast import (
     leaves,
     map_expressions,
 )
-from eatss.plan.registers import MOST_POINTS
+from eatss.plan.contract import MOST_POINTS
 from eatss.polyhedral.isl_names import dims_as_parameters
 from eatss.polyhedral.scop import Statement
 from eatss.program import (

@@ -29,24 +29,38 @@ from eatss.base.targets import AXES, CUDA
 from eatss.plan.contract import (
     STEPS_LOADED,
     Contract,
+    RegisterFile,
+    are_held,
     fragment_padding,
+    held_words,
     matrices_in_turn,
     prefetches,
+    registers_of_a_thread,
     reuses,
     runs_along,
     unrolled,
     words_of_two,
 )
-from eatss.plan.intervals import Interval
-from eatss.plan.numbers import Flag, Number, all_of, any_of, largest, no, nowhere
-from eatss.plan.registers import RegisterFile, are_held, held_words, registers_of_a_thread
-from eatss.plan.rows import (
+from eatss.plan.numbers import Flag, Interval, Number, all_of, any_of, largest, no, nowhere
+from eatss.plan.shares import (
+    Stream,
+    UniformSet,
+    chunks_of,
+    stream_of,
+    threads_beside_lanes,
+    uniform_sets,
+    widening,
+)
+from eatss.plan.stage import (
     LoopTile,
+    Stage,
     StagedReads,
     Tiling,
+    buffers,
     element_words,
     in_rows,
     interleaved,
+    is_ahead,
     may_be_aligned,
     padded_rows,
     row_dimensions,
@@ -54,9 +68,6 @@ from eatss.plan.rows import (
     vector,
     with_neighbours,
 )
-from eatss.plan.shares import Stream, chunks_of, stream_of, threads_beside_lanes, widening
-from eatss.plan.stage import Stage, buffers, is_ahead
-from eatss.plan.uniform_references import UniformSet, uniform_sets
 
 _MOST_TILE = 2.0**20
 

@@ -21,10 +21,10 @@ from eatss.analysis.layout import Candidates, RowBlock, SplitK
 from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.analysis.work import AccessFacts
 from eatss.base.frozen import frozen
+from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
 from eatss.plan.numbers import Flag, Number
-from eatss.plan.registers import are_held, held_words
-from eatss.plan.rows import element_words
+from eatss.plan.stage import element_words
 
 _SERIAL_TILE = 32.0
 

@@ -1,26 +1,279 @@
-"""What a launch of PPCG's code does: PPCG's rules in the place of those of eatss.
+"""Where PPCG keeps each array of a kernel: private, shared or global memory.
+
+PPCG puts the references to one array into groups. A group whose elements each belong to one
+thread becomes private; one that is used again, or that neighbouring threads do not read as
+neighbours, is copied to shared memory as a box, as long as there is room; the rest stays global.
+These are facts of the kernel. Only the sizes of the boxes depend on the tile.
+
+What a launch of PPCG's code does: PPCG's rules in the place of those of eatss.
 
 PPCG gives each block a tile, or several in turn where the grid is smaller; its threads deal out
 the points of the tile one by one, cyclically. Loops that are not mapped run inside each thread.
-Groups of references are private, shared or global (:mod:`eatss.plan.ppcg_groups`). Where a private
+Groups of references are private, shared or global (:mod:`eatss.plan.ppcg`). Where a private
 array has more than one element a thread, PPCG unrolls the points of a thread inside the serial
 loops; else the points are loops around them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
-from eatss.analysis.work import StatementFacts
+from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.base.frozen import frozen
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Number
-from eatss.plan.ppcg_groups import Group, PpcgKernel
+
+MAX_GRID_LOOPS = 2
+MAX_THREAD_LOOPS = 3
+
+_MOST_SPREAD = 16
+"""Constants of references that one box holds differ by less."""
+
+Box = tuple[tuple[tuple[tuple[str, int], ...], int], ...]
+"""Each dimension of an array as the coefficients of loops and the spread of the constants."""
+
+
+@frozen
+class Use:
+    """One access of one statement that belongs to a group."""
+
+    statement: int
+    access: AccessFacts
+
+
+@frozen
+class Group:
+    """References to one array that PPCG treats alike.
+
+    ``box`` is ``None`` where none of fixed size holds them. ``loops`` are those that move any of
+    the references.
+    """
+
+    array: str
+    element_bytes: int
+    uses: tuple[Use, ...]
+    loops: frozenset[str]
+    private: bool
+    shareable: bool
+    box: Box | None
+
+    @property
+    def reads(self) -> bool:
+        """Whether any access reads."""
+        return any(use.access.reads for use in self.uses)
+
+    @property
+    def writes(self) -> bool:
+        """Whether any access writes."""
+        return any(use.access.writes for use in self.uses)
+
+
+@dataclass(frozen=True)
+class PpcgKernel:
+    """A kernel as PPCG 0.09 maps it, sizes aside."""
+
+    facts: KernelFacts
+
+    @cached_property
+    def band(self) -> tuple[str, ...]:
+        """All loops that are tiled."""
+        return tuple(loop.name for loop in self.facts.loops)
+
+    @cached_property
+    def trips(self) -> dict[str, int]:
+        """The trips of all loops."""
+        return dict(self.facts.work.trips)
+
+    @cached_property
+    def threads(self) -> tuple[str, ...]:
+        """The leading parallel loops, which are mapped to threads, the last one along ``x``."""
+        leading = takewhile(lambda loop: loop.parallel, self.facts.loops)
+        return tuple(loop.name for loop in leading)[:MAX_THREAD_LOOPS]
+
+    @property
+    def grid(self) -> tuple[str, ...]:
+        """Those that are mapped to blocks."""
+        return self.threads[:MAX_GRID_LOOPS]
+
+    @property
+    def along_x(self) -> str | None:
+        """The loop along ``threadIdx.x``."""
+        return self.threads[-1] if self.threads else None
+
+    @property
+    def statements(self) -> tuple[StatementFacts, ...]:
+        """The statements of the kernel."""
+        return self.facts.work.statements
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups, in the order of the arrays' names.
+
+        Shareable groups of one array that move alike are one, so that a halo is copied once.
+        """
+        joined: list[Group] = []
+        for array in sorted(self.facts.work.arrays, key=lambda array: array.name):
+            uses = [
+                Use(statement=at, access=access)
+                for at, statement in enumerate(self.statements)
+                for access in statement.accesses
+                if access.array == array.name
+            ]
+            for own in map(self._group, _merged(uses, self.facts.overlaps)):
+                at, box = _alike(joined, own)
+                if box is None:
+                    joined.append(own)
+                else:
+                    other = joined[at]
+                    uses_of_both, loops = other.uses + own.uses, other.loops | own.loops
+                    joined[at] = replace(own, uses=uses_of_both, loops=loops, box=box)
+        return tuple(joined)
+
+    def _group(self, uses: Sequence[Use]) -> Group:
+        reuse, box, access = self._reused(uses, self.trips), _box(uses), uses[0].access
+        moved = frozenset(loop for use in uses for loop in use.access.moving)
+        private = (
+            reuse
+            and len({use.access.reference for use in uses}) == 1
+            and box is not None
+            and moved == frozenset(self.threads)
+            and _rank(_matrix(access, self.threads)) == len(self.threads)
+        )
+        shareable = bool(self.threads) and box is not None and (reuse or not self._coalesced(uses))
+        return Group(
+            array=access.array,
+            element_bytes=access.element_bytes,
+            uses=tuple(uses),
+            loops=moved,
+            private=private,
+            shareable=shareable,
+            box=box,
+        )
+
+    def staged_despite(self, group: Group, unit: frozenset[str]) -> bool:
+        """Tell whether PPCG would stage a group though tiles along some loops are one iteration.
+
+        What is read again in other tiles only is not used again within one.
+
+        Args:
+            group: one that may be staged.
+            unit: loops whose tiles are one iteration.
+        """
+        trips = {**self.trips, **dict.fromkeys(unit, 1)}
+        return self._reused(group.uses, trips) or not self._coalesced(group.uses)
+
+    def _reused(self, uses: Sequence[Use], trips: Mapping[str, int]) -> bool:
+        """Tell whether instances of a launch touch an element of a group more than once."""
+        if len({use.access.reference for use in uses}) > 1:
+            return True
+        if len({use.statement for use in uses}) > 1:
+            return True
+        for use in uses:
+            loops = self.statements[use.statement].loops
+            moving = [loop for loop in loops if trips.get(loop, 2) > 1]
+            if _rank(_matrix(use.access, moving)) < len(moving):
+                return True
+        return False
+
+    def _coalesced(self, uses: Sequence[Use]) -> bool:
+        """Tell whether the next thread along ``x`` has the next element, wherever there is one."""
+        if not self.threads:
+            return False
+        along = self.threads[-1]
+        for use in uses:
+            loops = self.statements[use.statement].loops
+            if along in loops and _has_neighbours(_matrix(use.access, loops)):
+                *outer, last = (dict(terms).get(along, 0) for terms in use.access.terms)
+                if last != 1 or any(outer):
+                    return False
+        return len({use.access.reference for use in uses}) == 1
+
+
+def _merged(uses: Sequence[Use], overlaps: frozenset[frozenset[int]]) -> list[list[Use]]:
+    """Put uses together that are one reference, or overlap where one of them writes."""
+    by_reference: dict[int, list[Use]] = {}
+    for use in uses:
+        by_reference.setdefault(use.access.reference, []).append(use)
+    groups: list[tuple[set[int], list[Use]]] = []
+    for reference, members in by_reference.items():
+        groups.append(({reference}, members))
+        if any(use.access.writes for use in members) and any(use.access.reads for use in members):
+            groups.append(({reference}, []))  # PPCG begins with its read and its write apart
+    merging = True
+    while merging:
+        merging = False
+        for one in range(len(groups)):
+            for other in range(len(groups) - 1, one, -1):
+                writes = any(u.access.writes for u in groups[one][1] + groups[other][1])
+                overlap = any(
+                    a == b or frozenset((a, b)) in overlaps
+                    for a in groups[one][0]
+                    for b in groups[other][0]
+                )
+                if writes and overlap:
+                    groups[one][0].update(groups[other][0])
+                    groups[one][1].extend(groups[other][1])
+                    # PPCG puts the last group into the place that became free
+                    groups[other] = groups[-1]
+                    del groups[-1]
+                    merging = True
+    return [members for _, members in groups]
+
+
+def _alike(groups: Sequence[Group], own: Group) -> tuple[int, Box | None]:
+    """Return the first group that shares a box with another one, and the box, if there is one."""
+    if own.shareable and not own.private:
+        for at, other in enumerate(groups):
+            if other.array == own.array and other.shareable and not other.private:
+                box = _box([*other.uses, *own.uses])
+                if box is not None and all(spread < _MOST_SPREAD for _, spread in box):
+                    return at, box
+    return 0, None
+
+
+def _matrix(access: AccessFacts, loops: Sequence[str]) -> npt.NDArray[Any]:
+    """Return the coefficients of loops, a row a dimension of the array."""
+    rows = [[dict(terms).get(loop, 0) for loop in loops] for terms in access.terms]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), len(loops))
+
+
+def _rank(matrix: npt.NDArray[Any]) -> int:
+    return int(np.linalg.matrix_rank(matrix)) if matrix.size else 0
+
+
+def _has_neighbours(matrix: npt.NDArray[Any]) -> bool:
+    """Tell whether an access ever touches two elements next to each other in a launch."""
+    if not matrix.size:
+        return False
+    step = np.zeros((len(matrix), 1), dtype=matrix.dtype)
+    step[-1, 0] = 1
+    return _rank(np.concatenate([matrix, step], axis=1)) == _rank(matrix)
+
+
+def _box(uses: Sequence[Use]) -> Box | None:
+    """Return the box that holds what all uses touch in a tile, if they move alike."""
+    if not all(use.access.affine for use in uses):
+        return None
+    widest = max((use.access for use in uses), key=lambda a: sum(map(len, a.terms)))
+    box = []
+    for position, terms in enumerate(widest.terms):
+        others = [use.access.subscripts[position] for use in uses]
+        if not all({*own} <= {*terms} for own, _ in others):
+            return None
+        offsets = [offset for _, offset in others]
+        box.append((terms, max(offsets) - min(offsets)))
+    return tuple(box)
+
 
 GRID_LIMITS = {1: (32768,), 2: (256, 256)}
 """Blocks that PPCG launches at most along each axis unless told otherwise."""

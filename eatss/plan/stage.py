@@ -1,4 +1,22 @@
-"""How the threads of a block copy a tile of an array into shared memory.
+"""How tiles lie in shared memory, and which points a thread has for that.
+
+Elements that lie beside each other in shared memory are loaded together, 16 bytes at a time.
+
+    sh.B[k][j], sh.B[k][j + 1], sh.B[k][j + 2], sh.B[k][j + 3]
+
+The compiler makes one load of them where it can see that they begin at a multiple of 16 bytes. So
+rows of tiles have such lengths, and a thread has neighbouring points along a loop instead of
+points that are as far apart as there are threads.
+
+Of ``A[i][k]``, which is multiplied by all of a thread's points along ``j``, the tile may be
+transposed:
+
+    sh.A[k][i], sh.A[k][i + 1], sh.A[k][i + 2], sh.A[k][i + 3]
+
+In rows along ``k`` a vector is of four steps, and registers have those of all points. That is too
+much where most of them hold sums. But transposed tiles are copied element by element.
+
+How the threads of a block copy a tile of an array into shared memory.
 
 Where they fill rows or pieces of them, threads copy as many elements each, neighbours next to each
 other, and all turns are unrolled. Elsewhere each element is found by divisions.
@@ -6,12 +24,292 @@ other, and all turns are unrolled. Elsewhere each element is found by divisions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import combinations
 from math import prod
 
+from eatss.analysis.banks import interleaves
+from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
 from eatss.base.frozen import frozen
-from eatss.plan.numbers import Flag, Number, chosen, common_divisor, least, no, nowhere
-from eatss.plan.rows import PIECE_BYTES, copied_in_pieces, vector
+from eatss.plan.numbers import (
+    Flag,
+    Number,
+    all_of,
+    any_of,
+    chosen,
+    common_divisor,
+    least,
+    no,
+    nowhere,
+)
+
+PIECE_BYTES = 32
+"""What lanes that follow each other copy of a row of the array into a transposed tile: a sector."""
+
+_ASYNCHRONOUS_BYTES = (4, 8, VECTOR_BYTES)
+"""Bytes that ``cp.async`` copies at a time."""
+
+_MOST_ROWS = 8
+"""Rows that neighbouring threads may be in where each loads as much: banks have no more."""
+
+_MOST_VECTORS = 4
+"""Vectors of neighbouring points that a thread has."""
+
+TRANSPOSED_MULTIPLE = 4
+"""Elements of which rows of transposed tiles are an odd multiple. Those of a piece come into as
+many rows, and lanes beside them into this many elements of each: so they fill all banks."""
+
+
+@frozen
+class LoopTile:
+    """A loop that is cut into tiles of ``tile`` iterations, which ``threads`` share.
+
+    A serial loop has one thread, and no points of its own.
+    """
+
+    name: str
+    tile: Number
+    threads: Number = 1
+    points: Number = 1
+
+
+@frozen
+class Tiling:
+    """The loops of a launch in tiles: those of the grid, that of ``x`` last, and serial ones.
+
+    A thread adds up ``sum_words`` registers for each of its points, and may have so many
+    ``registers``. Threads ``load_vectors`` where each adds up by itself and multiplies by itself;
+    ``neighbours`` tells for each loop where a thread has neighbouring points along it.
+    """
+
+    mapped: tuple[LoopTile, ...]
+    serial: Mapping[str | None, Number]
+    threads: Number
+    sum_words: Number = 0
+    registers: Number = 0
+    load_vectors: bool = True
+    neighbours: Mapping[str | None, Flag] = field(default_factory=dict)
+
+    @property
+    def tiles(self) -> Mapping[str | None, Number]:
+        """Iterations of a tile by loop."""
+        return {**self.serial, **{loop.name: loop.tile for loop in self.mapped}}
+
+
+@frozen
+class StagedReads:
+    """Reads of one array that may be staged in shared memory together; ``on`` tells where.
+
+    ``along`` has for each dimension the loop that alone goes along it, by ones, where all of them
+    read one element. ``moving`` are the loops that change what they read, ``across`` those that
+    change a dimension other than the last. Rows of an array that is ``aligned`` may all begin at
+    multiples of 16 bytes.
+    """
+
+    along: tuple[str | None, ...]
+    moving: Collection[str]
+    across: Collection[str]
+    element_bytes: int
+    aligned: bool
+    on: Flag = True
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether copies need not pass through registers: of words, or of whole vectors."""
+        return is_asynchronous(self.element_bytes) or self.aligned
+
+
+def vector(element_bytes: int) -> int:
+    """Return the elements of 16 bytes, which a thread can load from shared memory at a time."""
+    return max(1, VECTOR_BYTES // element_bytes)
+
+
+def element_words(element_bytes: int) -> int:
+    """Return the registers of an element."""
+    return max(1, element_bytes // WORD_BYTES)
+
+
+def is_asynchronous(copied_bytes: int) -> bool:
+    """Tell whether so many bytes can be copied to shared memory without registers."""
+    return copied_bytes in _ASYNCHRONOUS_BYTES
+
+
+def may_be_aligned(extents: Sequence[int | None], width: int) -> bool:
+    """Tell whether rows of an array may all begin at multiples of several elements.
+
+    Args:
+        extents: of the array, ``None`` where it is not known.
+        width: the elements.
+    """
+    return len(extents) <= 1 or extents[-1] is None or extents[-1] % width == 0
+
+
+def copied_in_pieces(rows: Number, columns: Number, threads: Number, piece: int) -> Flag:
+    """Return where threads copy rows of an array piece by piece, each the same number of elements.
+
+    Args:
+        rows: rows of the array that a tile has.
+        columns: elements of each.
+        threads: of the block.
+        piece: elements that follow each other.
+    """
+    whole = (columns % piece == 0) & (threads % piece == 0) & (rows * columns % threads == 0)
+    return whole & ((rows * piece % threads == 0) | (threads % (rows * piece) == 0))
+
+
+def with_neighbours(
+    of: Tiling,
+    staged: Sequence[StagedReads],
+    accesses: Sequence[tuple[int | None, Collection[str]]],
+) -> Tiling:
+    """Return a tiling that knows along which loops its threads have neighbouring points.
+
+    They have where what moves along a loop lies in rows of shared memory or in registers, as far as
+    serial loops run around it. Rows of a tile lie along one loop, and loops along x come first.
+
+    Args:
+        of: the loops.
+        staged: what may be in shared memory.
+        accesses: what statements access elsewhere than in registers: which of ``staged``, if any,
+            and the loops that move it. Statements that no serial loop runs around, though one does
+            around others, are left out.
+    """
+    if not of.load_vectors:
+        return of
+    found: dict[str | None, Flag] = {}
+    crowded = _is_crowded(of, staged)
+    taken: list[Flag] = [False] * len(staged)
+    for loop in reversed(of.mapped):
+        rows = [
+            one.on
+            & no(was)
+            & _fits(loop, vector(one.element_bytes))
+            & _may_lie(of, one, loop, crowded)
+            for one, was in zip(staged, taken, strict=True)
+        ]
+        moved = [at for at, moving in accesses if loop.name in moving]
+        fine = any_of(rows) & all_of(False if at is None else rows[at] for at in moved)
+        taken = [was | (fine & own) for was, own in zip(taken, rows, strict=True)]
+        found[loop.name] = fine
+    return replace(of, neighbours=found)
+
+
+def _fits(loop: LoopTile, width: int) -> Flag:
+    """Return where points of a thread are whole vectors, and few enough."""
+    whole = (loop.threads > 1) & (loop.tile == loop.threads * loop.points)
+    several = (width > 1) & (loop.points % width == 0)
+    return whole & several & (loop.points <= _MOST_VECTORS * width)
+
+
+def _may_lie(of: Tiling, one: StagedReads, loop: LoopTile, crowded: Flag) -> Flag:
+    """Return where rows of a tile may lie along a loop: those of the array do, or a serial one's.
+
+    Of a transposed tile a thread needs an element for several points of another loop, and copies
+    are of whole pieces.
+    """
+    *others, last = one.along
+    if last == loop.name:
+        return True
+    if last not in of.serial or loop.name not in others:
+        return False
+    beside = {*one.moving} - {last, loop.name}
+    tiles = of.tiles
+    if not beside <= tiles.keys():
+        return False
+    pays = (loop is of.mapped[-1]) | (not one.aligned) | crowded
+    again = any_of(each.points > 1 for each in of.mapped if each.name not in one.moving)
+    alone = all_of(tiles[name] == 1 for name in beside)
+    fine = pays & again & alone
+    if nowhere(fine):
+        return False
+    piece = PIECE_BYTES // one.element_bytes
+    return fine & copied_in_pieces(loop.tile, tiles[last], of.threads, piece)
+
+
+def _is_crowded(of: Tiling, staged: Sequence[StagedReads]) -> Flag:
+    """Return where vectors of steps for all of a thread's points leave no registers to load ahead.
+
+    Sums that take more than a third of the registers are too many; beside them the vectors of all
+    that lies along serial loops have to fit.
+    """
+    held = of.sum_words * prod(loop.points for loop in of.mapped)
+    loaded = sum(
+        one.on * prod(loop.points for loop in of.mapped if loop.name in one.moving)
+        for one in staged
+        if one.along and one.along[-1] in of.serial
+    )
+    return (3 * held > of.registers) | (held + loaded * element_words(VECTOR_BYTES) > of.registers)
+
+
+def row_dimensions(of: Tiling, one: StagedReads) -> tuple[Flag, ...]:
+    """Return for each dimension of an array where rows of its tile lie along it.
+
+    That is the dimension of neighbouring points, or the last. A tile is transposed where it is
+    another than the last.
+    """
+    found: list[Flag] = []
+    for loop in one.along[:-1]:
+        found.append(no(any_of(found)) & of.neighbours.get(loop, False))
+    return (*found, no(any_of(found)))
+
+
+def in_rows(of: Tiling, one: StagedReads) -> Flag:
+    """Return where reads are staged in rows along neighbouring points of a thread."""
+    return one.on & any_of(of.neighbours.get(loop, False) for loop in one.along)
+
+
+def step_vector(of: Tiling, one: StagedReads) -> Number:
+    """Return the elements of a row that a thread loads at a time, where rows lie as in the array.
+
+    Where lanes are in columns it is 1: many that read one column have a bank each then.
+    """
+    if not of.load_vectors or not of.mapped:
+        return 1
+    last = of.mapped[-1]
+    in_columns = (last.name in one.across) & (last.threads > _MOST_ROWS)
+    return chosen(in_columns, 1, vector(one.element_bytes))
+
+
+def padded_rows(of: Tiling, one: StagedReads, sizes: Sequence[Number]) -> list[Number]:
+    """Return the declared extents of a tile, a dimension of the array each.
+
+    Rows are an odd multiple of the elements that a thread may load at a time, if they are a
+    multiple at all, so that columns change banks. Copies into transposed tiles meet no bank twice
+    by it.
+    """
+    *others, last = row_dimensions(of, one)
+    multiples = [*(TRANSPOSED_MULTIPLE for _ in others), step_vector(of, one)]
+    total = prod(sizes)
+    found = []
+    for size, multiple, on in zip(sizes, multiples, (*others, last), strict=True):
+        together = chosen(size % multiple == 0, multiple, 1)
+        padding = together * (size // together % 2 == 0) * (total > size)
+        found.append(size + padding * on)
+    return found
+
+
+def interleaved(
+    of: Tiling, axes: Sequence[tuple[str, Number]], staged: Sequence[StagedReads]
+) -> dict[tuple[str, str], Flag]:
+    """Return for two loops where lanes are interleaved along them: vectors take fewer wavefronts.
+
+    Threads have neighbouring points along both [:mod:`eatss.analysis.banks`].
+
+    Args:
+        of: the loops.
+        axes: those with threads, with their number, the fastest first.
+        staged: what may be in shared memory.
+    """
+    loads = [([name in one.moving for name, _ in axes], in_rows(of, one)) for one in staged]
+    threads = [count for _, count in axes]
+    found = {}
+    for first, second in combinations(range(len(axes)), 2):
+        pair = axes[first][0], axes[second][0]
+        both = all_of((of.load_vectors, *(of.neighbours.get(name, False) for name in pair)))
+        found[pair] = both & interleaves(threads, (first, second), loads)
+    return found
+
 
 LEAST_IN_A_ROW = 8
 """Elements of a row that neighbouring threads copy, if not all of it: of floats a sector."""

@@ -12,7 +12,7 @@ from eatss.analysis.layout import RowBlock
 from eatss.cards import load_profile
 from eatss.choose import Selection
 from eatss.choose.options import SelectOptions
-from eatss.cost.phases import rows_prediction
+from eatss.cost.cuda_model import rows_prediction
 from eatss.frontend.options import Reading
 from eatss.lower.row_planning import row_runs_for
 from eatss.session.session import Session

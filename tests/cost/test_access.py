@@ -1,17 +1,40 @@
-"""How the lanes of a warp meet memory, against counting the lanes one by one."""
+"""How the lanes of a warp meet memory, against counting the lanes one by one.
+
+Arithmetic that points of a thread share, against values that are told apart one by one.
+
+Stores of a warp: which sectors they fill and which they tear.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.cost.access import bank_wavefronts, line_wavefronts, lines, sectors
+from eatss.analysis.work import StatementFacts
+from eatss.api import inspect
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.cost.access import (
+    SECTOR_BYTES,
+    bank_wavefronts,
+    instructions_of,
+    line_wavefronts,
+    lines,
+    sectors,
+    torn_sectors,
+    unrolled_instructions,
+)
+from eatss.cost.card import CodeConstants, card_of
+from eatss.cost.demand import DemandBuilder
 from eatss.plan.launch import lanes_of
+from tests.examples import examples
 
 WARP = 32
 SPLITS = [(32,), (1,), (8,), (16, 2), (4, 8), (1, 32), (8, 4), (2, 4, 4), (4, 4, 2), (16, 1, 2)]
@@ -162,3 +185,132 @@ def test_many_candidates_at_once_are_counted_like_each_alone(
     together = bank_wavefronts(lanes, steps, 4)
     alone = [bank_wavefronts(columns(split), columns(step), 4)[0] for split, step in padded]
     assert together.tolist() == alone
+
+
+CONSTANTS = CodeConstants()
+COUNTERS = {"i": 5, "j": 4, "k": 3}
+
+
+def statements_of(loops: str, arguments: str) -> tuple[StatementFacts, ...]:
+    source = f"void f({arguments}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
+    return tuple(s for facts in inspect(source).facts for s in facts.work.statements)
+
+
+def instructions(statement: StatementFacts, **points: int) -> float:
+    columns = {name: np.array([float(count)]) for name, count in points.items()}
+    return float(np.sum(unrolled_instructions(statement, CONSTANTS, columns)))
+
+
+def test_the_factor_of_a_product_serves_all_points_along_the_other_loop() -> None:
+    (gemm,) = inspect(data_directory("kernels") / "gemm.c").facts
+    (product_,) = (s for s in gemm.work.statements if "k" in s.loops)
+    assert product_.repeated == ((("i", "k"), (("multiply", 1),)),)
+    assert instructions(product_, i=8, j=4) == pytest.approx(1 + 1 / 4)
+    assert instructions(product_, i=4, j=8) == pytest.approx(1 + 1 / 8)
+    assert instructions(product_, i=8) == instructions_of(product_, CONSTANTS) == 2
+
+
+def test_what_the_region_writes_is_not_taken_to_be_the_same() -> None:
+    (_, last) = statements_of(
+        "for (int i = 0; i < 64; i++) { w[i] = 2 * x[i];\n"
+        "for (int j = 0; j < 64; j++) A[i][j] = (w[i] * w[i]) * B[i][j]; }",
+        "double A[64][64], double B[64][64], double w[64], double x[64]",
+    )
+    assert last.repeated == ()
+
+
+@settings(max_examples=examples(12))
+@given(
+    subscripts=st.lists(
+        st.sampled_from(["i", "j", "k", "ij", "ik", "jk", "ijk"]), min_size=2, max_size=5
+    ),
+    points=st.tuples(*[st.integers(1, 4)] * 3),
+)
+def test_products_are_counted_once_for_each_value(
+    subscripts: list[str], points: tuple[int, int, int]
+) -> None:
+    extents = {name: "".join(f"[{COUNTERS[c]}]" for c in name) for name in subscripts}
+    arrays = [f"double a{at}{extents[name]}" for at, name in enumerate(subscripts)]
+    factors = [f"a{at}{''.join(f'[{c}]' for c in name)}" for at, name in enumerate(subscripts)]
+    nest = "".join(f"for (int {c} = 0; {c} < {n}; {c}++) " for c, n in COUNTERS.items())
+    (statement,) = statements_of(
+        f"{nest}R[i][j][k] = {' * '.join(factors)};", ", ".join(["double R[5][4][3]", *arrays])
+    )
+    # each product of the chain, with the points of a thread at which its value differs
+    values = set()
+    for place in product(*map(range, points)):
+        at = dict(zip(COUNTERS, place, strict=True))
+        for length in range(2, len(subscripts) + 1):
+            moving = sorted(set("".join(subscripts[:length])))
+            values.add((length, tuple((c, at[c]) for c in moving)))
+    own = dict(zip(COUNTERS, points, strict=True))
+    every = points[0] * points[1] * points[2]
+    assert instructions(statement, **own) * every == pytest.approx(len(values))
+
+
+ONES = np.ones(1)
+
+
+def torn_by_counting(
+    threads: tuple[int, ...], steps: tuple[int, ...], element_bytes: int, offset: int = 0
+) -> int:
+    """Return the sectors of which a warp writes some bytes and not all."""
+    written: dict[int, set[int]] = {}
+    for lane in range(WARP):
+        left, place = lane, offset
+        for count, step in zip(threads, steps, strict=True):
+            place += left % count * step
+            left //= count
+        if left:
+            continue  # a block of fewer threads than a warp has lanes
+        for byte in range(place, place + element_bytes):
+            written.setdefault(byte // SECTOR_BYTES, set()).add(byte)
+    return sum(len(bytes_) < SECTOR_BYTES for bytes_ in written.values())
+
+
+def torn(
+    threads: tuple[int, ...], steps: tuple[int, ...], element_bytes: int, offset: int = 0
+) -> float:
+    lanes = lanes_of([ONES * count for count in threads])
+    return float(np.ravel(torn_sectors(lanes, [*map(float, steps)], element_bytes, offset))[0])
+
+
+@given(st.integers(1, 512), st.sampled_from([4, 8]))
+def test_lanes_of_one_axis(stride: int, element_bytes: int) -> None:
+    steps = (stride * element_bytes,)
+    assert torn((WARP,), steps, element_bytes) == torn_by_counting((WARP,), steps, element_bytes)
+
+
+@given(
+    st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 12, 16]), st.integers(1, 8), st.sampled_from([4, 8])
+)
+def test_rows_of_lanes_that_lie_apart(along: int, rows: int, element_bytes: int) -> None:
+    rows = min(rows, WARP // along)
+    steps = (element_bytes, 4096)
+    found = torn((along, rows), steps, element_bytes)
+    assert found == torn_by_counting((along, rows), steps, element_bytes)
+
+
+@given(st.integers(2, 16), st.sampled_from([4, 8]))
+def test_lanes_along_columns_tear_every_sector_but_whole_ones(
+    along: int, element_bytes: int
+) -> None:
+    # as in a transposed write: neighbours along x lie a row apart, those along y side by side
+    rows = WARP // along
+    steps = (4096, element_bytes)
+    found = torn((along, rows), steps, element_bytes)
+    counted = torn_by_counting((along, rows), steps, element_bytes)
+    assert found == counted
+
+
+@pytest.mark.parametrize("offset", [4, 8, 16, 28])
+def test_a_row_that_begins_inside_a_sector_tears_its_ends(offset: int) -> None:
+    assert torn((WARP,), (4,), 4, offset) == 2 == torn_by_counting((WARP,), (4,), 4, offset)
+
+
+def test_stores_count_once_as_bytes_of_l2_and_once_as_torn_ones() -> None:
+    plan = SimpleNamespace(active=ONES * 3, block_threads=ONES * WARP)
+    demand = DemandBuilder(plan, card_of(load_profile("h200")), CodeConstants())
+    each = sectors(lanes_of([ONES * WARP]), [64.0], 8)
+    demand.add_stores(ONES * 5, ONES, each, torn_sectors(lanes_of([ONES * WARP]), [64.0], 8))
+    assert demand.l2_bytes[0] == demand.torn_bytes[0] == 3 * 5 * WARP * SECTOR_BYTES

@@ -1,23 +1,31 @@
-"""What PPCG's code asks of a card, and what the card makes of it."""
+"""What PPCG's code asks of a card, and what the card makes of it.
+
+Time and energy of a launch against sums made by hand (docs/model.md, time and energy).
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import eatss
+from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
+from eatss.cards.scaled import voltage_share
 from eatss.choose.ppcg_candidates import Vector, candidates, default_vector
 from eatss.choose.selection import PpcgOptions
-from eatss.cost.card import Card, card_of
+from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import l1_left
 from eatss.cost.ppcg_model import PpcgModel
-from eatss.plan.ppcg_groups import PpcgKernel
+from eatss.cost.terms import predict
+from eatss.plan.ppcg import PpcgKernel
 from tests.examples import SLOW_KERNELS
 
 FILES = sorted(data_directory("kernels").glob("*.c"))
@@ -205,3 +213,244 @@ def test_a_loop_of_known_length_waits_less_than_one_that_a_cut_leaves_open() -> 
         for tile in (32, 48)
     )
     assert known < cut
+
+
+CONSTANTS = CodeConstants()
+CARD = card_of(load_profile("h200"))
+LAUNCH_S = CONSTANTS.launch_wait * CARD.launch_s
+
+
+def launch(**amounts: float) -> Demand:
+    """Return what one launch of 132 blocks of 256 threads asks for, nothing but ``amounts``."""
+    nothing: dict[str, float] = dict.fromkeys(Demand.__dataclass_fields__, 0.0)
+    usual = {"launches": 1, "blocks": CARD.sms, "threads": 256, "registers": 32, "lanes": 1}
+    limits = {"scatter": 1, "shared_limit_bytes": 49152}
+    every = {**nothing, **usual, **limits, **amounts}
+    return Demand(**{name: np.array([float(value)]) for name, value in every.items()})
+
+
+def time_of(amounts: dict[str, float], card: Card = CARD) -> float:
+    return float(predict(launch(**amounts), card, CONSTANTS).time_s[0])
+
+
+def energy_of(amounts: dict[str, float], card: Card = CARD) -> float:
+    return float(predict(launch(**amounts), card, CONSTANTS).energy_j[0])
+
+
+UNLIMITED = replace(CARD, power_limit_w=1e6)
+"""A card that may draw any power."""
+
+
+@pytest.mark.parametrize(
+    ("amounts", "seconds"),
+    [
+        ({"instructions": 1e9}, 1e9 / CARD.sms / 4 / CARD.clock_hz),
+        ({"fp64": 1e9}, 1e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz),
+        ({"fp32": 1e9}, 1e9 * 32 / CARD.sms / CARD.fp32_per_cycle / CARD.clock_hz),
+        ({"fp32": 8e8, "late": 0.25}, 1e9 * 32 / CARD.sms / CARD.fp32_per_cycle / CARD.clock_hz),
+        ({"l1_wavefronts": 1e9}, 1e9 / CARD.sms / CARD.clock_hz),
+        ({"shared_wavefronts": 1e9}, 1e9 / CARD.sms / CARD.clock_hz),
+        ({"l2_bytes": 1e10}, 1e10 / CARD.l2_bytes_s),
+        ({"dram_bytes": 1e10}, 1e10 / CARD.dram_bytes_s),
+        ({"dram_bytes": 1e10, "scatter": 1.5}, 1.5e10 / CARD.dram_bytes_s),
+        ({"chain_cycles": 1e6}, 1e6 / CARD.clock_hz),
+    ],
+)
+def test_one_part_alone_takes_what_its_rate_says(amounts: dict[str, float], seconds: float) -> None:
+    assert time_of(amounts, UNLIMITED) == pytest.approx(seconds + LAUNCH_S)
+
+
+def test_two_equal_parts_overlap_as_the_exponent_says() -> None:
+    both = {"dram_bytes": 1e10, "l2_bytes": 1e10 * CARD.l2_bytes_s / CARD.dram_bytes_s}
+    alone = 1e10 / CARD.dram_bytes_s
+    expected = alone * 2 ** (1 / CONSTANTS.sharpness) + LAUNCH_S
+    assert time_of(both, UNLIMITED) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("registers", [32, 64, 255])
+def test_edges_of_a_block_that_has_an_sm_for_itself_come_on_top(registers: int) -> None:
+    work, edges = {"fp64": 1e9, "registers": registers}, {"edge_cycles": 1e6}
+    alone = time_of({**work, **edges}, UNLIMITED) - time_of(work, UNLIMITED)
+    assert alone == pytest.approx(1e6 / CARD.clock_hz)
+
+
+def test_edges_of_two_blocks_of_an_sm_hide_behind_each_other() -> None:
+    two = {"fp64": 1e9, "edge_cycles": 1e6, "blocks": 2 * CARD.sms, "threads": 1024}
+    work = {**two, "edge_cycles": 0.0}
+    both = time_of(two, UNLIMITED) - time_of(work, UNLIMITED)
+    assert both == pytest.approx(1e6 / 2 / CARD.clock_hz)
+    crowded = {"registers": 64}  # one at a time
+    one = time_of({**two, **crowded}, UNLIMITED) - time_of({**work, **crowded}, UNLIMITED)
+    assert one == pytest.approx(2e6 / CARD.clock_hz)
+
+
+def test_one_block_more_than_the_sms_takes_twice_as_long() -> None:
+    usual = time_of({"instructions": 1e8}) - LAUNCH_S
+    blocks = CARD.sms + 1
+    more = time_of({"instructions": 1e8 * blocks / CARD.sms, "blocks": blocks})
+    assert more - LAUNCH_S == pytest.approx(2 * usual)
+
+
+def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
+    full = time_of({"fp64": 1e6}) - LAUNCH_S
+    assert time_of({"fp64": 1e6, "threads": 32}) - LAUNCH_S == pytest.approx(4 * full)
+
+
+def test_a_warp_keeps_half_of_32_units_busy() -> None:
+    assert round(CARD.fp32_per_cycle / 64) == 2 * round(CARD.fp64_per_cycle / 64) == 2
+    for threads, share in ((32, 1 / 8), (64, 1 / 4), (128, 1 / 2), (160, 5 / 8), (192, 3 / 4)):
+        full = time_of({"fp32": 1e6}) - LAUNCH_S
+        found = time_of({"fp32": 1e6, "threads": threads}) - LAUNCH_S
+        assert found == pytest.approx(full / share)
+
+
+def test_loops_of_two_blocks_that_no_cache_keeps_are_fetched_again() -> None:
+    two = {"threads": 128, "registers": 255, "blocks": 4 * CARD.sms, "instructions": 1e9}
+    lost = {**two, "apart_code": 2049, "apart_again": 0.5}
+    usual = time_of(two, UNLIMITED) - LAUNCH_S
+    found = time_of(lost, UNLIMITED) - LAUNCH_S
+    # an SM has four blocks of four warps; half of their time they are in different loops
+    each = 1e9 / (4 * CARD.sms) / 4 * 0.5
+    fetched = 0.5 * 1.85 * 4 * each / CARD.clock_hz
+    power = CONSTANTS.sharpness
+    assert found == pytest.approx((usual**power + fetched**power) ** (1 / power))
+    for kept in ({"apart_code": 2048}, {"threads": 512}):  # it fits, or each block runs alone
+        assert time_of({**lost, **kept}, UNLIMITED) == pytest.approx(
+            time_of({**two, **kept, "apart_code": 0}, UNLIMITED)
+        )
+
+
+def test_blocks_that_are_left_run_alone() -> None:
+    two = {"fp32": 1e6, "threads": 128, "registers": 255}  # two blocks fit, each takes 128 of 256
+    rounds = {1: 2, 2: 2, 3: 4, 4: 4, 5: 6}  # alone one takes as long as two
+    for blocks, halves in rounds.items():
+        found = time_of({**two, "fp32": 1e6 * blocks, "blocks": CARD.sms * blocks}) - LAUNCH_S
+        once = time_of({**two, "fp32": 2e6, "blocks": 2 * CARD.sms}) - LAUNCH_S
+        assert found == pytest.approx(once * halves / 2)
+
+
+@pytest.mark.parametrize(
+    ("threads", "blocks", "share"),
+    [
+        (32, 1, 1 / 4),
+        (64, 1, 2 / 4),
+        (96, 1, 3 / 4),
+        (128, 1, 1.0),
+        (160, 1, 5 / 8),  # a scheduler has two warps, the others one
+        (64, 3, 6 / 8),
+        (96, 3, 9 / 12),
+        (64, 4, 1.0),
+        (1024, 1, 1.0),
+    ],
+)
+def test_the_scheduler_with_the_most_warps_sets_the_time(
+    threads: int, blocks: int, share: float
+) -> None:
+    work = {"fp64": 1e6, "blocks": CARD.sms * blocks}
+    whole = time_of({**work, "threads": 128}) - LAUNCH_S
+    found = time_of({**work, "threads": threads}) - LAUNCH_S
+    assert found == pytest.approx(whole / share)
+
+
+def test_l2_takes_sectors_that_are_written_in_parts_more_slowly() -> None:
+    whole, torn = {"l2_bytes": 3e8}, {"l2_bytes": 3e8, "torn_bytes": 2e8}
+    seconds = 1e8 / CARD.l2_bytes_s + 2e8 / CARD.l2_torn_bytes_s
+    assert time_of(torn, UNLIMITED) == pytest.approx(seconds + LAUNCH_S)
+    assert CARD.l2_torn_bytes_s < CARD.l2_bytes_s / 5
+    # memory and SMs do no more
+    more_s = time_of(torn, UNLIMITED) - time_of(whole, UNLIMITED)
+    more_j = energy_of(torn, UNLIMITED) - energy_of(whole, UNLIMITED)
+    assert more_j == pytest.approx(CARD.prices.constant_w * more_s)
+
+
+def test_energy_is_the_sum_of_prices_and_constant_power() -> None:
+    amounts = {"instructions": 3e6, "fp64": 2e6, "l2_bytes": 3e8, "dram_bytes": 1e8}
+    amounts |= {"shared_wavefronts": 1e6, "l1_wavefronts": 5e5, "operand_bytes": 7e7}
+    prices = CARD.prices
+    dynamic = (
+        1e6 * prices.instruction_j  # those that are no arithmetic
+        + 2e6 * prices.fp64_j
+        + 1e6 * prices.shared_wavefront_j
+        + 5e5 * prices.l1_wavefront_j
+        + 7e7 * prices.shared_byte_j
+        + 3e8 * prices.l2_byte_j
+        + 1e8 * prices.dram_byte_j
+    )
+    expected = dynamic + prices.constant_w * time_of(amounts, UNLIMITED)
+    assert energy_of(amounts, UNLIMITED) == pytest.approx(expected)
+
+
+HUNGRY = {"instructions": 3e10, "fp64": 1e10, "l2_bytes": 2e11, "dram_bytes": 1e11}
+"""What takes more power than the card may draw."""
+
+
+def test_a_card_at_its_power_limit_slows_down() -> None:
+    time_s, energy_j = time_of(HUNGRY), energy_of(HUNGRY)
+    assert energy_j / time_s == pytest.approx(CARD.power_limit_w, rel=1e-5)
+    assert energy_j / time_s <= CARD.power_limit_w
+    assert time_s > time_of(HUNGRY, UNLIMITED)
+    assert energy_j < energy_of(HUNGRY, UNLIMITED)  # at a lower voltage
+
+
+def test_memory_keeps_its_price_and_its_pace_at_the_power_limit() -> None:
+    amounts = {"dram_bytes": 1e11, "fp64": 5e9, "instructions": 5e9}
+    tight = replace(CARD, power_limit_w=550.0)
+    expected = predict(launch(**amounts), tight, CONSTANTS)
+    clock = 5e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz / expected.terms_s["fp64"][0]
+    assert 0.2 < clock < 1.0
+    assert expected.terms_s["memory"][0] == pytest.approx(1e11 / CARD.dram_bytes_s)
+    assert expected.terms_j["memory"][0] == pytest.approx(1e11 * CARD.prices.dram_byte_j)
+    share = voltage_share(np.array(clock), CARD.prices.voltage_floor)
+    assert expected.terms_j["arithmetic"][0] == pytest.approx(5e9 * CARD.prices.fp64_j * share)
+
+
+def test_what_memory_alone_draws_is_within_the_power_limit_too() -> None:
+    tight = replace(CARD, power_limit_w=350.0)
+    time_s, energy_j = (f({"dram_bytes": 1e11}, tight) for f in (time_of, energy_of))
+    assert energy_j / time_s == pytest.approx(350.0)
+    assert time_s > time_of({"dram_bytes": 1e11})
+
+
+AMOUNTS = st.fixed_dictionaries(
+    {
+        "instructions": st.floats(0, 1e11),
+        "fp64": st.floats(0, 3e10),
+        "fp32": st.floats(0, 3e10),
+        "l1_wavefronts": st.floats(0, 3e10),
+        "shared_wavefronts": st.floats(0, 3e10),
+        "operand_bytes": st.floats(0, 1e12),
+        "l2_bytes": st.floats(0, 1e12),
+        "dram_bytes": st.floats(0, 1e12),
+        "chain_cycles": st.floats(0, 1e7),
+        "launches": st.integers(1, 1000),
+        "threads": st.sampled_from((32, 128, 1024)),
+        "blocks": st.integers(1, 100_000),
+    }
+)
+
+
+@given(amounts=AMOUNTS, limit_w=st.floats(150, 1000))
+def test_no_power_is_above_the_limit_and_no_time_shorter_than_without_one(
+    amounts: dict[str, float], limit_w: float
+) -> None:
+    limited = replace(CARD, power_limit_w=limit_w)
+    time_s, energy_j = time_of(amounts, limited), energy_of(amounts, limited)
+    assert energy_j / time_s <= limit_w * (1 + 1e-9)
+    assert time_s >= time_of(amounts, UNLIMITED) * (1 - 1e-9)
+
+
+def test_a_card_that_draws_more_than_it_may_whatever_runs_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        card_of(replace(load_profile("h200"), tdp_w=100.0))
+    assert caught.value.code == "EATSS-M018"
+
+
+def test_launches_come_one_after_the_other() -> None:
+    once, often = {"dram_bytes": 1e9}, {"dram_bytes": 1e9, "launches": 7.0}
+    assert time_of(often) == pytest.approx(7 * time_of(once))
+    assert energy_of(often) == pytest.approx(7 * energy_of(once))
+
+
+@pytest.mark.parametrize("amounts", [{"shared_bytes": 49153}, {"threads": 1056}])
+def test_what_cannot_launch_takes_for_ever(amounts: dict[str, float]) -> None:
+    assert time_of(amounts) == energy_of(amounts) == float("inf")

@@ -1,4 +1,7 @@
-"""No prediction moves less than a launch touches of memory, counted in sectors of 32 bytes."""
+"""No prediction moves less than a launch touches of memory, counted in sectors of 32 bytes.
+
+What PPCG leaves on the host has a time in predictions, a least one.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 import islpy as isl
 import pytest
 
+import eatss
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.touched import SECTOR_BYTES, TouchedBox, touched_bytes
 from eatss.base.targets import TARGETS, TargetName
@@ -17,6 +21,7 @@ from eatss.cost.card import card_of
 from eatss.frontend.options import Reading
 from eatss.polyhedral.kernel import Kernel
 from eatss.polyhedral.scop import Scop
+from eatss.report.render import printed
 from eatss.session.session import Session
 
 SEVEN_ARRAYS = """
@@ -180,3 +185,42 @@ def _sector(point: isl.Point, lengths: list[int], element_bytes: int) -> int:
     for at, length in enumerate(lengths):
         address = address * length + int(point.get_coordinate_val(isl.dim_type.set, at).to_python())
     return address * element_bytes // SECTOR_BYTES
+
+
+SUM = """\
+void sum(int n, double x[n], double y[n], double s[1]) {
+#pragma scop
+  s[0] = 0;
+  for (int i = 0; i < n; i++)
+    s[0] += x[i];
+#pragma endscop
+}
+"""
+SCALED = SUM.replace(
+    "#pragma endscop", "  for (int i = 0; i < n; i++) y[i] = x[i] * s[0];\n#pragma endscop"
+)
+
+
+def test_a_program_without_kernels_has_the_time_of_the_host() -> None:
+    with pytest.warns(eatss.EatssWarning, match="100 % of it on the host"):
+        found = eatss.predict(SUM, gpu="h200", parameters={"n": 3_999_999})
+    assert found.host_statements == ("sum: S0", "sum: S1")
+    assert found.kernels == ()
+    assert found.time_s == pytest.approx(1e-3)
+    told = printed(found, "table")
+    assert "at least 1.000 ms there, 250.0 ps for each instance of a statement" in told
+
+
+def test_the_time_of_a_program_has_that_of_the_host_in_it() -> None:
+    found = eatss.predict(SCALED, gpu="h200", parameters={"n": 3_999_999})
+    (kernel,) = found.kernels
+    assert kernel.predicted is not None
+    assert found.host_time_s == pytest.approx(1e-3)
+    assert found.time_s == pytest.approx(1e-3 + kernel.predicted.time_s)
+    assert "the program: at least " in printed(found, "table")
+
+
+def test_a_selection_tells_it_beside_the_kernels() -> None:
+    found = eatss.select(SUM, gpu="h200")
+    assert found.host_time_s == pytest.approx(4097 * 0.25e-9)
+    assert eatss.Selection.from_dict(found.to_dict()) == found

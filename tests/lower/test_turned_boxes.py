@@ -19,7 +19,7 @@ from eatss.frontend.options import Reading
 from eatss.lower.cooperative_copy import turned_copy_loop
 from eatss.lower.schedule.names import NameTable
 from eatss.lower.structures import structures_for
-from eatss.plan.rows import (
+from eatss.plan.stage import (
     PIECE_BYTES,
     TRANSPOSED_MULTIPLE,
     LoopTile,

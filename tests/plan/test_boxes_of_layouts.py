@@ -13,8 +13,8 @@ from eatss.cards import load_profile
 from eatss.choose.cuda_candidates import every_candidate
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
-from eatss.plan.intervals import Interval
 from eatss.plan.launch import plan
+from eatss.plan.numbers import Interval
 from tests.choose.cuda_kernels import analysed, structures
 
 CARD = load_profile("h200")

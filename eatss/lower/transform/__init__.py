@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from eatss.base.extensions import Registry
 from eatss.lower.kernel.nodes import Kernel
-from eatss.lower.transform.bank_conflicts import swizzle
+from eatss.lower.transform.point_groups import swizzle
 
 Transformation: TypeAlias = Callable[[Kernel], Kernel]
 

@@ -13,22 +13,28 @@ from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.kernel.uses import inexact_instructions, taken_names, without_unused
 from eatss.lower.transform import TRANSFORMATIONS
-from eatss.lower.transform.bank_conflicts import Padding, as_declared, padded_for_lanes
 from eatss.lower.transform.barriers import with_barriers
-from eatss.lower.transform.block_order import in_groups_of_rows
-from eatss.lower.transform.copy_ways import Copying
-from eatss.lower.transform.defined_registers import with_registers_defined
-from eatss.lower.transform.epilogues import with_factors_last
-from eatss.lower.transform.factor_groups import with_factors_grouped
+from eatss.lower.transform.copy_ways import Copying, with_wide_rows
+from eatss.lower.transform.epilogues import with_factors_grouped, with_factors_last
 from eatss.lower.transform.load_matrices import with_matrices_loaded
-from eatss.lower.transform.loads_before_tests import with_loads_before_tests
-from eatss.lower.transform.parts_once import with_parts_once
+from eatss.lower.transform.parts_once import (
+    with_loads_before_tests,
+    with_parts_once,
+    with_registers_defined,
+)
 from eatss.lower.transform.pipeline import pipelined
-from eatss.lower.transform.point_groups import Neighbours, with_matrices_in_turn, with_vectors_apart
+from eatss.lower.transform.point_groups import (
+    Neighbours,
+    Padding,
+    as_declared,
+    in_groups_of_rows,
+    padded_for_lanes,
+    with_matrices_in_turn,
+    with_vectors_apart,
+)
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.lower.transform.stream_k import Stream, with_steps_streamed
 from eatss.lower.transform.use_instruction import use_instruction, use_warp_instruction
-from eatss.lower.transform.wide_rows import with_wide_rows
 
 
 def transformed(

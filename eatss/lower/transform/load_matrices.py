@@ -26,8 +26,7 @@ from math import prod
 
 from eatss.analysis.structure import VECTOR_BYTES
 from eatss.base.frozen import frozen
-from eatss.lower.instructions.matrix_loads import LOADS, TURNED_BYTES
-from eatss.lower.instructions.products import LANES_OF_A_BOX
+from eatss.lower.instructions.products import LANES_OF_A_BOX, LOADS, TURNED_BYTES
 from eatss.lower.kernel.barriers import varies, varying_names
 from eatss.lower.kernel.instruction import WORD, Instruction, Operand, places
 from eatss.lower.kernel.nodes import (
@@ -44,7 +43,7 @@ from eatss.lower.kernel.nodes import (
     Steps,
 )
 from eatss.lower.kernel.uses import every_of, mapped, trips_from_zero
-from eatss.lower.transform.index_sums import in_order
+from eatss.lower.transform.use_instruction import in_order
 from eatss.polyhedral.expression import Read
 from eatss.program import (
     Constant,

@@ -63,8 +63,7 @@ from eatss.lower.transform.register_prefetch import (
     copies_among_products,
     words_of,
 )
-from eatss.plan.rows import is_asynchronous
-from eatss.plan.stage import FEWEST_AHEAD, buffers
+from eatss.plan.stage import FEWEST_AHEAD, buffers, is_asynchronous
 from eatss.program import (
     Apply,
     Constant,

@@ -13,26 +13,63 @@ them, so that they meet no bank twice. Of four such points of a lane the first a
 columns of one matrix, the others of the next: a column and that of the next matrix follow each
 other in a row of shared memory. With floats four matrices take turns, where a thread has as many. A
 block has the same points as before, only other threads.
+
+Rows of boxes in shared memory lie so that lanes meet different banks.
+
+They are padded where lanes load fragments of them. With the transformation ``swizzle`` boxes have
+no padding: columns are exchanged, so that rows and columns lie in all banks.
+
+Blocks that run at the same time are near each other in both directions.
+
+Blocks start in the order of their numbers, ``x`` first. With rows of tiles that are long, those
+that run at a time are a few whole rows: they read little of one operand and all of the other. In
+groups of rows, column by column, they read less of both from memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
+from eatss.analysis.structure import ROWS_TOGETHER
+from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.targets import CUDA
 from eatss.lower.kernel.instruction import Instruction
-from eatss.lower.kernel.nodes import Compute, For, Kernel, Let, Node, Nodes
+from eatss.lower.kernel.nodes import (
+    Buffer,
+    Compute,
+    Extents,
+    For,
+    Kernel,
+    Let,
+    Node,
+    Nodes,
+    Perform,
+    Steps,
+)
 from eatss.lower.kernel.uses import (
     elements,
     every,
     every_of,
     mapped,
+    names_of,
     own_expressions,
+    read,
     trips_from_zero,
+    with_buffers,
+    with_expressions,
 )
 from eatss.plan.contract import matrices_in_turn
-from eatss.program import Constant, Name, names_in
+from eatss.program import (
+    Constant,
+    IntExpr,
+    Name,
+    minimum,
+    names_in,
+    substitute,
+)
 from eatss.program.linear import linear
 
 
@@ -180,3 +217,96 @@ def depends_on_points(node: Node, thread: str, point: str) -> bool:
             if element.buffer.space != "register" or one != Name(point)
         ]
     return any(name in (thread, point) for one in asked for name in names_in(one))
+
+
+Padding: TypeAlias = Callable[[Buffer, Instruction, int], int]
+"""The elements that rows of a box are padded by so that lanes load fragments of it.
+
+The last argument is how many matrices' columns take turns.
+"""
+
+
+def as_declared(buffer: Buffer, _instruction: Instruction, _turns: int) -> int:
+    """Return the padding that a box has."""
+    return buffer.layout.padding
+
+
+def padded_for_lanes(kernel: Kernel, padding: Padding, most_shared_bytes: int) -> Kernel:
+    """Return a kernel whose boxes have the padding with the fewest conflicts between lanes.
+
+    Only boxes that fragments are loaded from change, and only as far as shared memory is left.
+    """
+    steps = [*every_of(kernel.body, Steps)]
+    loaded = read(node for one in steps for node in one.loads)
+    *_, columns = kernel.warps
+    for buffer in kernel.shared:
+        if buffer not in loaded or buffer.layout.swizzle:
+            continue
+        by = next(every_of(steps[0].products, Perform)).instruction
+        own = replace(buffer.layout, padding=padding(buffer, by, columns.turns))
+        other = replace(buffer, layout=own)
+        changed = replace(
+            kernel,
+            shared=tuple(other if one == buffer else one for one in kernel.shared),
+            body=with_buffers(kernel.body, {buffer: other}),
+        )
+        if changed.shared_bytes <= most_shared_bytes:
+            kernel = changed
+    return kernel
+
+
+_BANKS_BYTES = 128
+"""Bytes that the banks of shared memory give at once."""
+
+
+def swizzle(kernel: Kernel) -> Kernel:
+    """Return a kernel whose padded boxes are swizzled instead.
+
+    A box stays padded where its rows are no power of two long, or do not fill the banks.
+    """
+    found = dict(_swizzled(kernel.shared))
+    return replace(
+        kernel,
+        shared=tuple(found.get(buffer, buffer) for buffer in kernel.shared),
+        body=with_buffers(kernel.body, found),
+    )
+
+
+def _swizzled(buffers: tuple[Buffer, ...]) -> Iterator[tuple[Buffer, Buffer]]:
+    for buffer in buffers:
+        extents, padding = buffer.layout.extents, buffer.layout.padding
+        last = extents[-1] if padding and len(extents) > 1 else None
+        if not isinstance(last, Constant) or last.value & (last.value - 1):
+            continue
+        rows = _BANKS_BYTES // buffer.element_type.size_bytes
+        if last.value < rows:
+            continue
+        yield buffer, replace(buffer, layout=Extents(extents, swizzle=rows))
+
+
+_X, _Y, _COLUMNS, _ALL_ROWS = (
+    Name(own + axis) for own in (CUDA.block, CUDA.blocks) for axis in "xy"
+)
+
+
+def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:
+    """Return a kernel whose blocks take tiles in groups of rows, if they have two directions.
+
+    Names that are ``taken`` stay what they are.
+    """
+    used = names_of(kernel.body)
+    if not {_X.name, _Y.name} <= used:
+        return kernel
+    number, rows = free_name("block", taken), free_name("rows", taken)
+    first = ROWS_TOGETHER * (_Y // ROWS_TOGETHER)
+    row = _Y % ROWS_TOGETHER
+    order: Nodes = (
+        Let(name=number, value=_X + row * _COLUMNS),
+        Let(name=rows, value=minimum(_ALL_ROWS - first, ROWS_TOGETHER)),
+    )
+    change: dict[str, IntExpr] = {
+        _X.name: Name(number) // Name(rows),
+        _Y.name: first + Name(number) % Name(rows),
+    }
+    body = with_expressions(kernel.body, lambda one: substitute(one, change))
+    return replace(kernel, body=(*order, *body))

@@ -76,7 +76,7 @@ from eatss.lower.kernel.uses import (
     with_expressions,
     written,
 )
-from eatss.lower.transform.block_order import in_groups_of_rows
+from eatss.lower.transform.point_groups import in_groups_of_rows
 from eatss.lower.transform.use_instruction import added_to_target
 from eatss.plan.shares import MOST_WAVES, rounded_up, shared_steps, whole_waves
 from eatss.polyhedral.expression import Cast, ElementType, Literal

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.lower.instructions.matrix_loads import LOADS
+from eatss.lower.instructions.products import LOADS
 from eatss.lower.instructions.reductions import ATOMIC_ADD
 from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.instruction import WORD

@@ -22,7 +22,7 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
 )
-from eatss.lower.transform.wide_rows import with_wide_rows
+from eatss.lower.transform.copy_ways import with_wide_rows
 from eatss.polyhedral.expression import ElementType
 from eatss.program import (
     Apply,

@@ -1,0 +1,325 @@
+"""Copies that need no tests stand behind the loads of a step, in front of its products.
+
+Copies are spread over steps: each is made once, in its order, by one node for each box.
+
+Copies of single halves in two parts: into registers, and from there into boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eatss.lower.instructions import COMBINES
+from eatss.lower.instructions.products import MMA_F64_8X8X4
+from eatss.lower.kernel.nodes import (
+    Buffer,
+    Copy,
+    Declare,
+    Element,
+    Extents,
+    Fill,
+    For,
+    If,
+    Let,
+    Node,
+    Perform,
+    Scope,
+    Source,
+    Staging,
+    Steps,
+    Way,
+)
+from eatss.lower.kernel.uses import every
+from eatss.lower.transform.copy_ways import Copying, NarrowLines, all_of
+from eatss.lower.transform.register_prefetch import Shares, copies_among_products
+from eatss.polyhedral.expression import ElementType
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, total
+
+N, K = Name("n"), Name("k")
+REGISTER = Element(
+    buffer=Buffer(name="R", space="register", element_type=ElementType.DOUBLE, layout=Extents(()))
+)
+LOAD = Fill(target=REGISTER, value=0)
+MULTIPLY = Perform(
+    instruction=MMA_F64_8X8X4,
+    operands=(("d", (REGISTER, REGISTER)), ("a", (REGISTER,)), ("b", (REGISTER,))),
+)
+TOLD = Source(line=1, text="C += A * B;")
+COPY = Copy(target=REGISTER, source=REGISTER)
+OTHER = Perform(
+    instruction=COMBINES["add"], operands=(("target", (REGISTER,)), ("value", (REGISTER,)))
+)
+
+
+def below(name: str, end: IntExpr) -> Apply:
+    return Apply(Operator.LT, (Name(name), end))
+
+
+def steps(count: int, *loads: Node, declared: Sequence[Buffer] = ()) -> Steps:
+    declarations = tuple(Declare(buffer=one) for one in declared)
+    return Steps(
+        counter="k_step", count=count, loads=(*declarations, *loads), products=(TOLD, MULTIPLY)
+    )
+
+
+def some(first: int, end: int) -> For:
+    (loop,) = steps(end, LOAD).between(first, end, BODY)
+    assert isinstance(loop, For)
+    return loop
+
+
+def step(number: int, *body: Node) -> Scope:
+    return Scope(body=(Let(name="k_step", value=Constant(number), narrow=True), *body))
+
+
+BODY = (LOAD, TOLD, MULTIPLY)
+WITH_COPY = (LOAD, COPY, TOLD, MULTIPLY)
+
+
+@pytest.mark.parametrize(
+    ("count", "last", "found"),
+    [
+        (1, True, (step(0, *WITH_COPY),)),
+        (2, True, (step(0, *BODY), step(1, *WITH_COPY))),
+        (2, False, (step(0, *WITH_COPY), step(1, *BODY))),
+        (4, True, (some(0, 3), step(3, *WITH_COPY))),
+        (4, False, (step(0, *WITH_COPY), some(1, 4))),
+    ],
+)
+def test_copies_stand_behind_the_loads_of_a_step(
+    count: int, last: bool, found: tuple[Node, ...]
+) -> None:
+    rest: list[Node] = [LOAD, steps(count, LOAD)]
+    copied = copies_among_products([COPY], rest, last=last, registers=255)
+    assert copied == (LOAD, *found)
+
+
+def test_copies_stand_in_front_where_registers_are_few() -> None:
+    operands = [
+        replace(REGISTER.buffer, name=name, layout=Extents((Constant(tiles), Constant(4))))
+        for name, tiles in (("F", 2), ("G", 5))
+    ]
+    loop = steps(2, LOAD, declared=operands)
+
+    def found(registers: int) -> tuple[Node, ...] | None:
+        return copies_among_products([COPY], [loop], last=True, registers=registers)
+
+    every, least = 2 * (1 + 8 + 20), 2 * (1 + 8 + 4)  # the sum, and both operands; one of them
+    some = found(every + 32)
+    assert some is not None
+    assert some[0] != COPY
+    assert found(every + 31) == (COPY, loop)
+    assert found(least + 32) == (COPY, loop)
+    assert found(least + 31) is None
+
+
+def test_one_step_is_no_loop() -> None:
+    found = copies_among_products([COPY], [steps(1, LOAD)], last=True, registers=255)
+    assert found == (step(0, *WITH_COPY),)
+
+
+def test_without_steps_there_is_no_place() -> None:
+    assert copies_among_products([COPY], (LOAD,), last=True, registers=255) is None
+
+
+WHOLE = below("i", N)
+STAGE = Staging(
+    ways=(
+        Way(elements=(OTHER,), conditions=(WHOLE,), wide=(Name("wide"),), vectors=(COPY,)),
+        Way(elements=(COPY,), conditions=(below("k", N),), steps=True),
+        Way(elements=(LOAD,)),
+    )
+)
+
+
+def test_the_first_way_of_all_stages_is_what_needs_no_tests() -> None:
+    alone = Staging(ways=(Way(elements=(LOAD,)),))
+    tests, nodes = Copying().plain([STAGE, alone])
+    assert tests == (WHOLE, Name("wide"))
+    assert nodes == (COPY, LOAD)
+    both = Apply(Operator.AND, (WHOLE, below("k", N)))
+    assert all_of((both, Name("wide"), WHOLE)) == (WHOLE, below("k", N), Name("wide"))
+
+
+def test_of_three_ways_two_are_taken() -> None:
+    (first,) = Copying().nodes([STAGE])
+    wide = If(conditions=(Name("wide"),), body=(COPY,), orelse=(OTHER,))
+    assert first == If(conditions=(WHOLE,), body=(wide,), orelse=(LOAD,))
+    (second,) = Copying(steps=True).nodes([STAGE])
+    assert second == If(conditions=(below("k", N),), body=(COPY,), orelse=(LOAD,))
+
+
+ROW = Extents((Constant(64),))
+
+
+def element(name: str, at: IntExpr) -> Element:
+    buffer = Buffer(name=name, space="shared", element_type=ElementType.DOUBLE, layout=ROW)
+    return Element(buffer=buffer, subscripts=(at,))
+
+
+def copy(name: str, at: IntExpr) -> Copy:
+    return Copy(target=element(name, at), source=element(name, at), ahead=True)
+
+
+def below_loops(name: str, end: int) -> IntExpr:
+    return Apply(Operator.LT, (Name(name), Constant(end)))
+
+
+def loop(name: str, count: int, unrolled: bool = True) -> For:
+    return For(
+        counter="e",
+        lower=Constant(0),
+        condition=below_loops("e", count),
+        step=Constant(1),
+        body=(Let(name="x", value=Name("e")), copy(name, Name("x"))),
+        unroll="whole" if unrolled else None,
+        narrow=True,
+    )
+
+
+def copied(nodes: Sequence[Node], names: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the elements that nodes copy, in their order."""
+    names = dict(names)
+    for node in nodes:
+        match node:
+            case Let():
+                names[node.name] = evaluate(node.value, names)
+            case Scope():
+                yield from copied(node.body, names)
+            case For():
+                value = evaluate(node.lower, names)
+                while evaluate(node.condition, {**names, node.counter: value}):
+                    yield from copied(node.body, {**names, node.counter: value})
+                    value += evaluate(node.step, names)
+            case If():
+                if all(evaluate(one, names) for one in node.conditions):
+                    yield from copied(node.body, names)
+            case Copy():
+                yield node.target.buffer.name, evaluate(node.target.subscripts[0], names)
+            case _:
+                raise AssertionError(node)
+
+
+@given(st.lists(st.integers(1, 17), min_size=1, max_size=4), st.integers(2, 9))
+def test_every_copy_is_made_once_in_shares_of_equal_size(counts: list[int], steps: int) -> None:
+    boxes = {f"box{number}": count for number, count in enumerate(counts)}
+    shares = Shares.of([loop(name, count) for name, count in boxes.items()], steps)
+    assert shares is not None
+    assert shares.steps <= steps
+    nodes = shares.of_step("step")
+    done = [list(copied(nodes, {"step": step})) for step in range(shares.steps)]
+    assert all(done)
+    for name, count in boxes.items():
+        own = [[at for box, at in one if box == name] for one in done]
+        assert [at for one in own for at in one] == list(range(count))
+        share = -(-count // steps)
+        whole, rest = divmod(count, share)
+        assert [len(one) for one in own if one] == [share] * whole + [rest] * (rest > 0)
+        assert (
+            sum(isinstance(one, Copy) and one.target.buffer.name == name for one in every(nodes))
+            == 1
+        )
+
+
+def test_tests_stand_only_where_a_share_is_smaller() -> None:
+    shares = Shares.of([loop("A", 8), loop("B", 5), loop("C", 4)], 4)
+    assert shares is not None
+    tests = [one.conditions for one in every(shares.of_step("step")) if isinstance(one, If)]
+    assert tests == [(below_loops("e", 5),)]
+
+
+def test_what_is_no_such_loop_stands_in_the_first_step() -> None:
+    shares = Shares.of([loop("A", 4), loop("B", 4, unrolled=False)], 4)
+    assert shares is not None
+    every_b = [("B", at) for at in range(4)]
+    for step in range(4):
+        found = list(copied(shares.of_step("step"), {"step": step}))
+        assert found == [*(every_b if step == 0 else []), ("A", step)]
+
+
+@pytest.mark.parametrize(
+    ("copies", "steps"),
+    [
+        ([loop("A", 4)], 1),
+        ([loop("A", 4, unrolled=False)], 2),
+        ([copy("A", Constant(0))], 2),
+        ([Declare(buffer=element("A", Constant(0)).buffer), loop("A", 4)], 2),
+    ],
+)
+def test_other_copies_stay_together(copies: list[Node], steps: int) -> None:
+    assert Shares.of(copies, steps) is None
+
+
+HALF = ElementType.HALF
+ARRAY = Buffer(
+    name="A", space="global", element_type=HALF, layout=Extents((Name("n"), Constant(33)))
+)
+BOX = Buffer(
+    name="A", space="shared", element_type=HALF, layout=Extents((Constant(32), Constant(40)))
+)
+HERE = Apply(Operator.LT, (Name("x"), Name("n")))
+NARROW = Apply(Operator.LT, (Name("k0"), Name("n")))
+
+
+def walk(*, condition: IntExpr | None = None) -> For:
+    """Return a loop over a thread's elements, each of a row of its own."""
+    place = total(Name("t"), Name("e"))
+    copy = Copy(
+        target=Element(buffer=BOX, subscripts=(place, Name("t"))),
+        source=Element(buffer=ARRAY, subscripts=(Name("x"), Name("t"))),
+        condition=condition,
+    )
+    return For(
+        counter="e",
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name("e"), Constant(8))),
+        step=Constant(1),
+        body=(Let(name="x", value=total(Name("k0"), place)), copy),
+        unroll="whole",
+        narrow=True,
+    )
+
+
+def stage(*ways: For) -> Staging:
+    """Return a stage that takes the first way where the tile is whole, if there are two."""
+    *first, edge = (Way(elements=(one,)) for one in ways)
+    return Staging(ways=(*(replace(one, conditions=(NARROW,)) for one in first), edge))
+
+
+def parted(*stages: Staging) -> NarrowLines | None:
+    return NarrowLines.of(stages, {"A_line"})
+
+
+def test_each_branch_fills_registers_and_one_loop_the_box() -> None:
+    both = stage(walk(), walk(condition=HERE))
+    found = parted(both)
+    assert found is not None
+    (line,) = found.declared
+    assert (line.name, line.layout.elements, found.words) == ("A_line_1", 8, 8)
+    loads = [one for one in every(found.loads) if isinstance(one, Copy)]
+    assert [one.target for one in loads] == 2 * [Element(buffer=line, subscripts=(Name("e"),))]
+    assert [one.clears for one in loads] == [False, True]  # else they would be as they were
+    (store,) = [one for one in every(found.stores) if isinstance(one, Copy)]
+    assert store.target == next(o.target for o in every((both,)) if isinstance(o, Copy))
+    assert (store.source, store.condition) == (loads[0].target, None)
+
+
+def test_wider_copies_stay_in_front() -> None:
+    vectors = replace(walk(), body=tuple(
+        replace(one, width=8) if isinstance(one, Copy) else one for one in walk().body
+    ))  # fmt: skip
+    wide = Staging(ways=(Way(elements=(walk(),), wide=(NARROW,), vectors=(vectors,)),))
+    assert parted(wide) is None
+    found = parted(wide, stage(walk()))
+    assert found is not None
+    assert found.loads[0] == wide
+    assert len(found.stores) == 1
+
+
+def test_loops_that_are_not_unrolled_stay() -> None:
+    assert parted(stage(replace(walk(), unroll=None))) is None

@@ -1,0 +1,361 @@
+"""Barriers are put where threads meet: enough of them, and none that could go.
+
+Each block has a tile of its own, whatever the grid, and neighbours in time are near.
+
+Rows are padded so that lanes that load fragments meet as few banks twice as can be.
+
+Columns of two matrices that a lane loads follow each other, and threads share out all points.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eatss
+from eatss.analysis.structure import ROWS_TOGETHER
+from eatss.base.shipped import data_directory
+from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
+from eatss.lower.kernel.nodes import (
+    Barrier,
+    Buffer,
+    Copy,
+    Element,
+    Extents,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Scope,
+)
+from eatss.lower.kernel.uses import taken_names
+from eatss.lower.transform.barriers import with_barriers
+from eatss.lower.transform.point_groups import in_groups_of_rows
+from eatss.polyhedral.expression import ElementType
+from eatss.program import Apply, Constant, Name, Operator, evaluate
+from tests.examples import with_long
+
+N = Name("n")
+
+
+@cache
+def buffer(name: str) -> Buffer:
+    return Buffer(
+        name=name,
+        space="global" if name == "A" else "shared",
+        element_type=ElementType.FLOAT,
+        layout=Extents((Constant(8),)),
+    )
+
+
+def element(name: str) -> Element:
+    return Element(buffer=buffer(name), subscripts=(N,))
+
+
+def fill(name: str) -> Copy:
+    return Copy(target=element(name), source=element("A"))
+
+
+def use(name: str) -> Copy:
+    return Copy(target=element("A"), source=element(name))
+
+
+def loop(*body: Node) -> For:
+    below = Apply(Operator.LT, (Name("k"), N))
+    return For(counter="k", lower=Constant(0), condition=below, step=Constant(1), body=body)
+
+
+SYNC = Barrier()
+
+
+def test_between_a_definition_and_its_use() -> None:
+    assert with_barriers([fill("S"), fill("T"), use("S"), use("T")]) == (
+        fill("S"), fill("T"), SYNC, use("S"), use("T")
+    )  # fmt: skip
+    assert with_barriers([fill("S"), fill("T")]) == (fill("S"), fill("T"))
+
+
+def test_before_the_next_turn_of_a_loop() -> None:
+    assert with_barriers([loop(fill("S"), use("S"))]) == (loop(fill("S"), SYNC, use("S"), SYNC),)
+    outer = with_barriers([loop(loop(fill("S"), use("S")))])
+    assert barriers_in(outer) == 2
+
+
+def bodies(depth: int) -> st.SearchStrategy[list[Node]]:
+    names = st.sampled_from(["S", "T", "U"])
+    leaf = st.one_of(names.map(fill), names.map(use))
+    if depth == 0:
+        return st.lists(leaf, max_size=4)
+    inner = bodies(depth - 1)
+    make: Callable[[Sequence[Node]], For] = lambda body: loop(*body)  # noqa: E731
+    nested = st.one_of(
+        inner.map(make),
+        inner.map(lambda body: Scope(body=tuple(body))),
+        st.builds(
+            lambda one, other: If(conditions=(N,), body=tuple(one), orelse=tuple(other)),
+            inner,
+            inner,
+        ),
+    )
+    return st.lists(st.one_of(leaf, nested), max_size=4)
+
+
+@given(bodies(2))
+def test_barriers_are_enough_and_none_can_go(body: list[Node]) -> None:
+    found = with_barriers(body)
+    assert barrier_faults(found) == ()
+    for at in range(barriers_in(found)):
+        assert barrier_faults(without_barrier(found, at))
+    left = found
+    while barriers_in(left):
+        left = without_barrier(left, 0)
+    assert left == tuple(body)
+
+
+KERNEL = Kernel(
+    name="k",
+    threads=32,
+    arguments=(),
+    shared=(),
+    static_shared_bytes=0,
+    index_bits=32,
+    body=(
+        Let(name="column", value=Name("blockIdx.x")),
+        Let(name="row", value=Name("blockIdx.y")),
+    ),
+)
+
+
+def tiles(columns: int, rows: int) -> list[tuple[int, int]]:
+    """Return the column and the row of each block, in the order in which blocks start."""
+    body = in_groups_of_rows(KERNEL, taken_names(KERNEL)).body
+    found = []
+    for y, x in product(range(rows), range(columns)):
+        known = {"blockIdx.x": x, "blockIdx.y": y, "gridDim.x": columns, "gridDim.y": rows}
+        for node in body:
+            assert isinstance(node, Let)
+            known[node.name] = evaluate(node.value, known)
+        found.append((known["column"], known["row"]))
+    return found
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_every_tile_has_one_block(columns: int, rows: int) -> None:
+    assert sorted(tiles(columns, rows)) == list(product(range(columns), range(rows)))
+
+
+@given(st.integers(ROWS_TOGETHER, 40), st.integers(1, 5))
+def test_blocks_go_down_the_rows_of_a_group_first(columns: int, groups: int) -> None:
+    order = tiles(columns, ROWS_TOGETHER * groups)
+    assert order[:ROWS_TOGETHER] == [(0, row) for row in range(ROWS_TOGETHER)]
+    assert order[ROWS_TOGETHER] == (1, 0)
+
+
+def test_blocks_of_one_direction_stay() -> None:
+    single = replace(KERNEL, body=KERNEL.body[:1])
+    assert in_groups_of_rows(single, taken_names(single)) is single
+
+
+def test_names_that_are_taken_stay_what_they_are() -> None:
+    taken = replace(KERNEL, body=(*KERNEL.body, Let(name="more", value=Name("block"))))
+    first, second, *rest = in_groups_of_rows(taken, taken_names(taken)).body
+    assert isinstance(first, Let)
+    assert isinstance(second, Let)
+    assert first.name not in ("block", "more")
+    assert rest[-1] == taken.body[-1]
+
+
+BANKS = 16
+"""Of doubles: half a warp asks for them at once."""
+
+
+def extents(text: str, array: str, kind: str = "double") -> tuple[int, ...]:
+    (found,) = re.findall(rf"EATSS_TRACKED\({kind}\) {array}((?:\[\d+\])+);", text)
+    return tuple(map(int, re.findall(r"\d+", found)))
+
+
+def waves(places: list[int]) -> int:
+    """Return how often the banks are asked, for the words that half a warp reads."""
+    return max(Counter(place % BANKS for place in set(places)).values())
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("k", [16, 32])
+@pytest.mark.parametrize(("i", "j", "block"), [(64, 64, (16, 8)), (128, 64, (32, 8))])
+def test_fragments_of_a_product_are_read_without_conflicts(
+    i: int, j: int, k: int, block: tuple[int, int]
+) -> None:
+    program = eatss.codegen(
+        data_directory("kernels") / "gemm.c",
+        gpu="h200",
+        tiles={"i": i, "j": j, "k": k},
+        block=block,
+        instructions=["mma_f64_16x8x16"],
+    )
+    *_, row_a = extents(program.text, "A")
+    *_, row_b = extents(program.text, "B")
+    lanes = [(row, quad) for row in range(8) for quad in range(4)]
+    for half in (lanes[:16], lanes[16:]):
+        assert waves([row * row_a + quad for row, quad in half]) == 1
+    # columns of two matrices beside each other: sixteen bytes a lane, eight lanes at once
+    for first in range(0, 32, 8):
+        read = [quad * row_b + 2 * row for row, quad in lanes[first : first + 8]]
+        assert all(place % 2 == 0 for place in read)
+        assert waves([place + one for place in read for one in range(2)]) == 1
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("k", [16, 32])
+@pytest.mark.parametrize(("i", "j", "block"), [(128, 128, (16, 8)), (128, 256, (16, 16))])
+def test_fragments_of_floats_are_read_without_conflicts(
+    i: int, j: int, k: int, block: tuple[int, int]
+) -> None:
+    program = eatss.codegen(
+        data_directory("kernels") / "gemm.c",
+        gpu="h200",
+        defines={"DATA_TYPE": "float"},
+        tiles={"i": i, "j": j, "k": k},
+        block=block,
+        placements={"A": "shared", "B": "shared"},
+        instructions=["mma_tf32_16x8x8"],
+    )
+    *_, row_a = extents(program.text, "A", "float")
+    *_, row_b = extents(program.text, "B", "float")
+    assert row_a % 4 == row_b % 4 == 0  # copies of 16 bytes
+    lanes = [(row, quad) for row in range(8) for quad in range(4)]
+    # two steps beside each other: eight bytes a lane, sixteen lanes at once
+    for first in range(0, 32, 16):
+        read = [row * row_a + 2 * quad for row, quad in lanes[first : first + 16]]
+        assert len({(place + one) % 32 for place in read for one in range(2)}) == 32
+    # columns of four matrices beside each other: sixteen bytes a lane, eight lanes at once
+    for first in range(0, 32, 8):
+        read = [2 * quad * row_b + 4 * row for row, quad in lanes[first : first + 8]]
+        assert len({(place + one) % 32 for place in read for one in range(4)}) == 32
+
+
+LANES = {"i": 8, "j": 4}
+
+
+def product_of(a: str, b: str) -> str:
+    """Return a program that multiplies two matrices, given how it reads them."""
+    return f"""
+#ifndef N
+#define N 256
+#endif
+void product(double C[N][N], double A[N][N], double B[N][N])
+{{
+#pragma scop
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            for (int k = 0; k < N; k++)
+                C[i][j] += {a} * {b};
+#pragma endscop
+}}
+"""
+
+
+PLAIN = product_of("A[i][k]", "B[k][j]")
+TRANSPOSED = product_of("A[k][i]", "B[j][k]")
+
+
+def value_of(text: str, loop: str) -> str:
+    """Return what a thread's value along a loop is, as Python."""
+    found = set(re.findall(rf"const int {loop} = {loop}0 \+ ([^;]+);", text))
+    (value,) = {one for one in found if f"r{loop}" in one}
+    return str(value).replace("/", "//")
+
+
+def points(value: str, loop: str, threads: int, count: int) -> list[dict[str, int]]:
+    """Return the value along a loop for each thread and point, with their names."""
+    lanes = LANES[loop]
+    found = []
+    for thread, point in product(range(threads), range(count)):
+        names = {
+            f"t{loop}": thread,
+            f"lane_{loop}": thread % lanes,
+            f"warp_{loop}": thread // lanes,
+            f"r{loop}": point,
+        }
+        found.append({**names, "value": eval(value, {}, dict(names))})
+    return found
+
+
+def generated(source: str, block: tuple[int, int], *, gpu: str = "h200", columns: int = 64) -> str:
+    program = eatss.codegen(
+        source,
+        gpu=gpu,
+        tiles={"i": 64, "j": columns, "k": 16},
+        block=block,
+        instructions=["mma_f64_8x8x4" if gpu == "a100" else "mma_f64_16x8x4"],
+    )
+    return program.text
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("gpu", ["a100", "h200"])
+@pytest.mark.parametrize("block", with_long([(16, 8), (16, 16), (8, 8)], [(8, 8)]))
+@pytest.mark.parametrize("source", [PLAIN, TRANSPOSED])
+def test_threads_share_out_all_points(gpu: str, block: tuple[int, int], source: str) -> None:
+    text = generated(source, block, gpu=gpu)
+    assert "eatss_mma" in text
+    for loop, threads in zip("ij", block, strict=True):
+        found = points(value_of(text, loop), loop, threads, 64 // threads)
+        assert sorted(one["value"] for one in found) == list(range(64))
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("block", [(16, 8), (16, 16), (8, 8)])
+def test_columns_of_two_matrices_follow_each_other(block: tuple[int, int]) -> None:
+    found = points(value_of(generated(PLAIN, block), "j"), "j", block[1], 64 // block[1])
+    columns = {}
+    for one in found:
+        pair, inside = divmod(one["rj"], 4)
+        slot, turn = divmod(inside, 2)
+        matrix = 2 * pair + turn
+        columns[one["warp_j"], matrix, 2 * one["lane_j"] + slot] = one["value"]
+    for (warp, matrix, column), value in columns.items():
+        if matrix % 2 == 0:
+            assert value % 2 == 0
+            assert columns[warp, matrix + 1, column] == value + 1
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize(("columns", "turns"), [(128, 4), (64, 4), (32, 2), (16, 1)])
+def test_of_floats_up_to_four_matrices_take_turns(columns: int, turns: int) -> None:
+    program = eatss.codegen(
+        PLAIN.replace("double", "float"),
+        gpu="h200",
+        tiles={"i": 64, "j": columns, "k": 16},
+        block=(16, 8),
+        placements={"A": "shared", "B": "shared"},
+        instructions=["mma_tf32_16x8x8"],
+    )
+    assert "eatss_mma_tf32_16x8x8(C_r" in program.text
+    found = points(value_of(program.text, "j"), "j", 8, columns // 8)
+    assert sorted(one["value"] for one in found) == list(range(columns))
+    vector = 2 * turns
+    for one in found:
+        start = 8 * vector * (one["rj"] // vector) + vector * one["tj"]
+        assert one["value"] == start + one["rj"] % vector
+
+
+@pytest.mark.long
+def test_where_rows_run_along_the_sum_columns_of_a_matrix_follow_each_other() -> None:
+    assert value_of(generated(TRANSPOSED, (16, 8)), "j") == "2 * tj + 16 * (rj // 2) + rj % 2"
+    assert value_of(generated(TRANSPOSED, (16, 8)), "i") == "ti + 16 * ri"
+    assert value_of(generated(PLAIN, (16, 8)), "i") == "ti + 16 * ri"
+
+
+@pytest.mark.long
+def test_of_an_odd_number_of_matrices_none_take_turns() -> None:
+    value = "2 * tj + 16 * (rj // 2) + rj % 2"
+    assert value_of(generated(PLAIN, (16, 8), columns=48), "j") == value
