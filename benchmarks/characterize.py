@@ -30,12 +30,12 @@ from eatss.measurement.characterize.power_limited_roofline import WIDTHS
 from eatss.measurement.characterize.result import read_record
 from eatss.report.card_plots import (
     block_figure,
-    energy_figure,
     memory_figure,
     predicted_against_measured,
     roofline_figure,
 )
-from eatss.report.card_tables import (
+from eatss.report.characterization import (
+    CardRoofline,
     arithmetic_rows,
     coefficients_table,
     fit_table,
@@ -44,9 +44,8 @@ from eatss.report.card_tables import (
     rows_table,
     runs_table,
 )
-from eatss.report.plot_file import new_figure, save_figure
+from eatss.report.plots import new_figure, save_figure
 from eatss.report.render import render
-from eatss.report.roofline import CardRoofline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,16 +96,11 @@ def draw(results: Path, folder: Path) -> None:
     """Save the figures as ``characterize-*.png``; they are of card A's first run."""
     first = read_record(results / FILES[0])
     profile = load_profile(PROFILE)
-    calibration, fit = calibrated(first)
+    _, fit = calibrated(first)
     name = first.subject.name
     card = CardRoofline(profile=profile, widths=WIDTHS, record=first)
     figures = {
         "roofline": roofline_figure(card.roofs(), f"{name}: rooflines in time, energy and power"),
-        "energy": energy_figure(
-            profile.calibration or calibration,
-            first.subject.compute_capability,
-            f"{name}: energy beyond constant power, with 95 % intervals",
-        ),
         "memory": memory_figure(first, f"{name}: what an access costs"),
         "blocks": block_figure(first, f"{name}: access patterns over sizes of blocks"),
         "fit": _fit_figure(fit, name),

@@ -33,7 +33,7 @@ from benchmarks.recorded import (
 from eatss.base.shipped import data_directory
 from eatss.measurement import compare, measure_variants
 from eatss.measurement.measurement import Comparison, Measurement, Ratio
-from eatss.report.comparison_plot import plot_comparisons
+from eatss.report.plots import plot_comparisons
 
 SELECTED, DEFAULT = "selected", "32"
 FILE = "selected-and-default.json"

@@ -113,10 +113,10 @@ def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
 
         return json_text(report)
     if output == "text":
-        from eatss.report.sweeps.summary_text import report_text  # noqa: PLC0415
+        from eatss.report.sweep_tables import report_text  # noqa: PLC0415
 
         return report_text(report)
-    from eatss.report.sweeps.html_page import html_page  # noqa: PLC0415 - matplotlib
+    from eatss.report.sweep_page import html_page  # noqa: PLC0415 - matplotlib
 
     return html_page(found, report)
 
@@ -141,7 +141,7 @@ def checked_output(path: Path, output: ReportFormat | None) -> ReportFormat:
             "EATSS-H002", f"the report '{path}' {what}", hint="name a file in a folder that is"
         )
     if chosen == "html":
-        from eatss.report.sweeps.html_page import check_page  # noqa: PLC0415
+        from eatss.report.sweep_page import check_page  # noqa: PLC0415
 
         check_page()
     return chosen
@@ -174,8 +174,8 @@ def write_figures(
         InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` a file cannot be
             written, ``EATSS-H002`` the folder cannot be made.
     """
-    from eatss.report.plot_file import check_plot_file, save_figure  # noqa: PLC0415
-    from eatss.report.sweeps.figure_list import sweep_figures  # noqa: PLC0415 - matplotlib
+    from eatss.report.plots import check_plot_file, save_figure  # noqa: PLC0415
+    from eatss.report.sweep_figures import sweep_figures  # noqa: PLC0415 - matplotlib
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -41,8 +41,7 @@ class Published:
 PUBLISHED: Mapping[str, Published] = {
     "select": Published("eatss.choose.selection:Selection", "eatss select --format json"),
     "predict": Published("eatss.choose.expectation:ProgramExpectation", "eatss predict"),
-    "inspect": Published("eatss.report.inspection:Inspection", "eatss inspect --format json"),
-    "codegen": Published("eatss.report.program:PrintedPlan", "eatss codegen --format json"),
+    "codegen": Published("eatss.report.selection:PrintedPlan", "eatss codegen --format json"),
     "plan": Published("eatss.program.plan:Program", "eatss codegen, as plan.json of a folder"),
     "recipe": Published("eatss.lower.recipe.recipe:Recipe", "eatss codegen --save-recipe"),
     "verify": Published("eatss.verify.result:Verifications", "eatss verify --format json"),
@@ -66,7 +65,7 @@ PUBLISHED: Mapping[str, Published] = {
         "eatss.tune.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
     ),
     "replay": Published("eatss.tune.replay:Replay", "eatss sweep --replay --format json"),
-    "doctor": Published("eatss.report.environment:Examination", "eatss doctor --format json"),
+    "doctor": Published("eatss.report.cards:Examination", "eatss doctor --format json"),
     "settings": Published("eatss.report.listings:Settings", "eatss settings --format json"),
     "kernels": Published("eatss.base.shipped:ShippedKernels", "eatss kernels --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),

@@ -15,7 +15,7 @@ from eatss.base.diagnostics import input_error
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-_NOTEBOOK = "eatss.report.notebook:html_of"
+_NOTEBOOK = "eatss.report.render:html_of"
 
 _LINES = 8
 """Lines of a result that has a line for each of many parts."""

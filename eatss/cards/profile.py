@@ -227,7 +227,7 @@ class GpuProfile(Shown):
         calibration: What was measured of such a card, ``None`` if nobody did.
     """
 
-    shown_by = "eatss.report.profiles:profile_parts"
+    shown_by = "eatss.report.cards:profile_parts"
 
     name: str
     title: str

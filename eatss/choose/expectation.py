@@ -90,7 +90,7 @@ class ProgramExpectation(OfRun, Tabular):
     """
 
     json_layout = JsonForm(also=("time_s", "energy_j"))
-    shown_by = "eatss.report.expectation:expectation_parts"
+    shown_by = "eatss.report.selection:expectation_parts"
     rows_by = "eatss.choose.selection_rows:expectation_rows"
 
     file: str

@@ -63,7 +63,7 @@ def profiles(
 ) -> None:
     """List the known cards, or one card's figures with their sources."""
     from eatss.cards import list_profiles  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.profiles import render_profile, render_profiles  # noqa: PLC0415
+    from eatss.report.cards import render_profile, render_profiles  # noqa: PLC0415
 
     if name is not None:
         echo(render_profile(given_card(name), output), nl=False)
@@ -113,8 +113,8 @@ def roofline(
     from eatss.measurement.characterize.power_limited_roofline import WIDTHS  # noqa: PLC0415 - keeps --help fast
     from eatss.measurement.characterize.result import read_record  # noqa: PLC0415
     from eatss.measurement.characterize.roofline_points import WIDTH_OF_DTYPE, roofline_points_of  # noqa: PLC0415
-    from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
-    from eatss.report.roofline import CardRoofline, render_roofline  # noqa: PLC0415
+    from eatss.report.characterization import CardRoofline, render_roofline  # noqa: PLC0415
+    from eatss.report.plots import check_plot_file  # noqa: PLC0415
 
     if plot is not None:
         check_plot_file(plot)
@@ -131,6 +131,6 @@ def roofline(
     echo(render_roofline(card, output), nl=False)
     if plot is not None:
         from eatss.report.card_plots import roofline_figure  # noqa: PLC0415
-        from eatss.report.plot_file import save_figure  # noqa: PLC0415
+        from eatss.report.plots import save_figure  # noqa: PLC0415
 
         save_figure(roofline_figure(card.roofs(), card.title), plot)

@@ -92,7 +92,7 @@ def characterize(
     else:
         records = (_measured(gpu, output, record, only, device, fresh, force),)
     if only and output is None:
-        from eatss.report.card_tables import render_results  # noqa: PLC0415
+        from eatss.report.characterization import render_results  # noqa: PLC0415
 
         wanted = [one for one in records[0].results if one.group in only]
         echo(render_results(records[0], wanted), nl=False)
@@ -165,7 +165,7 @@ def _report(
 ) -> None:
     """Print the tables of the last record, and write the profile that all of them give."""
     from eatss.measurement.characterize.fit import calibrated, joined, profile_for  # noqa: PLC0415
-    from eatss.report.card_tables import render_characterisation  # noqa: PLC0415
+    from eatss.report.characterization import render_characterisation  # noqa: PLC0415
 
     with working("fitting"):
         fits = tuple(calibrated(one) for one in records)

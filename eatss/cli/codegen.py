@@ -161,7 +161,7 @@ def codegen(
     files = () if directory is None else write_kept(result, source, how, directory, force=force)
     printed = None if resources else kept.printed(output)
     if printed is None:
-        from eatss.report.program import render_program  # noqa: PLC0415 - Rich loads slowly
+        from eatss.report.selection import render_program  # noqa: PLC0415 - Rich loads slowly
 
         printed = Printed(text=render_program(result, output, resources, found.warnings))
         if resources is None:

@@ -102,7 +102,7 @@ def compare(
     )
     from eatss.measurement.requirement import check_required, parse_requirements  # noqa: PLC0415
     from eatss.measuring import DEFAULT_TILES, keeping, refuse_output  # noqa: PLC0415
-    from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
+    from eatss.report.plots import check_plot_file  # noqa: PLC0415
 
     requirements = parse_requirements(require or ())
     if plot is not None:
@@ -147,7 +147,7 @@ def finish(
     """Print and draw a comparison and end with the exit code it calls for."""
     from eatss.measurement.compare_variants import compare as beside  # noqa: PLC0415 - needs SciPy
     from eatss.measurement.requirement import judge  # noqa: PLC0415
-    from eatss.report.comparison import render_comparison  # noqa: PLC0415
+    from eatss.report.measurement import render_comparison  # noqa: PLC0415
 
     measurements = found.measurements
     if found.interrupted and baseline not in [one.variant for one in measurements]:
@@ -160,7 +160,7 @@ def finish(
     verdicts = judge(comparison, requirements)
     echo(render_comparison(comparison, output, verdicts), nl=False)
     if plot is not None:
-        from eatss.report.comparison_plot import plot_comparisons  # noqa: PLC0415 - matplotlib
+        from eatss.report.plots import plot_comparisons  # noqa: PLC0415 - matplotlib
 
         plot_comparisons([comparison], plot)
     if found.interrupted:

@@ -130,7 +130,7 @@ def doctor(
     solver (eatss-measure) verifying and measuring.
     """
     from eatss.cards.machine.environment import examine  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.environment import Examination  # noqa: PLC0415
+    from eatss.report.cards import Examination  # noqa: PLC0415
 
     with working("looking at packages, compilers and cards") as step:
         checks = examine(nvcc=nvcc)

@@ -69,7 +69,7 @@ def meter(
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
     from eatss.measurement.foreign import without_trace  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
+    from eatss.report.plots import check_plot_file  # noqa: PLC0415
     from eatss.report.render import printed  # noqa: PLC0415
 
     _check_files((("--output", file), ("--trace", trace), ("--plot", plot)))
@@ -100,7 +100,8 @@ def _written(
     found: ProgramEnergy, text: str, *, trace: Path | None, plot: Path | None, file: Path | None
 ) -> bool:
     """Write the files that are asked for, and tell whether all could be: each is tried."""
-    from eatss.report.energy_measurement import plot_program, power_csv  # noqa: PLC0415
+    from eatss.report.measurement import power_csv  # noqa: PLC0415
+    from eatss.report.plots import plot_program  # noqa: PLC0415
 
     writing: list[tuple[Path | None, Callable[[Path], None]]] = [
         (trace, lambda path: write_text("--trace", path, power_csv(found))),

@@ -11,7 +11,6 @@ from eatss.base.targets import TARGETS, TargetName
 from eatss.choose.options import check_target
 from eatss.cli.options import (
     Card,
-    Format,
     SourceFile,
     TableOrJson,
     VolumeChoice,
@@ -40,7 +39,7 @@ Examples:
 
     eatss inspect @trmm --target cuda
 
-    eatss inspect gemm.c -D NI=4000 --format json
+    eatss inspect gemm.c -D NI=4000
 """,
 }
 
@@ -95,7 +94,6 @@ def predict(
 def inspect(
     *,
     file: SourceFile,
-    output: Format = "table",
     target: Annotated[
         TargetName, option(help="Whose kernels: PPCG's, or those of eatss codegen (cuda).")
     ] = "ppcg",
@@ -116,4 +114,4 @@ def inspect(
     )
     session = Session(file, how, cut=TARGETS[target].cut, volume=volume)
     read(session)
-    echo(render_inspection(session.analysed, output), nl=False)
+    echo(render_inspection(session.analysed), nl=False)

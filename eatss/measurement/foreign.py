@@ -201,7 +201,7 @@ class ProgramEnergy(Shown):
     that of all runs together. ``exit_code`` is the last run's; a run that fails is the last.
     """
 
-    shown_by = "eatss.report.energy_measurement:program_energy_parts"
+    shown_by = "eatss.report.measurement:program_energy_parts"
 
     command: tuple[str, ...]
     runs: int

@@ -393,7 +393,7 @@ class Comparison(Tabular):
         schema_version: Of the JSON form.
     """
 
-    shown_by = "eatss.report.comparison:comparison_parts"
+    shown_by = "eatss.report.measurement:comparison_parts"
     rows_by = "eatss.measurement.measurement:comparison_rows"
 
     program: str

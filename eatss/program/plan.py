@@ -308,7 +308,7 @@ class Program(Shown):
     """
 
     json_layout = JsonForm(apart=("text", "expected"))
-    shown_by = "eatss.report.program:program_parts"
+    shown_by = "eatss.report.selection:program_parts"
 
     name: str
     file: str

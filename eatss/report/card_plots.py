@@ -1,4 +1,4 @@
-"""Plots of what was measured of a card: rooflines in time and energy, prices, curves of memory.
+"""Plots of what was measured of a card: rooflines in time and energy, curves of memory.
 
 Rooflines, arch lines and power lines are those of Choi and Vuduc, Figs. 2 and 4 to 7; curves of
 memory those of MIPP, Figs. 6 to 8; curves over sizes of blocks those of Allen and Ge, Figs. 4 to 9.
@@ -17,26 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eatss.base.frozen import frozen
-from eatss.cards.profile import Calibration, Coefficient
 from eatss.measurement.characterize.access_patterns import PATTERNS
-from eatss.measurement.characterize.arithmetic import TENSOR_OPERATIONS
-from eatss.measurement.characterize.benchmark import LINE_BYTES, WARP, Group
+from eatss.measurement.characterize.benchmark import Group
 from eatss.measurement.characterize.energy_roofline import EnergyRoofline
 from eatss.measurement.characterize.power_limited_roofline import PowerLimitedRoofline
 from eatss.measurement.characterize.result import Record, Result
 from eatss.measurement.characterize.roofline_points import RooflinePoint
-from eatss.report import plot_file
-from eatss.report.plot_file import (
+from eatss.report import plots
+from eatss.report.plots import (
     BLACK,
     BLUE,
     GREEN,
     GREY,
     ORANGE,
     PURPLE,
-    SKY,
     VERMILION,
+    new_axes,
     new_figure,
-    own_axes,
     plain_numbers,
 )
 from eatss.report.render import figure as shown
@@ -48,7 +45,7 @@ if TYPE_CHECKING:
 SHOWN_FLOP_BYTE = (0.125, 256.0)
 """Intensities that are always in view."""
 
-finished = partial(plot_file.finished, below=4.6)
+finished = partial(plots.finished, below=4.6)
 
 SAMPLES = 256
 
@@ -147,7 +144,7 @@ def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
     At full clock a limit costs more than in truth: a card lowers its clocks to keep to it, and with
     them its voltage, so points lie above the dashed line and near that of ``row.lowered``.
     """
-    axes, machine, x, panel = axes or own_axes(), row.machine, _intensities(row), PANELS[what]
+    axes, machine, x, panel = axes or new_axes(), row.machine, _intensities(row), PANELS[what]
     plot = partial(axes.plot, x)
     plot(panel.whole(machine, x), color=panel.colour, label=panel.line)
     if machine.power_limit_w is not None and machine.power_limit_w < machine.power_bounds_w[1]:
@@ -213,169 +210,6 @@ def _intensity(one: Result) -> float:
 _SUBS = (1.0, 2.0, 5.0)
 
 
-def _value_at(axes: Axes, value: float, x: float, y: float) -> None:
-    """Write a value to the right of a point."""
-    axes.annotate(
-        f"{value:.3g}", (x, y), xytext=(4, 0), textcoords="offset points", va="center",
-        fontsize="small",
-    )  # fmt: skip
-
-
-_INSTRUCTIONS: tuple[tuple[str, str], ...] = (
-    ("int32_add_pj", "int32 add"),
-    ("int32_mul_pj", "int32 mul"),
-    ("int32_shift_pj", "int32 shift"),
-    ("int32_bits_pj", "int32 bitwise"),
-    ("int32_compare_pj", "int32 compare"),
-    ("int32_count_pj", "int32 popc, find, reverse"),
-    ("int64_add_pj", "int64 add"),
-    ("fp16x2_pj", "fp16x2 fma"),
-    ("fp32_add_pj", "fp32 add"),
-    ("fp32_mul_pj", "fp32 mul"),
-    ("fp32_pj", "fp32 fma"),
-    ("special_pj", "fp32 special function"),
-    ("fp32_div_approx_ftz_pj", "fp32 div, approx., ftz"),
-    ("fp32_div_pj", "fp32 div"),
-    ("fp64_add_pj", "fp64 add"),
-    ("fp64_mul_pj", "fp64 mul"),
-    ("fp64_pj", "fp64 fma"),
-    ("fp64_div_pj", "fp64 div"),
-)
-
-
-def instruction_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes:
-    """Draw pJ of an instruction of a thread, constant power left out, with 95 % intervals."""
-    rows = _known(calibration, [(name, key, 1 / WARP) for key, name in _INSTRUCTIONS])
-    label = "energy of an instruction of a thread in pJ"
-    return _price_bars(axes, rows, BLUE, "instructions", label)
-
-
-def flop_energies(calibration: Calibration, capability: int, *, axes: Axes | None = None) -> Axes:
-    """Draw pJ of a floating-point operation, constant power left out, with 95 % intervals.
-
-    ``capability``, as 90 for 9.0, says which shape the mma of tensor cores have.
-    """
-    scalar = [
-        ("fp64 fma", "fp64_pj", 2 * WARP),
-        ("fp32 fma", "fp32_pj", 2 * WARP),
-        ("fp16x2 fma", "fp16x2_pj", 4 * WARP),
-    ]
-    tensor = [
-        (one.name, f"tensor_{one.name.removesuffix(' mma')}_pj", one.flops)
-        for one in TENSOR_OPERATIONS
-        if one.least_capability <= capability <= one.most_capability
-    ]
-    rows = _known(calibration, [(name, key, 1 / flops) for name, key, flops in scalar + tensor])
-    label = "energy of a floating-point operation in pJ"
-    return _price_bars(axes, rows, GREEN, "floating-point operations", label)
-
-
-_Price: TypeAlias = tuple[str, Coefficient]
-
-
-def _known(calibration: Calibration, wanted: Sequence[tuple[str, str, float]]) -> list[_Price]:
-    """Return the prices that a calibration has, each times a factor."""
-    found = dict(calibration.coefficients)
-    return [
-        (
-            name,
-            Coefficient(
-                value=found[key].value * by, low=found[key].low * by, high=found[key].high * by
-            ),
-        )
-        for name, key, by in wanted
-        if key in found
-    ]
-
-
-def _price_bars(
-    axes: Axes | None, rows: Sequence[_Price], colour: str, title: str, label: str
-) -> Axes:
-    """Draw bars to the right on a logarithmic axis, each with its value."""
-    axes = axes or own_axes()
-    values = [one.value for _, one in rows]
-    axes.barh(
-        range(len(rows)),
-        values,
-        xerr=[[v.value - v.low for _, v in rows], [v.high - v.value for _, v in rows]],
-        color=colour,
-        error_kw={"elinewidth": 1, "capsize": 2},
-    )
-    axes.set_xscale("log")
-    axes.set_xlim(0.5 * min(values), 2.5 * max(values))
-    for place, (_, one) in enumerate(rows):
-        _value_at(axes, one.value, one.high, place)
-    _rows(axes, [name for name, _ in rows])
-    plain_numbers(axes, "x")
-    return finished(axes, title, label, lines="x")
-
-
-def _rows(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-
-
-def byte_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes:
-    """Draw pJ of a byte from each level, on its whole way to the registers.
-
-    Parts are the prices of the levels that it passes; a whisker is the 95 % interval of the part
-    that is the level's own. The instruction itself is left out.
-    """
-    found = dict(calibration.coefficients)
-    axes = axes or own_axes()
-    line = 1 / LINE_BYTES
-    l1 = ("L1", "l1_wavefront_pj", line, SKY)
-    l2 = ("L2 to L1", "l2_byte_pj", 1.0, BLUE)
-    levels: tuple[tuple[str, tuple[tuple[str, str, float, str], ...]], ...] = (
-        ("shared memory", (
-            ("shared memory, cycle", "shared_wavefront_pj", line, GREEN),
-            ("shared memory, byte", "shared_byte_pj", 1.0, PURPLE),
-        )),
-        ("L1", (l1,)),
-        ("L2", (l1, l2)),
-        ("memory, read", (l1, l2, ("memory, read", "dram_read_byte_pj", 1.0, ORANGE))),
-        ("memory, write", (l1, l2, ("memory, write", "dram_write_byte_pj", 1.0, VERMILION))),
-    )  # fmt: skip
-    known = [(name, parts) for name, parts in levels if all(key in found for _, key, _, _ in parts)]
-    named: set[str] = set()
-    most = 0.0
-    for place, (_, parts) in enumerate(known):
-        begin = 0.0
-        for name, key, by, colour in parts:
-            value = found[key].value * by
-            label = "" if name in named else name
-            axes.barh(place, value, left=begin, color=colour, label=label)
-            named.add(name)
-            begin += value
-        _, key, by, _ = parts[-1]
-        own = found[key]
-        axes.errorbar(
-            begin, place, xerr=[[(own.value - own.low) * by], [(own.high - own.value) * by]],
-            color=BLACK, elinewidth=1, capsize=2,
-        )  # fmt: skip
-        _value_at(axes, begin, begin + (own.high - own.value) * by, place)
-        most = max(most, begin)
-    axes.set_xlim(0, 1.2 * most)
-    _rows(axes, [name for name, _ in known])
-    title = "bytes, on their way to registers"
-    return finished(axes, title, "energy of a byte in pJ", lines="x", legend=2)
-
-
-def energy_figure(calibration: Calibration, capability: int, title: str) -> Figure:
-    """Return the prices of instructions, of flops and of bytes of each level.
-
-    Raises:
-        InputError: ``EATSS-E052`` matplotlib is not installed.
-    """
-    figure = new_figure(13.0, 6.2)
-    grid = figure.add_gridspec(2, 2, width_ratios=(1.0, 1.1))
-    instruction_energies(calibration, axes=figure.add_subplot(grid[:, 0]))
-    flop_energies(calibration, capability, axes=figure.add_subplot(grid[0, 1]))
-    byte_energies(calibration, axes=figure.add_subplot(grid[1, 1]))
-    figure.suptitle(title)
-    return figure
-
-
 MEMORY_CURVES: Mapping[Group, tuple[str, str, str]] = {
     "coalescing": (
         "side",
@@ -402,7 +236,7 @@ def memory_curve(results: Sequence[Result], group: Group, *, axes: Axes | None =
         group: one of :data:`MEMORY_CURVES`.
         axes: to draw into.
     """
-    axes = axes or own_axes()
+    axes = axes or new_axes()
     parameter, title, x_label = MEMORY_CURVES[group]
     found = _along(results, parameter)
     lines: tuple[_Line, ...] = (
@@ -490,7 +324,7 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
         pattern: a name of :data:`eatss.measurement.characterize.access_patterns.PATTERNS`.
         axes: to draw into.
     """
-    axes = axes or own_axes()
+    axes = axes or new_axes()
     found = _along([one for one in results if one.name.startswith(f"{pattern}, ")], "threads")
     known = [(x, one.occupancy) for x, one in found if one.occupancy is not None]
     achieved = [(x, one.achieved) for x, one in known if one.achieved is not None]
@@ -547,12 +381,12 @@ def predicted_against_measured(
     """
     if not pairs or any(amount <= 0 for pair in pairs for amount in pair):
         raise ValueError("Pairs have to be above zero, and there has to be one.")
-    axes = axes or own_axes()
+    axes = axes or new_axes()
     again = bool(axes.lines)
     predicted, measured = zip(*pairs, strict=True)
     missed = float(np.median([abs(math.log(p / m)) for p, m in pairs]))
     name = f"{label or 'predicted'}, median factor {math.exp(missed):.3f}"
-    colour = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)[len(axes.collections) % 6]
+    colour = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)[len(axes.collections) % 5]
     axes.scatter(measured, predicted, s=14, color=colour, alpha=0.8, linewidths=0, label=name)
     ends = [*predicted, *measured]
     if again:

@@ -1,24 +1,34 @@
-"""Measurements as tables, notes in sentences, hardware counters and CSV."""
+"""What ``eatss measure``, ``compare`` and ``meter`` print: figures, notes, counters, CSV."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
 from io import StringIO
+from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from eatss.base.shown import pairs_text
+from eatss.measurement.energy.measurement import EnergyMeasurement, WindowEnergy
+from eatss.measurement.foreign import CardEnergy, Drawn, ProgramEnergy
 from eatss.measurement.measurement import (
     Cell,
+    Comparison,
     Counter,
     LoadState,
     Measurement,
     Measurements,
+    comparison_rows,
     measurement_rows,
 )
+from eatss.measurement.requirement import JudgedComparison, Verdict
 from eatss.report.render import (
     MODULE_NOTE,
     NONE,
@@ -33,11 +43,28 @@ from eatss.report.render import (
     listing,
     milliseconds,
     printed,
+    ratio_text,
     spread,
     with_prefix,
 )
 
-_TITLES = {
+_three: Callable[[Any], str] = partial(figure, digits=3)
+
+FIGURES: tuple[tuple[str, str, Callable[[Any], str], Any], ...] = (
+    ("!>ms", "time_s", milliseconds, min),
+    ("!±", "time_estimate", spread, None),
+    ("!>J", "energy_j", figure, min),
+    ("!±", "energy_estimate", spread, None),
+    ("!>W", "power_w", _three, min),
+    ("!>GFLOP/s", "gflops", figure, max),
+    ("!>GFLOP/J", "gflops_per_joule", _three, max),
+    ("!>windows", "windows", lambda windows: str(len(windows) or NONE), None),
+)
+"""The figures of a measurement: title, field, its text, and which of several is the best."""
+
+_IDLE = (("!>idle W", "idle_power_w", _three, None),)
+
+_COUNTERS = {
     "dram__bytes_read.sum": "DRAM read",
     "dram__bytes_write.sum": "DRAM written",
     "lts__t_sectors_srcunit_tex_op_read.sum": "L2 sectors read by L1",
@@ -45,54 +72,6 @@ _TITLES = {
     "smsp__inst_executed.sum": "warp instructions",
     "gpu__time_duration.sum": "time when counted",
 }
-
-
-def counter_words(name: str) -> str:
-    """Return a counter's name in words; the name of anything else as it is."""
-    return _TITLES.get(name, name)
-
-
-def counters_table(measurements: Sequence[Measurement]) -> Table:
-    """Return the counters of all kernels; a column a variant where there are several."""
-    several = [found for found in measurements if found.counters is not None]
-    table = listing(("kernel", "!counter"), (), RIGHT)
-    for found in several:
-        variant = found.variant if len(measurements) > 1 else ""
-        table.add_column(variant, header_style="dim", justify="right")
-    rows: dict[str, dict[str, list[str]]] = {}
-    for number, found in enumerate(several):
-        for kernel in found.counters or ():
-            own = rows.setdefault(kernel.kernel, {})
-            cells = [("launches", str(kernel.launches))]
-            cells += [(counter_words(c.name), amount(c)) for c in kernel.counters]
-            for title, text in cells:
-                own.setdefault(title, [""] * len(several))[number] = text
-    for name, own in rows.items():
-        for place, (title, texts) in enumerate(own.items()):
-            table.add_row("" if place else name, title, *texts)
-    return table
-
-
-def amount(counter: Counter) -> str:
-    """Return a counter's value with its unit."""
-    if counter.unit == "byte":
-        return bytes_amount(counter.value)
-    if counter.unit == "s":
-        return f"{milliseconds(counter.value)} ms"
-    if counter.unit == "%":
-        return f"{figure(counter.value, 3)} %"
-    return with_prefix(counter.value)
-
-
-def csv_text(rows: Sequence[Mapping[str, Cell]]) -> str:
-    """Return rows as CSV; what was not measured is empty and stands in ``missing``."""
-    buffer = StringIO()
-    if rows:
-        writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return buffer.getvalue()
-
 
 _ENDED = {
     "interval": "interval narrow enough",
@@ -114,31 +93,118 @@ _DATA = {
 }
 """Kinds of data other than the first choice, [0, 1)."""
 
+_STYLE = {"ok": "green", "unstable": "yellow", "rejected by the model": "yellow"}
+_SHORT = {"ok": "ok", "unstable": "unstable", "rejected by the model": "rejected"}
 
-def subject(measurement: Measurement) -> str:
+
+def counter_words(name: str) -> str:
+    """Return a counter's name in words; the name of anything else as it is."""
+    return _COUNTERS.get(name, name)
+
+
+def csv_text(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """Return rows as CSV; what was not measured is empty and stands in ``missing``."""
+    buffer = StringIO()
+    if rows:
+        writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def render_measurements(measurements: Sequence[Measurement], output: str) -> str:
+    """Return measurements as ``table``, ``json`` or ``csv``."""
+    if output == "csv":
+        return csv_text([row for one in measurements for row in measurement_rows(one)])
+    return printed(Measurements(measurements=tuple(measurements)), output)
+
+
+def measurements_parts(found: Measurements) -> list[RenderableType]:
+    """Return several measurements, one after the other."""
+    return apart(*map(measurement_parts, found.measurements))
+
+
+def measurement_parts(measurement: Measurement) -> list[RenderableType]:
+    """Return a measurement for people: a head, figures, notes and counters."""
+    variant = measurement.variant
+    shown = f"  {variant}" if variant not in ("", measurement.program) else ""
+    head = headed(measurement.program, shown).append("  ").append_text(_status(measurement))
+    parts: list[RenderableType] = [head, _subject(measurement)]
+    if measurement.time_s is not None or measurement.energy_j is not None:
+        columns = (*FIGURES[:5], *_IDLE, *FIGURES[5:])
+        cells = [text(getattr(measurement, field)) for _, field, text, _ in columns]
+        parts.append(listing((title for title, *_ in columns), [map(_dim, cells)], RIGHT))
+    failing = "" if measurement.ok else "red"
+    lines = (
+        (word, Text(text, style=failing if word == "why" else ""))
+        for word, text in _notes(measurement)
+    )
+    parts.append(facts(lines))
+    if measurement.counters is not None:
+        parts += ["", _counters([measurement])]
+    return parts
+
+
+def _dim(text: str) -> Text:
+    return Text(text, style="dim" if text.startswith("±") else "")
+
+
+def _status(measurement: Measurement) -> Text:
+    return Text(measurement.status, style=_STYLE.get(measurement.status, "red"))
+
+
+def _subject(measurement: Measurement) -> str:
     """Return the card, its software, the type and the sizes, in one line."""
     device = measurement.device
-    parts = [] if device is None else [device.name]
-    if device is not None and device.driver:
-        parts.append(f"driver {device.driver}")
-    if device is not None and device.toolkit:
-        parts.append(f"CUDA {device.toolkit}")
+    parts = []
+    if device is not None:
+        driver = f"driver {device.driver}" if device.driver else ""
+        parts = [device.name, driver, f"CUDA {device.toolkit}" if device.toolkit else ""]
     return ", ".join(filter(None, (*parts, measurement.dtype, equations(measurement.sizes))))
 
 
-def notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
+def _counters(measurements: Sequence[Measurement]) -> Table:
+    """Return the counters of all kernels; a column a variant where there are several."""
+    several = [found for found in measurements if found.counters is not None]
+    titles = [f">{found.variant}" if len(measurements) > 1 else ">" for found in several]
+    rows: dict[tuple[str, str], list[str]] = {}
+    for number, found in enumerate(several):
+        for kernel in found.counters or ():
+            cells = [("launches", str(kernel.launches))]
+            cells += [(counter_words(c.name), _amount(c)) for c in kernel.counters]
+            for title, text in cells:
+                rows.setdefault((kernel.kernel, title), [""] * len(several))[number] = text
+    kernels = list(dict.fromkeys(kernel for kernel, _ in rows))
+    lines = []
+    for name in kernels:
+        listed = [(title, *texts) for (kernel, title), texts in rows.items() if kernel == name]
+        lines += [("" if place else name, *line) for place, line in enumerate(listed)]
+    return listing(("kernel", "!counter", *titles), lines, RIGHT)
+
+
+def _amount(counter: Counter) -> str:
+    if counter.unit == "byte":
+        return bytes_amount(counter.value)
+    if counter.unit == "s":
+        return f"{milliseconds(counter.value)} ms"
+    if counter.unit == "%":
+        return f"{figure(counter.value, 3)} %"
+    return with_prefix(counter.value)
+
+
+def _notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield pairs of a word and what is to be said under it, most important first."""
     if measurement.reason or not measurement.ok:
-        reason = measurement.reason or "no reason was given"
-        yield "why", f"{measurement.status}: {reason}"
+        yield "why", f"{measurement.status}: {measurement.reason or 'no reason was given'}"
     said = [("tiles", _tiles(measurement))]
     if measurement.windows:
         net_j = measurement.net_energy_j
+        loads = [window.during for window in measurement.windows if window.during is not None]
         said += [
             ("windows", _windows(measurement)),
             ("net", "" if net_j is None else f"{figure(net_j)} J without what the idle card draws"),
             ("meters", "; ".join(_other_meters(measurement))),
-            ("clocks", _clocks(measurement)),
+            ("clocks", "; ".join(filter(None, (_clocks(loads), _throttling(loads))))),
             ("method", _method(measurement)),
         ]
     if measurement.device is not None and measurement.device.power_scope == "module":
@@ -156,18 +222,6 @@ def notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
             reasons.setdefault(missing.reason, []).append(missing.what)
     for reason, names in reasons.items():
         yield "missing", f"{', '.join(names)}: {reason}"
-
-
-def shared_notes(
-    measurements: Sequence[Measurement],
-) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Yield notes of several measurements, each once, with the variants it is for."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for measurement in measurements:
-        for note in notes(measurement):
-            found.setdefault(note, []).append(measurement.variant)
-    for (word, text), variants in found.items():
-        yield tuple(variants), word, text
 
 
 def _tiles(measurement: Measurement) -> str:
@@ -215,23 +269,21 @@ def _other_meters(measurement: Measurement) -> Iterator[str]:
             yield f"{meter}: {abs(percent):.1f} % {'more' if percent >= 0 else 'less'}"
 
 
-def _clocks(measurement: Measurement) -> str:
-    """Return clocks, temperature and what held the clocks back while the load ran."""
-    loads = [window.during for window in measurement.windows if window.during is not None]
+def _clocks(loads: Sequence[LoadState]) -> str:
+    """Return clocks and temperature while the load ran."""
     parts = []
-    for unit, values in (
-        ("MHz", [c for one in loads for c in (one.sm_clock_lowest_mhz, one.sm_clock_highest_mhz)]),
-        ("MHz memory", [one.memory_clock_mhz for one in loads]),
-        ("°C", [one.temperature_c for one in loads]),
+    for unit, names in (
+        ("MHz", ("sm_clock_lowest_mhz", "sm_clock_highest_mhz")),
+        ("MHz memory", ("memory_clock_mhz",)),
+        ("°C", ("temperature_c",)),
     ):
-        known = sorted({value for value in values if value is not None})
-        if known:
-            parts.append(f"{'–'.join(map(str, dict.fromkeys((known[0], known[-1]))))} {unit}")
-    return "; ".join(filter(None, (", ".join(parts), throttling(loads))))
+        values = {getattr(load, name) for load in loads for name in names} - {None}
+        if values:
+            parts.append(f"{'–'.join(map(str, sorted({min(values), max(values)})))} {unit}")
+    return ", ".join(parts)
 
 
-def throttling(loads: Sequence[LoadState]) -> str:
-    """Return what held the clocks back under the load, in words."""
+def _throttling(loads: Sequence[LoadState]) -> str:
     known = [load.throttle for load in loads if load.throttle is not None]
     if not known:
         return "unknown whether anything held them back"
@@ -239,65 +291,240 @@ def throttling(loads: Sequence[LoadState]) -> str:
     return f"held back: {', '.join(reasons)}" if reasons else "not held back"
 
 
-_STYLE = {"ok": "green", "unstable": "yellow", "rejected by the model": "yellow"}
-
-
-def render_measurements(measurements: Sequence[Measurement], output: str) -> str:
-    """Return measurements as ``table``, ``json`` or ``csv``."""
+def render_comparison(comparison: Comparison, output: str, verdicts: Sequence[Verdict] = ()) -> str:
+    """Return a comparison as ``table``, ``json`` or ``csv``."""
     if output == "csv":
-        return csv_text([row for one in measurements for row in measurement_rows(one)])
-    return printed(Measurements(measurements=tuple(measurements)), output)
+        return csv_text(comparison_rows(comparison))
+    if verdicts:
+        entries = {field.name: getattr(comparison, field.name) for field in fields(comparison)}
+        comparison = JudgedComparison(**entries, requirements=tuple(verdicts))
+    return printed(comparison, output)
 
 
-def measurements_parts(found: Measurements) -> list[RenderableType]:
-    """Return what is told of several, one after the other."""
-    return apart(*map(measurement_parts, found.measurements))
+def comparison_parts(comparison: Comparison) -> list[RenderableType]:
+    """Return a comparison: figures, then ratios, then notes.
+
+    Requirements that are not met are errors and go to stderr.
+    """
+    measurements = [row.measurement for row in comparison.rows]
+    fullest = max(measurements, key=lambda found: (found.device is not None, bool(found.sizes)))
+    verdicts = comparison.requirements if isinstance(comparison, JudgedComparison) else ()
+    counters = any(found.counters is not None for found in measurements)
+    return apart(
+        [headed(comparison.program, f"\n{_subject(fullest)}")],
+        [_figures(measurements)],
+        [_ratios(comparison)],
+        [_shared_notes(measurements)],
+        [Text(f"not alike: {note}", style="yellow") for note in comparison.notes],
+        [_counters(measurements)] if counters else [],
+        [
+            Text.assemble(("met  ", "green"), f"{one.requirement}: {one.message}")
+            for one in verdicts
+            if one.met
+        ],
+    )
 
 
-def measurement_parts(measurement: Measurement) -> list[RenderableType]:
-    """Return a measurement for people: a head, figures, notes and counters."""
-    variant = measurement.variant
-    shown = f"  {variant}" if variant not in ("", measurement.program) else ""
-    head = headed(measurement.program, shown).append("  ").append_text(status_text(measurement))
-    parts: list[RenderableType] = [head, subject(measurement)]
-    if measurement.time_s is not None or measurement.energy_j is not None:
-        row = [text for _, text in figures(measurement)]
-        idle = figure(measurement.idle_power_w, 3)
-        titles = (*FIGURES[:5], "!>idle W", *FIGURES[5:])
-        cells = [(*row[:5], idle, *row[5:])]
-        parts.append(listing(titles, cells, RIGHT))
-    failing = "" if measurement.ok else "red"
-    parts.append(
-        facts(
-            (word, Text(text, style=failing if word == "why" else ""))
-            for word, text in notes(measurement)
+def _figures(measurements: Sequence[Measurement]) -> Table:
+    """Return time, energy, power and rates, a row a variant; the best of each is highlighted."""
+    rows: list[list[Text]] = [
+        [Text(one.variant), Text(_SHORT.get(one.status, "failed"), style=_status(one).style)]
+        for one in measurements
+    ]
+    for _, field, text, best in FIGURES:
+        values = [getattr(one, field) for one in measurements]
+        good = [v for v, one in zip(values, measurements, strict=True) if one.ok and v is not None]
+        highlighted = best(good) if best is not None and len(good) > 1 else None
+        for row, value, one in zip(rows, values, measurements, strict=True):
+            row.append(_dim(text(value)))
+            if one.ok and highlighted is not None and value == highlighted:
+                row[-1].style = "bold green"
+    table = listing(("variant", "!", *(title for title, *_ in FIGURES)), rows, (0, 1, 0, 0))
+    table.columns[0].min_width = 9
+    return table
+
+
+def _ratios(comparison: Comparison) -> Table:
+    titles = (f"against {comparison.baseline}", "!speed-up", "!energy ratio", "!PPW ratio")
+    table = listing(titles, (), RIGHT)
+    for row in comparison.rows:
+        found = row.measurement
+        if found.variant == comparison.baseline:
+            continue
+        cells = []
+        for ratio, above, below in (
+            (row.speedup, "green", "red"),
+            (row.energy_ratio, "red", "green"),
+            (row.ppw_ratio, "green", "red"),
+        ):
+            style = ""
+            if ratio is not None and ratio.low is not None and ratio.high is not None:
+                style = above if ratio.low > 1 else below if ratio.high < 1 else ""
+            cells.append(Text(ratio_text(ratio), style=style))
+        known = any((row.speedup, row.energy_ratio, row.ppw_ratio))
+        table.add_row(found.variant, *(cells if known else [_status(found)]))
+    return table
+
+
+def _shared_notes(measurements: Sequence[Measurement]) -> Table:
+    """Return the notes; one that is the same for several variants stands there once."""
+    measured = {found.variant for found in measurements if found.windows}
+    variants: dict[tuple[str, str], list[str]] = {}
+    for measurement in measurements:
+        for note in _notes(measurement):
+            variants.setdefault(note, []).append(measurement.variant)
+    lines = []
+    for (word, text), names in variants.items():
+        everyone = len(measured) > 1 and measured <= set(names)
+        lines.append(("all measured" if everyone else "; ".join(names), word, text))
+    lines.sort(key=lambda line: (line[1] != "why", line[0] != "all measured"))
+    grid = facts((), columns=2)
+    last = ""
+    for who, word, text in lines:
+        grid.add_row("" if who == last else Text(who), word, Text(text))
+        last = who
+    return grid
+
+
+def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
+    """Return a block of code: sources, windows, and what is missing."""
+    rows: list[tuple[Any, ...]] = []
+    for one in found.sources:
+        card = "" if one.device is None else f", {one.device.name}"
+        amounts = (found.time_s, one.energy_j, one.uncertainty_j, one.power_w)
+        rows.append((f"{one.name}{card}", 1, *amounts, one.meter or NONE))
+    for window in found.windows:
+        for name, energy_j, uncertainty_j in _drawn(window):
+            power_w = None if energy_j is None else energy_j / window.time_s
+            amounts = (window.time_s, energy_j, uncertainty_j, power_w)
+            rows.append((f"window {window.name}{name}", window.count, *amounts, ""))
+    lines = (
+        (
+            name,
+            str(times),
+            figure(time_s),
+            figure(energy_j),
+            figure(off_j, 2),
+            figure(power_w),
+            meter,
         )
+        for name, times, time_s, energy_j, off_j, power_w, meter in rows
     )
-    if measurement.counters is not None:
-        parts += ["", counters_table([measurement])]
-    return parts
+    reasons = list(found.contradictions)
+    if any(one.device is not None and one.device.power_scope == "module" for one in found.cards):
+        reasons.append(MODULE_NOTE)
+    reasons += [one.reason for one in found.missing]
+    reasons += [f"window {w.name}: {one.reason}" for w in found.windows for one in w.missing]
+    notes = [Text(f"  {reason}") for reason in dict.fromkeys(reasons)]
+    if found.error:
+        notes.append(Text(f"  ended by {found.error}", style="red"))
+    return [
+        headed(str(found)),
+        listing(("", ">times", ">s", ">J", ">± J", ">W", "meter"), lines),
+        *notes,
+    ]
 
 
-def status_text(measurement: Measurement) -> Text:
-    """Return the status, coloured."""
-    return Text(measurement.status, style=_STYLE.get(measurement.status, "red"))
+def _drawn(window: WindowEnergy) -> Iterator[tuple[str, float | None, float | None]]:
+    """Yield a line for each kind of source in a window: all cards, all CPUs, each other meter."""
+    kinds = {share.kind for share in window.sources}
+    if "card" in kinds or not kinds:
+        yield "", window.energy_j, window.uncertainty_j
+    if "cpu" in kinds:
+        yield ", CPU", window.cpu_energy_j, window.cpu_uncertainty_j
+    for share in window.sources:
+        if share.kind == "own":
+            yield f", {share.source}", share.energy_j, share.uncertainty_j
 
 
-FIGURES = ("!>ms", "!±", "!>J", "!±", "!>W", "!>GFLOP/s", "!>GFLOP/J", "!>windows")
-"""Titles of the figures of a measurement."""
+_ENOUGH_S = 2.0
+"""Of recorded time: twenty updates of a counter that moves every 100 ms."""
+
+_VAGUE = 0.05
+"""Share of an energy that it may be off before a longer run is advised."""
 
 
-def figures(found: Measurement) -> Iterator[tuple[str, Text]]:
-    """Yield the figures of a measurement by their titles."""
-    texts: tuple[str | Text, ...] = (
-        milliseconds(found.time_s),
-        Text(spread(found.time_estimate), style="dim"),
-        figure(found.energy_j),
-        Text(spread(found.energy_estimate), style="dim"),
-        figure(found.power_w, 3),
-        figure(found.gflops),
-        figure(found.gflops_per_joule, 3),
-        str(len(found.windows)) if found.windows else NONE,
-    )
-    for title, text in zip(FIGURES, texts, strict=True):
-        yield title, Text(text) if isinstance(text, str) else text
+def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
+    """Return what cards and CPUs drew while a program ran."""
+    runs = f" ({found.runs} runs, {found.time_s / found.runs:.4g} s each)" if found.runs > 1 else ""
+    head = headed(shlex.join(found.command), f"  {found.time_s:.4g} s").append(runs)
+    head.append(f"  exit code {found.exit_code}" if found.exit_code else "", style="red")
+    sources = sources_of(found)
+    rows = [
+        (
+            name,
+            _joules(one.energy_j, one.uncertainty_j, found.runs),
+            *map(_watts, (one.power_w, one.peak_power_w, one.idle_power_w)),
+            str(one.updates),
+        )
+        for name, one in sources.items()
+    ]
+    if len(sources) > 1:
+        known = [one.energy_j for one in sources.values() if one.energy_j is not None]
+        whole_j = sum(known) if len(known) == len(sources) else None
+        off_j = sum(one.uncertainty_j or 0.0 for one in sources.values())
+        power = _watts(None if whole_j is None else whole_j / found.time_s)
+        rows.append(("sum", _joules(whole_j, off_j, found.runs), power, "", "", ""))
+    notes = [
+        f"{name}: {note}" if len(sources) > 1 else note
+        for name, one in sources.items()
+        for note in _source_notes(one)
+    ]
+    if not found.exit_code and any(map(_vague, sources.values())):  # else it failed
+        each_s = max(found.time_s / found.runs, 1e-3)
+        repeat = max(2 * found.runs, math.ceil(_ENOUGH_S / each_s))
+        notes.append(f"run it for longer, as with --repeat {repeat}")
+    table = listing(("", "energy", "mean", "peak", "idle before", "updates"), rows)
+    return [head, table, *(Text(f"  {note}") for note in dict.fromkeys(notes))]
+
+
+def sources_of(found: ProgramEnergy) -> dict[str, Drawn]:
+    """Return cards and CPU packages by name; of several cards with the start of UUIDs."""
+    several = len(found.cards) > 1
+    sources: dict[str, Drawn] = {}
+    for card in found.cards:
+        uuid = f" {(card.device.uuid or '')[:12]}" if several else ""
+        sources[f"{card.device.name}{uuid}".strip()] = card
+    return sources | {cpu.name: cpu for cpu in found.cpus}
+
+
+def power_csv(found: ProgramEnergy) -> str:
+    """Return power over time as CSV: card or CPU, seconds since the program began, watts."""
+    named = [(card.device.uuid or card.device.name, card.trace) for card in found.cards]
+    rows = [
+        {"device": name, "time_s": f"{one.time_s:.4f}", "power_w": f"{one.power_w:.3f}"}
+        for name, trace in (*named, *((cpu.name, cpu.trace) for cpu in found.cpus))
+        for one in trace
+    ]
+    return csv_text(rows) or "device,time_s,power_w\n"
+
+
+def _joules(energy_j: float | None, off_j: float | None, runs: int) -> str:
+    if energy_j is None or off_j is None:
+        return "unknown"
+    each = f", {energy_j / runs:.4g} J a run" if runs > 1 else ""
+    return f"{energy_j:.4g} ± {off_j:.2g} J{each}"
+
+
+def _watts(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g} W"
+
+
+def _vague(source: Drawn) -> bool:
+    """Return whether a longer run would tell more: a sensor answers, and tells little."""
+    if source.energy_j is None or source.uncertainty_j is None:
+        return source.peak_power_w is not None
+    return source.uncertainty_j > _VAGUE * source.energy_j
+
+
+def _source_notes(source: Drawn) -> Iterator[str]:
+    if source.contradiction:
+        yield source.contradiction
+    if isinstance(source, CardEnergy) and source.device.power_scope == "module":
+        yield MODULE_NOTE
+    if source.energy_j is None or source.uncertainty_j is None:
+        reasons = [one.reason for one in source.missing if one.what.startswith("energy")]
+        yield from (f"no energy: {reason}" for reason in reasons)
+    elif _vague(source):
+        share = source.uncertainty_j / source.energy_j
+        yield f"energy is known to ± {share:.0%} only: {source.meter} moved {source.updates} times"

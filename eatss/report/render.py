@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import StringIO
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment, Segments
-from rich.table import Table
+from rich.table import Table as RichTable
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from eatss.base.codec import json_text
+from eatss.base.frozen import frozen
 from eatss.base.shown import parts_of
 from eatss.base.streams import page_width as page_width  # noqa: PLC0414
 from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
+from eatss.cards.scaled import REFERENCE
 from eatss.measurement.measurement import Estimate, Ratio
 
 LEFT, RIGHT = (0, 0, 0, 2), (0, 2, 0, 0)
@@ -28,13 +32,13 @@ def listing(
     columns: Iterable[str],
     rows: Iterable[Iterable[Any]],
     padding: tuple[int, int, int, int] = LEFT,
-) -> Table:
+) -> RichTable:
     """Return a table without rules, by titles of columns and the cells of each row.
 
     A title that begins with ``!`` is of a column whose cells stay in a line, one with ``>``, or
     with ``!>``, of one that is aligned to the right.
     """
-    table = Table(box=None, padding=padding)
+    table = RichTable(box=None, padding=padding)
     for title in columns:
         name = title.removeprefix("!")
         table.add_column(
@@ -49,9 +53,13 @@ def listing(
     return table
 
 
-def facts(rows: Iterable[tuple[str, RenderableType]], *, no_wrap: bool = True) -> Table:
+def facts(
+    rows: Iterable[tuple[str, RenderableType]], *, no_wrap: bool = True, columns: int = 1
+) -> RichTable:
     """Return a table of what is said under words, which stand at the left."""
-    grid = Table.grid(padding=RIGHT)
+    grid = RichTable.grid(padding=RIGHT)
+    if columns > 1:
+        grid.add_column(style="dim", overflow="fold", max_width=24)
     grid.add_column(style="dim", no_wrap=no_wrap)
     grid.add_column(overflow="fold")
     for row in rows:
@@ -114,16 +122,72 @@ def render(*renderables: RenderableType) -> str:
         legacy_windows=False,
     )
     for renderable in renderables:
-        shown = (
-            one if one.control else Segment(printable(one.text), one.style)
-            for one in console.render(hanging(renderable))
-        )
-        console.print(Segments(shown), end="", crop=False)
+        console.print(Segments(_harmless(console, renderable)), end="", crop=False)
     lines = buffer.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+_INK = [
+    (121, 121, 121),  # black
+    (207, 78, 74),  # red
+    (47, 138, 67),  # green
+    (155, 115, 11),  # yellow
+    (59, 119, 217),  # blue
+    (176, 83, 191),  # magenta
+    (14, 134, 145),  # cyan
+    (121, 121, 121),  # white
+]
+"""Each has a contrast above four with a white page and with a dark one (#111)."""
+
+_THEME = TerminalTheme(background=(242, 242, 242), foreground=(0, 0, 0), normal=_INK)
+"""``dim`` is the middle of foreground and background: a grey with the same property."""
+
+_STYLE = (
+    "white-space:pre;overflow-x:auto;line-height:1.35;margin:0;background:none;color:inherit;"
+    "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
+)
+
+
+def html_of(parts: Iterable[RenderableType]) -> str:
+    """Return parts for a notebook as one element of HTML that needs nothing else."""
+    console = Console(
+        file=StringIO(),
+        record=True,
+        force_terminal=True,
+        color_system="standard",
+        highlight=False,
+        markup=False,
+        width=110,
+        legacy_windows=False,
+    )
+    for part in parts:
+        console.print(Segments(_harmless(console, part, page_colour=True)), end="")
+    return console.export_html(
+        theme=_THEME, inline_styles=True, code_format=f'<pre style="{_STYLE}">{{code}}</pre>'
+    )
+
+
+def _harmless(
+    console: Console, part: RenderableType, *, page_colour: bool = False
+) -> Iterator[Segment]:
+    """Yield text that steers no terminal, in the page's own colour where it has none of its own."""
+    for one in console.render(hanging(part)):
+        style = one.style
+        if page_colour and style is not None and style.color is not None and style.color.is_default:
+            style = style.without_color
+        yield one if one.control else Segment(printable(one.text), style)
+
+
 MODULE_NOTE = "NVML's power is of the module: GPU, CPU and their memory, not of the GPU alone"
+
+
+def uncalibrated(gpu: str) -> str:
+    """Return what a prediction for a card that was not characterised is based on."""
+    return (
+        f"uncalibrated: nothing was measured on a card like {gpu}; rates and energies are those of "
+        f"an {REFERENCE.upper()}, scaled by specifications"
+    )
+
 
 NONE = "-"
 """Stands for what has no value."""
@@ -202,3 +266,102 @@ def seconds(value: float) -> str:
         return f"{figure(value, 2) if value < 10 else round(value)} s"
     minutes, rest = divmod(round(value), 60)
     return f"{minutes} min {rest} s"
+
+
+Cell: TypeAlias = str | int | float | tuple[float, float] | None
+"""Of a table; two numbers are the ends of an interval, ``None`` is no value."""
+
+Getter: TypeAlias = str | tuple[object, ...] | Callable[[Any], Any]
+Column: TypeAlias = tuple[str, str, Getter]
+"""A title, a unit, and what a row has there: ``"figures.time_s"``, keys in turn, a function."""
+
+_OF_BASE_UNIT = {"ms": 1e3, "%": 100.0}
+
+
+@frozen
+class Table:
+    """Rows under titles, for a page, for CSV and for a terminal; ``name`` is for files."""
+
+    name: str
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def csv(self) -> str:
+        """The table as CSV, numbers with six digits; what has no value is empty."""
+        buffer = StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(
+            [f"{cell:.6g}" if isinstance(cell, float) else _text_of(cell) for cell in row]
+            for row in self.rows
+        )
+        return buffer.getvalue()
+
+    def listing(self, columns: Mapping[str, str] | None = None) -> RichTable:
+        """Return the columns that are named, under shorter titles; all where none are."""
+        shorter = dict(zip(self.columns, self.columns, strict=True)) if columns is None else columns
+        places = [k for k, column in enumerate(self.columns) if column in shorter]
+        numbers = {k for row in self.rows for k in places if isinstance(row[k], int | float)}
+        titles = [">" * (k in numbers) + shorter[self.columns[k]] for k in places]
+        return listing(titles, ([cell_text(row[k]) or NONE for k in places] for row in self.rows))
+
+
+def table_of(
+    name: str, items: Iterable[object], *columns: Column, title: str = "", note: str = ""
+) -> Table:
+    """Return a table with a row for each item.
+
+    Args:
+        name: for files.
+        items: what rows are of.
+        columns: titles, units and getters. Seconds become milliseconds, and shares percent.
+        title: above the table.
+        note: what its columns mean.
+    """
+    return Table(
+        name=name,
+        title=title,
+        note=note,
+        columns=tuple(_titled(title, unit) for title, unit, _ in columns),
+        rows=tuple(tuple(_cell(item, unit, get) for _, unit, get in columns) for item in items),
+    )
+
+
+def _titled(title: str, unit: str) -> str:
+    return f"% {title}" if unit == "%" else f"{title} in {unit}" if unit else title
+
+
+def _cell(item: Any, unit: str, get: Getter) -> Cell:
+    if callable(get):
+        value = get(item)
+    else:
+        value = item
+        for key in get.split(".") if isinstance(get, str) else get:
+            if isinstance(value, Mapping):
+                value = value.get(key)
+            elif isinstance(key, int):
+                value = None if value is None else value[key]
+            else:
+                value = getattr(value, str(key), None)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    cell: Cell = (
+        value if value is None or unit not in _OF_BASE_UNIT else _OF_BASE_UNIT[unit] * value
+    )
+    return cell
+
+
+def cell_text(cell: Cell) -> str:
+    """Return a cell as people read it; "" for nothing."""
+    if isinstance(cell, float):
+        return f"{cell:.1e}" if 0 < abs(cell) < 1e-4 else figure(cell)
+    return _text_of(cell)
+
+
+def _text_of(cell: Cell) -> str:
+    if isinstance(cell, tuple):
+        return f"{cell[0]:.4g} to {cell[1]:.4g}"
+    return "" if cell is None else str(cell)

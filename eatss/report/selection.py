@@ -1,43 +1,47 @@
-"""What ``eatss select`` prints, and what a build with PPCG has made."""
+"""What ``eatss select``, ``predict``, ``codegen`` and ``ppcg`` print of kernels."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from math import prod
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eatss.base.codec import JsonForm, json_text
+from eatss.base.diagnostics import Diagnostic
 from eatss.base.expected_run import ExpectedRun, sizes_text, why_unknown
-from eatss.base.shown import pairs_text
+from eatss.base.frozen import frozen
+from eatss.base.shown import energy_text, pairs_text, time_text
 from eatss.base.targets import TARGETS
 from eatss.base.text import bytes_text
 from eatss.choose import PUBLISHED, Selection
-from eatss.choose.selection import CellResult, KernelSelection, ReferenceSelection
-from eatss.cost.expected import Prediction
+from eatss.choose.selection import CellResult, KernelSelection, ReferenceSelection, Usage
+from eatss.cost.expected import HOST_INSTANCE_S, Prediction
+from eatss.program import KernelCode, Launch, Program, every_step
 from eatss.report.diagnostics import diagnostics_text
-from eatss.report.expectation import (
-    amounts_text,
-    blocks_words,
-    cut_lines,
-    host_text,
-    kernel_head,
-    sum_words,
-    terms_tables,
+from eatss.report.render import (
+    NONE,
+    RIGHT,
+    apart,
+    counted,
+    facts,
+    headed,
+    listing,
+    render,
     uncalibrated,
 )
-from eatss.report.render import NONE, apart, counted, headed, listing, render
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import ReferenceFacts
     from eatss.building import PpcgBuild
-
-_LIMITS = {
-    "shared_per_sm": "shared memory of an SM",
-    "shared_per_block": "shared memory of a block",
-}
+    from eatss.choose.expectation import KernelExpectation, ProgramExpectation
+    from eatss.session.jit.callable import JitFunction
+    from eatss.verify.ptxas import KernelResources
 
 
 def selection_table(selection: Selection, *, explain: bool = False) -> str:
@@ -46,81 +50,98 @@ def selection_table(selection: Selection, *, explain: bool = False) -> str:
 
 
 def selection_parts(selection: Selection, *, explain: bool = False) -> list[RenderableType]:
-    """Return what is told of a selection, part by part."""
-    options, hosts = selection.options, selection.host_statements
+    """Return a selection, part by part: head, kernels, what is expected of the program."""
+    options = selection.options
     predicted = options.model not in PUBLISHED
     # the published objective has two ways of counting
-    counted_by = f", {sizes_text(selection.sizes)}" if predicted else f", model {options.model}"
+    counted_by = sizes_text(selection.sizes) if predicted else f"model {options.model}"
     uniform = ""
     if selection.uniform_sizes is not None:
         sizes = ", ".join(map(str, selection.uniform_sizes))
         uniform = f", one vector for the program: {sizes}"
-    head = headed(
-        selection.file,
-        f"  {', '.join(selection.functions)}",
-        f"\n{selection.gpu}, {selection.dtype}, target {options.target}, objective "
-        f"{options.objective}{counted_by}{uniform}",
+    about = (
+        f"{selection.gpu}, {selection.dtype}, target {options.target}, objective "
+        f"{options.objective}, {counted_by}{uniform}"
     )
-    own = TARGETS[options.target].own
+    generated = TARGETS[options.target].own
+    guessed = options.model == "prediction" and not selection.calibrated
     return apart(
-        [head],
+        [headed(selection.file, f"  {', '.join(selection.functions)}", f"\n{about}")],
         *(
-            _kernel(kernel, predicted=predicted, own=own, explain=explain)
+            _selected(kernel, predicted=predicted, generated=generated, explain=explain)
             for kernel in selection.kernels
         ),
-        [host_text(hosts, selection.host_time_s)] if hosts else [],
+        _host(selection.host_statements, selection.host_time_s),
         [_program_verdict(selection)] if predicted else [],
-        [uncalibrated(selection.gpu)]
-        if options.model == "prediction" and not selection.calibrated
-        else [],
+        [uncalibrated(selection.gpu)] if guessed else [],
     )
 
 
 def kernel_parts(kernel: KernelSelection) -> list[RenderableType]:
-    """Return what is told of one kernel, which does not know whose code its sizes are for."""
+    """Return one kernel, which does not know whose code its sizes are for."""
     predicted = kernel.predicted is not None or kernel.keeps_default
-    own = predicted and kernel.default is None and not kernel.keeps_default
-    return _kernel(kernel, predicted=predicted, own=own, explain=False)
+    generated = predicted and kernel.default is None and not kernel.keeps_default
+    return _selected(kernel, predicted=predicted, generated=generated, explain=False)
+
+
+def build_parts(build: PpcgBuild) -> list[RenderableType]:
+    """Return the files of a build, its sizes, how PPCG was run, and warnings."""
+    files = ", ".join(map(str, build.files)) or "nothing written"
+    program = [] if build.program is None else [f"to verify and measure: {build.program}"]
+    commands = (Text(shlex.join(command), style="dim") for command in build.commands)
+    return apart(
+        [headed(files), *program, *commands],
+        [diagnostics_text(build.warnings)] if build.warnings else [],
+        [] if build.selection is None else selection_parts(build.selection),
+    )
 
 
 def _program_verdict(selection: Selection) -> str:
     """Return what is expected of the program, beside what PPCG takes by itself."""
 
-    def amounts(run: ExpectedRun | None, kernels: Sequence[Prediction | None]) -> str:
-        return why_unknown(kernels) if run is None else run.amounts
+    def amounts(run: ExpectedRun | None, kernels: Iterable[Prediction | None]) -> str:
+        return why_unknown(tuple(kernels)) if run is None else run.amounts
 
     options, kernels = selection.ppcg_options, selection.kernels
-    chosen = amounts(selection.expected, [kernel.predicted for kernel in kernels])
+    chosen = amounts(selection.expected, (kernel.predicted for kernel in kernels))
     if options is None:
         return f"expected: {chosen}"
     if not kernels:
         return f"PPCG makes no kernel of this program; expected: {chosen}"
     if selection.keeps_default:
-        return f"PPCG's default stands, nothing is expected to beat it surely: {chosen}"
+        return f"PPCG's default is kept: no candidate is predicted to be clearly better: {chosen}"
     unroll = " --unroll-gpu-tile" if options.unroll_gpu_tile else ""
-    default = amounts(selection.expected_of_default, [kernel.default for kernel in kernels])
+    default = amounts(selection.expected_of_default, (kernel.default for kernel in kernels))
     return (
         f"expected: {chosen}, with --max-shared-memory={options.max_shared_memory}{unroll}\n"
         f"PPCG's default: {default}"
     )
 
 
-def _kernel(
-    kernel: KernelSelection, *, predicted: bool, own: bool, explain: bool
+def _selected(
+    kernel: KernelSelection, *, predicted: bool, generated: bool, explain: bool
 ) -> list[RenderableType]:
     one = kernel.predicted
-    spread = kernel.tile_sizes or kernel.spread is not None
-    if not spread or (one is not None and not one.launches):
+    tiled = kernel.tile_sizes or kernel.spread is not None
+    if not tiled or (one is not None and not one.launches):
         lines = [kernel.note]
         if one is not None and one.launches:
-            lines.insert(0, f"expected {amounts_text(one)}, bound by {one.bound}{_launches(one)}")
-        return [kernel_head(kernel, lines, kernel.host_loops)]
-    lines = [_own_verdict(kernel) if own and predicted else _verdict(kernel), *cut_lines(kernel)]
-    parts: list[RenderableType] = [kernel_head(kernel, lines, kernel.host_loops)]
+            lines.insert(0, f"expected {_amounts(one)}, bound by {one.bound}{_launches(one)}")
+        return [_head(kernel, lines, kernel.host_loops)]
+    verdict = _generated_verdict(kernel) if generated and predicted else _ppcg_verdict(kernel)
+    parts: list[RenderableType] = [
+        _head(kernel, [verdict, *_variant_lines(kernel)], kernel.host_loops)
+    ]
     if kernel.row_block is None:  # else these are of the kernel alone
         if kernel.loops:
-            parts.append(_dealt_loops(kernel) if predicted else _weighted_loops(kernel))
-        parts += [_references(kernel, predicted=predicted), _limits(kernel)]
+            parts.append(_loops(kernel) if predicted else _weighted_loops(kernel))
+        rows = zip(kernel.references, reference_rows(kernel.references), strict=True)
+        titles = ("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
+        placed = (
+            (name, reference.placement if predicted else _memory(reference), *reuse)
+            for reference, (name, *reuse) in rows
+        )
+        parts += [listing(titles, placed), _limits(kernel.usage)]
     if kernel.note is not None:
         parts.append(f"  note: {kernel.note}")
     if kernel.alternatives:
@@ -128,44 +149,49 @@ def _kernel(
     return [*parts, *(_explanation(kernel) if explain else ())]
 
 
-def _own_verdict(kernel: KernelSelection) -> str:
-    """Return what is expected of generated code; it has no default to beat."""
-    one = kernel.predicted
-    assert one is not None  # a kernel that cannot launch is an error
-    return (
-        f"expected {amounts_text(one)}, {one.power_w:.0f} W, bound by {one.bound}\n"
-        f"  {blocks_words(one, kernel.shared_sum)}{_launches(one)}; "
-        + _proof(
-            kernel, f"{kernel.compared} layouts, {counted(kernel.solver_calls, 'solver call')}"
-        )
-    )
+def _memory(reference: ReferenceSelection) -> str:
+    if reference.memory == reference.placement:
+        return reference.memory
+    return f"{reference.memory}, through {reference.placement}"
 
 
 def _launches(one: Prediction) -> str:
     return f", {one.launches} launches" if one.launches > 1 else ""
 
 
-def _proof(kernel: KernelSelection, of: str) -> str:
-    return f"optimal: {kernel.optimal} ({of}, {1000 * kernel.solve_time_s:.0f} ms)"
+def _proof(kernel: KernelSelection, compared: str = "") -> str:
+    calls = counted(kernel.solver_calls, "solver call")
+    return f"optimal: {kernel.optimal} ({compared}{calls}, {1000 * kernel.solve_time_s:.0f} ms)"
 
 
-def _verdict(kernel: KernelSelection) -> str:
+def _generated_verdict(kernel: KernelSelection) -> str:
+    """Return what is expected of generated code; it has no default to beat."""
+    one = kernel.predicted
+    assert one is not None  # a kernel that cannot launch is an error
+    proof = _proof(kernel, f"{kernel.compared} layouts, ")
+    return (
+        f"expected {_with_power(one)}, bound by {one.bound}\n"
+        f"  {_blocks(one, kernel)}{_launches(one)}; {proof}"
+    )
+
+
+def _ppcg_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of PPCG's code, or what a published objective reaches."""
     one, default = kernel.predicted, kernel.default
     if one is None and kernel.keeps_default:
-        return "PPCG's default, which is not expected to launch; nothing else is either"
+        return "PPCG's default; neither it nor any candidate is predicted to launch"
     if one is None:
         return (
             f"split {kernel.split_factor:g}, warp fraction {kernel.warp_fraction:g}; objective "
-            f"{kernel.objective}, {_proof(kernel, f'{kernel.solver_calls} solver calls')}"
+            f"{kernel.objective}, {_proof(kernel)}"
         )
-    about = f"{amounts_text(one)}, {one.power_w:.0f} W expected, bound by {one.bound}"
+    about = f"{_with_power(one)} expected, bound by {one.bound}"
     if kernel.keeps_default:
         return f"PPCG's default sizes: {about}"
-    other = "does not launch" if default is None else amounts_text(default)
-    tried = f"{kernel.compared} candidates, {kernel.solver_calls} solver call"
-    sizes = "as PPCG's default" if one == default else "sizes of ours"
-    return f"{sizes}: {about}; default {other}\n  {_proof(kernel, tried)}"
+    other = "does not launch" if default is None else _amounts(default)
+    sizes = "same as PPCG's default" if one == default else "selected"
+    proof = _proof(kernel, f"{kernel.compared} candidates, ")
+    return f"{sizes}: {about}; PPCG's default {other}\n  {proof}"
 
 
 def _bold(text: object) -> Text:
@@ -192,32 +218,24 @@ def _kind(kernel: KernelSelection, loop: str) -> str:
     return "parallel" if loop in kernel.parallel else "serial"
 
 
-def _dealt_loops(kernel: KernelSelection) -> Table:
+def _loops(kernel: KernelSelection) -> Table:
     """Return the loops with the points that each thread has along them."""
     sizes, block, spread = dict(kernel.tile_sizes), dict(kernel.block), kernel.spread
-    sums = set() if spread is None else {*kernel.sum_loops}
     lanes = spread is not None and spread.lanes > 1
-    summed = f"{sum_words(kernel)}, spread{', x' if lanes else ''}"
     rows: list[tuple[RenderableType, ...]] = []
-    for loop in kernel.loops:
-        tile, threads, kind = sizes[loop], block.get(loop), _kind(kernel, loop)
+    for loop in (*kernel.loops, *kernel.inner_loops):
+        tile, threads = sizes.get(loop), block.get(loop)
+        kind = _kind(kernel, loop) if loop in kernel.loops else "inside the tile, not tiled"
         if block and loop == kernel.block[-1][0] and not lanes:
             kind += ", x"
         if kernel.shared_sum is not None and loop == kernel.shared_sum.loop:
-            how = "streamed" if kernel.shared_sum.streamed else "shared"
-            kind = f"{sum_words(kernel)}, {how}"
-        if spread is not None and loop in sums:
-            kind, tile = summed, spread.tile
-        dealt = (NONE, NONE) if threads is None else (str(threads), str(-(-tile // threads)))
-        on_host = loop == kernel.host_loop
-        rows.append(
-            (loop, "on the host" if on_host else kind, _bold(NONE if on_host else tile), *dealt)
-        )
-    for loop in kernel.inner_loops:
-        one: tuple[RenderableType, ...] = ("inside the tile, not tiled", NONE)
-        if loop in kernel.sum_loops:
-            one = (summed, NONE if spread is None else _bold(spread.tile))
-        rows.append((loop, *one, NONE, NONE))
+            kind = f"{_sum(kernel)}, {'stream-K' if kernel.shared_sum.streamed else 'split'}"
+        if spread is not None and loop in kernel.sum_loops:
+            kind, tile = f"{_sum(kernel)}, spread{', x' if lanes else ''}", spread.tile
+        if loop == kernel.host_loop:
+            kind, tile = "on the host", None
+        points = NONE if threads is None or tile is None else str(-(-tile // threads))
+        rows.append((loop, kind, _bold(tile or NONE), str(threads or NONE), points))
     return listing(("loop", "", ">tile", ">threads", ">points"), rows)
 
 
@@ -236,17 +254,13 @@ def reference_rows(
         )
 
 
-def _references(kernel: KernelSelection, *, predicted: bool) -> Table:
-    rows = []
-    for one, (name, *reuse) in zip(
-        kernel.references, reference_rows(kernel.references), strict=True
-    ):
-        through = f", through {one.placement}" if one.memory != one.placement else ""
-        rows.append((name, one.placement if predicted else f"{one.memory}{through}", *reuse))
-    return listing(("reference", "memory", "CMA", "temporal reuse", "spatial reuse"), rows)
+_LIMITS = {
+    "shared_per_sm": "shared memory of an SM",
+    "shared_per_block": "shared memory of a block",
+}
 
 
-def _limits(kernel: KernelSelection) -> Table:
+def _limits(usages: Iterable[Usage]) -> Table:
     def amount(number: int, unit: str) -> str:
         return bytes_text(number) if unit == "bytes" else f"{number} {unit}"
 
@@ -258,7 +272,7 @@ def _limits(kernel: KernelSelection) -> Table:
             f"{usage.used / usage.available:.0%}" if usage.available else NONE,
             Text("binds", style="yellow") if usage.binding else "",
         )
-        for usage in kernel.usage
+        for usage in usages
     )
     return listing(("limit", ">used", ">available", ">", ">"), rows)
 
@@ -282,7 +296,7 @@ def _alternatives(kernel: KernelSelection) -> Table:
 
 def _explanation(kernel: KernelSelection) -> list[RenderableType]:
     if kernel.predicted is not None:
-        return terms_tables(kernel.predicted)
+        return _terms(kernel.predicted)
     lines = (
         f"  maximised: {kernel.objective_formula}\n"
         f"  sizes are multiples of {kernel.alignment}; "
@@ -298,13 +312,229 @@ def _explanation(kernel: KernelSelection) -> list[RenderableType]:
     return [lines, table] if kernel.dropped else [lines]
 
 
-def build_parts(build: PpcgBuild) -> list[RenderableType]:
-    """Return the files of a build, its sizes, how PPCG was run, and warnings."""
-    files = ", ".join(map(str, build.files)) or "nothing written"
-    program = [] if build.program is None else [f"to verify and measure: {build.program}"]
-    commands = (Text(shlex.join(command), style="dim") for command in build.commands)
-    return apart(
-        [headed(files), *program, *commands],
-        [diagnostics_text(build.warnings)] if build.warnings else [],
-        [] if build.selection is None else selection_parts(build.selection),
+def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
+    """Return what ``eatss predict`` expects of sizes that were named."""
+    about = (
+        f"{expectation.gpu}, {expectation.dtype}, target {expectation.target}, "
+        f"{sizes_text(expectation.sizes)}"
     )
+    run = expectation.expected
+    kernels = [kernel.predicted for kernel in expectation.kernels]
+    return apart(
+        [headed(expectation.file, f"  {', '.join(expectation.functions)}", f"\n{about}")],
+        *(_expected(kernel, expectation.target) for kernel in expectation.kernels),
+        _host(expectation.host_statements, expectation.host_time_s),
+        [f"the program: {why_unknown(kernels) if run is None else run.amounts}"],
+        [] if expectation.calibrated else [uncalibrated(expectation.gpu)],
+    )
+
+
+def _expected(kernel: KernelExpectation, target: str) -> list[RenderableType]:
+    one, usual = kernel.predicted, kernel.default
+    lines = list(_layout_lines(kernel))
+    if one is None or not one.launches:
+        lines.append(kernel.note or "a block of it does not fit the card")
+        return [_head(kernel, lines)]
+    about = f"expected {_with_power(one)}; bound by {one.bound}"
+    if not TARGETS[target].own:
+        default = "PPCG's default does not launch"
+        if usual is not None:
+            ratio = usual.energy_j / one.energy_j
+            default = f"PPCG's default takes {_amounts(usual)} ({ratio:.2f} ×)"
+        lines.append(f"{about}; {default}")
+    elif usual is None or usual == one:
+        same = "no prediction for the selected sizes"
+        lines += [about, "these are the sizes selected for least energy" if usual else same]
+    else:
+        ratio = usual.energy_j / one.energy_j
+        selected = f"selected: {_with_power(usual)}; bound by {usual.bound}"
+        lines += [about, f"{selected} ({ratio:.2f} × the energy)"]
+    lines.append(
+        f"{_blocks(one, kernel)}, {one.resident_blocks} resident on an SM, about "
+        f"{one.registers} registers a thread, {one.shared_bytes} bytes of shared memory a block"
+    )
+    return [_head(kernel, lines), *_terms(one)]
+
+
+def _layout_lines(kernel: KernelExpectation) -> Iterator[str]:
+    """Yield what the layout of a kernel is, unless it cannot launch."""
+    if kernel.row_block is None and kernel.predicted is not None and not kernel.predicted.launches:
+        return
+    others = {kernel.host_loop, *kernel.sum_loops}
+    sizes = pairs_text([pair for pair in kernel.tile_sizes if pair[0] not in others])
+    if sizes and kernel.row_block is None:
+        block = " × ".join(str(size) for _, size in reversed(kernel.block))
+        shared = f"; {', '.join(kernel.shared)} in shared memory" if kernel.shared else ""
+        yield f"tiles {sizes}; block {block} threads{shared}"
+    yield from _variant_lines(kernel)
+
+
+def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]:
+    """Yield what generated code does besides tiling, a line each: split sums, pipelines, ….
+
+    Of kernels that become one it is what their blocks do.
+    """
+    if (block := kernel.row_block) is not None:
+        others = f" with {', '.join(block.kernels[1:])}" if len(block.kernels) > 1 else ""
+        yield (
+            f"one fused kernel{others}: {counted(block.rows, 'row')} a block, "
+            f"{block.lanes} threads a row, {block.tile} elements at a time"
+        )
+        return
+    if (spread := kernel.spread) is not None:
+        parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
+        parts += [f"up to {spread.chunks} blocks"] if spread.chunks > 1 else []
+        parts.append(f"{spread.tile} steps at a time")
+        yield f"{_sum(kernel)} over {', '.join(kernel.sum_loops)}: {', '.join(parts)}"
+    if (shared := kernel.shared_sum) is not None:
+        how = f"split across up to {shared.blocks} blocks"
+        if shared.streamed:
+            how = f"stream-K, the k-tiles of all tiles shared evenly by {shared.blocks} blocks"
+        yield f"{_sum(kernel)} over {shared.loop}: {how}"
+    if kernel.host_loop is not None:
+        yield f"the loop {kernel.host_loop} runs on the host"
+    stages = kernel.stages if kernel.warps is None else kernel.warps.stages
+    tensor = "" if kernel.warps is None else f"tensor cores: {kernel.warps.instruction}"
+    ahead = f"copies {counted(stages - 1, 'tile')} ahead" if stages > 1 else ""
+    if tensor or ahead:
+        yield ", ".join(filter(None, (tensor, ahead)))
+
+
+def _blocks(one: Prediction, kernel: KernelExpectation | KernelSelection) -> str:
+    """Return how many blocks there are, and tiles where blocks have none of their own."""
+    shared, threads = kernel.shared_sum, counted(one.threads, "thread")
+    if shared is None or not shared.streamed:
+        return f"{counted(one.blocks, 'block')} of {threads}"
+    return f"{counted(one.blocks, 'tile')} for {counted(shared.blocks, 'block')} of {threads}"
+
+
+def _sum(kernel: KernelExpectation | KernelSelection) -> str:
+    """Return what several threads of a kernel have parts of, ``"sum"`` or ``"maximum and sum"``."""
+    return " and ".join(kernel.sum_kinds) or "sum"
+
+
+def _terms(prediction: Prediction) -> list[RenderableType]:
+    """Return what each part of the card takes on its own, and where the energy goes."""
+    return [
+        listing((title, ">"), ((name, text(amount)) for name, amount in terms if amount > 0))
+        for title, terms, text in (
+            ("time alone", prediction.times_s, time_text),
+            ("energy", prediction.energies_j, energy_text),
+        )
+    ]
+
+
+def _amounts(one: Prediction) -> str:
+    return f"{time_text(one.time_s)}, {energy_text(one.energy_j)}"
+
+
+def _with_power(one: Prediction) -> str:
+    return f"{_amounts(one)}, {one.power_w:.0f} W"
+
+
+def _head(
+    kernel: KernelExpectation | KernelSelection | KernelCode,
+    lines: Iterable[str | None] = (),
+    host_loops: Sequence[str] = (),
+) -> Text:
+    """Return the name, statements and host loops of a kernel, and below what is said of it."""
+    inside = f"  inside host loops {', '.join(host_loops)}" if host_loops else ""
+    below = (f"\n  {line}" for line in lines)
+    return headed(kernel.name, f"  {', '.join(kernel.statements)}", inside, *below, of_kernel=True)
+
+
+def _host(statements: Sequence[str], time_s: float | None) -> list[str]:
+    """Return which statements run on the host, and how long they take there at least."""
+    if not statements:
+        return []
+    text = f"stays on the host, because nothing is parallel there: {', '.join(statements)}"
+    if time_s:
+        cycle = time_text(HOST_INSTANCE_S)
+        text += f"\n  at least {time_text(time_s)} there, {cycle} for each instance of a statement"
+    return [text]
+
+
+@frozen
+class PrintedPlan(Program):
+    """A launch plan, what a run is expected to take, and what was said of the source.
+
+    Attributes:
+        expected: What a run is expected to take on the card, and at which sizes; ``None`` where
+            nothing was predicted.
+        warnings: What was said of the source and of the sizes.
+    """
+
+    json_layout = JsonForm(apart=("text",))
+
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def render_program(
+    program: Program,
+    output: str,
+    resources: Sequence[KernelResources] | None = None,
+    warnings: tuple[Diagnostic, ...] = (),
+) -> str:
+    """Return a program as ``table`` or ``json`` (a :class:`PrintedPlan`).
+
+    ``resources`` are what the CUDA compiler reports of its kernels, if it was asked.
+    """
+    if output == "json":
+        plan = {one.name: getattr(program, one.name) for one in fields(program)}
+        return json_text(PrintedPlan(**plan, warnings=warnings))
+    return render(*program_parts(program, resources))
+
+
+def program_parts(
+    program: Program, resources: Sequence[KernelResources] | None = None
+) -> list[RenderableType]:
+    """Return a generated program: its kernels, and what is expected of a run."""
+    functions = dict.fromkeys(entry.function for entry in program.entries)
+    order = ", strict order of operations" if program.strict_fp else ""
+    about = f"{program.gpu}, {program.dtype}, {program.index_bits}-bit indices{order}"
+    loops: dict[str, list[str]] = {}
+    for entry in program.entries:
+        for step, around in every_step(entry.body):
+            if isinstance(step, Launch):
+                loops.setdefault(step.kernel, [loop.counter for loop in around])
+    return apart(
+        [headed(program.original.file, f"  {', '.join(functions)}", f"\n{about}")],
+        *(_generated(kernel, loops.get(kernel.name, ())) for kernel in program.kernels),
+        [] if resources is None else [_resources(program, resources)],
+        [] if program.expected is None else [f"expected: {program.expected}"],
+    )
+
+
+def _generated(kernel: KernelCode, host_loops: Sequence[str]) -> list[RenderableType]:
+    shape = " x ".join(map(str, kernel.block))
+    dynamic = ", passed at launch" if kernel.dynamic_shared else ""
+    rows: tuple[tuple[str, RenderableType], ...] = (
+        ("  tiles", _bold(pairs_text(kernel.tile_sizes) or "none")),
+        ("  block", f"{shape} = {counted(prod(kernel.block), 'thread')}"),
+        ("  shared", bytes_text(kernel.shared_bytes) + dynamic),
+        ("  registers", f"about {kernel.registers} a thread"),
+        *(("  note", note) for note in kernel.notes),
+    )
+    return [_head(kernel, host_loops=host_loops), facts(rows, no_wrap=False)]
+
+
+def _resources(program: Program, resources: Sequence[KernelResources]) -> Table:
+    rows = []
+    for needed in resources:
+        kernel = program.kernel(needed.kernel)
+        dynamic = kernel.shared_bytes if kernel.dynamic_shared else 0
+        spilled = needed.spill_store_bytes + needed.spill_load_bytes
+        shared = needed.static_shared_bytes + dynamic
+        numbers = (needed.registers, spilled, needed.stack_bytes, shared)
+        rows.append((needed.kernel, *map(str, numbers)))
+    titles = ("compiled", ">registers", ">spilled bytes", ">stack bytes", ">shared bytes")
+    return listing(titles, rows, RIGHT)
+
+
+def jit_parts(function: JitFunction) -> list[RenderableType]:
+    """Return what a callable takes, and how much it has made so far."""
+    made = function.info()
+    counts = (str(made.programs), str(made.plans), str(made.graphs))
+    table = listing((">programs", ">sizes ready", "graphs"), [counts])
+    expected = [f"expected: {one}" for one in made.expected]
+    return [_bold(repr(function)[1:-1]), table, *expected]

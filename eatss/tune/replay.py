@@ -134,7 +134,7 @@ class Replay(Shown):
         model_top: Regret of the model's first variant; ``None`` without predictions.
     """
 
-    shown_by = "eatss.report.replay:replay_parts"
+    shown_by = "eatss.report.results:replay_parts"
 
     program: str
     target: SweepTarget

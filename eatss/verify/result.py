@@ -158,7 +158,7 @@ class Verification(Shown):
         coverage: What all runs covered, those that ``results`` does not list included.
     """
 
-    shown_by = "eatss.report.verification:verification_parts"
+    shown_by = "eatss.report.listings:verification_parts"
 
     program: str
     device: Device
@@ -196,7 +196,7 @@ class Verification(Shown):
 class Verifications(Shown):
     """What ``eatss verify --format json`` prints: a verification for each folder."""
 
-    shown_by = "eatss.report.verification:verifications_parts"
+    shown_by = "eatss.report.listings:verifications_parts"
 
     verifications: tuple[Verification, ...]
 

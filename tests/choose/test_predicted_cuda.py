@@ -496,7 +496,7 @@ def test_tensor_cores_are_told_in_the_table_in_json_and_in_the_proof() -> None:
     (kernel,) = selection.kernels
     assert kernel.warps is not None
     text = selection_table(selection)
-    assert "products by tensor cores: mma_f64_16x8x4, copies 1 tile ahead" in text
+    assert "tensor cores: mma_f64_16x8x4, copies 1 tile ahead" in text
     (document,) = selection.to_dict()["kernels"]
     assert kernel.predicted is not None
     resident = kernel.predicted.resident_blocks

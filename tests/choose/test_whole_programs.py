@@ -17,9 +17,8 @@ from eatss.base.targets import TargetName
 from eatss.choose.cuda_candidates import CHUNKS
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
-from eatss.report.program import jit_parts, render_program
 from eatss.report.render import render
-from eatss.report.selection import selection_table
+from eatss.report.selection import jit_parts, render_program, selection_table
 from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")

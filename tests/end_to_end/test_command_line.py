@@ -165,26 +165,6 @@ def test_no_solution_is_exit_code_1(tmp_path: Path) -> None:
     assert "KiB" in done.stderr
 
 
-def test_inspect_json_speaks_isl() -> None:
-    import islpy as isl  # noqa: PLC0415
-
-    done = eatss("inspect", KERNELS / "matmul.c", "--format", "json")
-    assert done.returncode == 0, done.stderr
-    (scop,) = json.loads(done.stdout)["scops"]
-    context = isl.Context()
-    (statement,) = scop["statements"]
-    domain = isl.Set.read_from_str(context, statement["domain"])
-    for relation in [*statement["reads"], *statement["writes"], statement["schedule"]]:
-        assert isl.Map.read_from_str(context, relation).domain().is_subset(domain)
-    found = {k: isl.UnionMap.read_from_str(context, d) for k, d in scop["dependences"].items()}
-    next_k = isl.UnionMap.read_from_str(context, "{ S0[i, j, k] -> S0[i, j, k + 1] }")
-    assert found.keys() == {"flow", "anti", "output"}
-    assert not found["flow"].is_empty()
-    assert found["flow"].is_subset(next_k)
-    assert found["output"].is_equal(found["flow"])
-    assert isl.Schedule.read_from_str(context, scop["schedule_tree"]).get_domain() is not None
-
-
 def test_smt2_states_the_problem_and_its_answer() -> None:
     done = eatss(
         "select", KERNELS / "gemm.c", "--gpu", "a100", "--model", "eatss", "--format", "smt2"

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 import eatss as package
 from eatss.base.diagnostics import InputError
-from eatss.report.sweeps import figure_list, html_page
+from eatss.report import sweep_figures, sweep_page
 from eatss.tune.store.nouns import Sweep
 from eatss.tune.store.store import Store
 from tests.end_to_end.in_process import eatss
@@ -32,9 +32,9 @@ def kept(made: Sweep, path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _few_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw two figures of a sweep: drawing takes time, and has tests of its own."""
-    every = figure_list.sweep_figures
-    monkeypatch.setattr(figure_list, "sweep_figures", lambda one: every(one)[3:5])
-    monkeypatch.setattr(html_page, "sweep_figures", figure_list.sweep_figures)
+    every = sweep_figures.sweep_figures
+    monkeypatch.setattr(sweep_figures, "sweep_figures", lambda one: every(one)[2:4])
+    monkeypatch.setattr(sweep_page, "sweep_figures", sweep_figures.sweep_figures)
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ def test_a_kept_default_says_so_and_hands_ppcg_nothing() -> None:
         selection, kernels=tuple(replace(k, keeps_default=True) for k in selection.kernels)
     )
     assert kept.ppcg_arguments == ()
-    assert "PPCG's default stands" in selection_table(kept)
+    assert "PPCG's default is kept" in selection_table(kept)
     assert kept.to_dict()["ppcg_arguments"] == []
 
 

@@ -72,7 +72,7 @@ def test_our_own_fault_points_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> str:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("eatss.report.profiles.render_profiles", broken)
+    monkeypatch.setattr("eatss.report.cards.render_profiles", broken)
     done = eatss("profiles")
     assert done.returncode == 70
     assert "eatss --version --verbose" in done.stderr

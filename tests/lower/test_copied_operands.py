@@ -169,7 +169,7 @@ def test_kernels_of_ppcg_are_of_its_own_schedule() -> None:
     programs = ((eatss.inspect(TRMM), False), (eatss.inspect(TRMM, cut="eatss"), True))
     for program, copies in programs:
         assert any(array.copy_of for scop in program.scops for array in scop.scop.arrays) == copies
-        assert ("double (copy of B)" in render_inspection(program, "table")) == copies
+        assert ("double (copy of B)" in render_inspection(program)) == copies
 
 
 def test_a_region_for_its_own_sizes_alone_has_a_copy_or_none_in_both_readings() -> None:

@@ -145,7 +145,7 @@ def test_nothing_is_computed_anew_where_nobody_wants_it() -> None:
     plain = eatss.codegen(LOCAL, gpu="h200", recompute="none")
     assert not any("anew" in note for note in notes_of(plain))
     shown = eatss.inspect(LOCAL)
-    assert "computed anew" not in render_inspection(shown, "table")
+    assert "recomputed" not in render_inspection(shown)
     with pytest.raises(InputError, match="EATSS-C013"):
         eatss.select(LOCAL, gpu="h200", recompute="all")
     with pytest.raises(InputError, match="EATSS-C004"):
@@ -154,7 +154,7 @@ def test_nothing_is_computed_anew_where_nobody_wants_it() -> None:
 
 def test_inspect_shows_what_is_computed_anew() -> None:
     shown = eatss.inspect(LOCAL, cut="eatss", recompute="all")
-    assert "computed anew where it is read: fli, lap, flj" in render_inspection(shown, "table")
+    assert "recomputed where read: fli, lap, flj" in render_inspection(shown)
 
 
 def test_a_source_that_cannot_compute_an_array_anew_is_told() -> None:

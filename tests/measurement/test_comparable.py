@@ -12,8 +12,7 @@ from eatss.base.diagnostics import InputError
 from eatss.measurement import MeasureOptions, Variant
 from eatss.measurement.compare_variants import check_comparable, check_measurable, compare
 from eatss.program import save_program
-from eatss.report.comparison import render_comparison
-from eatss.report.measurement import render_measurements
+from eatss.report.measurement import render_comparison, render_measurements
 from tests.measurement.scripted_card import matmul
 from tests.report.measurements import measured, method
 

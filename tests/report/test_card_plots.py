@@ -24,15 +24,12 @@ from eatss.report.card_plots import (
     PANELS,
     Roofs,
     block_size,
-    byte_energies,
-    flop_energies,
-    instruction_energies,
     memory_curve,
     predicted_against_measured,
     roofline_figure,
     roofline_panel,
 )
-from eatss.report.plot_file import new_figure, save_figure
+from eatss.report.plots import new_figure, save_figure
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
 RECORD = read_record(RESULTS / "characterize-1.jsonl")
@@ -150,41 +147,6 @@ def test_a_card_without_a_limit_or_readings_has_lines_only() -> None:
     for what in PANELS:
         labels = legend(roofline_panel(Roofs(title="made up", machine=machine), what))
         assert not any(text.startswith(("held", "measured", "constant")) for text in labels)
-
-
-def test_prices_of_instructions_are_those_of_a_thread_with_their_intervals() -> None:
-    assert H200.calibration is not None
-    axes = instruction_energies(H200.calibration)
-    names = [text.get_text() for text in axes.get_yticklabels()]
-    bar = axes.patches[names.index("fp64 fma")]
-    price = dict(H200.calibration.coefficients)["fp64_pj"]
-    assert bar.get_width() == pytest.approx(price.value / 32)  # type: ignore[attr-defined]
-    whiskers = axes.collections[0].get_segments()  # type: ignore[attr-defined]
-    low, high = whiskers[names.index("fp64 fma")][:, 0]
-    assert (low, high) == pytest.approx((price.low / 32, price.high / 32))
-    assert axes.get_xlabel().endswith("in pJ")
-
-
-def test_a_flop_of_tensor_cores_costs_less_than_one_of_a_thread() -> None:
-    assert H200.calibration is not None
-    axes = flop_energies(H200.calibration, 90)
-    names = [text.get_text() for text in axes.get_yticklabels()]
-    widths = dict(zip(names, (bar.get_width() for bar in axes.patches), strict=True))  # type: ignore[attr-defined]
-    assert widths["fp64 fma"] == pytest.approx(MACHINE.flop_j * 1e12)
-    assert widths["fp64 mma"] < widths["fp64 fma"]
-    assert widths["fp16 mma"] < widths["tf32 mma"] < widths["fp32 fma"]
-
-
-def test_a_byte_from_memory_costs_what_the_roofline_says() -> None:
-    assert H200.calibration is not None
-    axes = byte_energies(H200.calibration)
-    names = [text.get_text() for text in axes.get_yticklabels()]
-    ends: dict[str, float] = {}
-    for bar in axes.patches:
-        name = names[round(bar.get_y() + bar.get_height() / 2)]  # type: ignore[attr-defined]
-        ends[name] = ends.get(name, 0.0) + bar.get_width()  # type: ignore[attr-defined]
-    assert ends["memory, read"] == pytest.approx(MACHINE.byte_j * 1e12)
-    assert ends["L1"] < ends["L2"] < ends["memory, read"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from eatss.cards.profile import COEFFICIENTS, Calibration
 from eatss.measurement.characterize.fit import EnergyFit, calibrated
 from eatss.measurement.characterize.result import Record, read_record
-from eatss.report.card_tables import (
+from eatss.report.characterization import (
     arithmetic_rows,
     coefficients_table,
     differences,

@@ -13,8 +13,8 @@ import pytest
 from eatss.base.diagnostics import InputError
 from eatss.measurement.measurement import Counter, KernelCounters, comparison_from_dict
 from eatss.measurement.requirement import judge, parse_requirements
-from eatss.report.comparison import render_comparison
-from eatss.report.comparison_plot import plot_comparisons
+from eatss.report.measurement import render_comparison
+from eatss.report.plots import plot_comparisons
 from tests.report.measurements import comparison, failed_row, method, row
 
 SIDES = comparison(
@@ -144,7 +144,7 @@ def test_one_program_gets_no_mean(tmp_path: Path) -> None:
 def test_a_plot_without_matplotlib_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eatss.report.plot_file.find_spec", lambda _: None)
+    monkeypatch.setattr("eatss.report.plots.find_spec", lambda _: None)
     with pytest.raises(InputError) as caught:
         plot_comparisons([SIDES], tmp_path / "plot.png")
     assert caught.value.code == "EATSS-E052"

@@ -19,7 +19,7 @@ from eatss.measurement.energy.measurement import (
 )
 from eatss.measurement.foreign import CpuEnergy, ProgramEnergy
 from eatss.measurement.meters.meter import PowerSample
-from eatss.report.energy_measurement import plot_program
+from eatss.report.plots import plot_program
 
 TRACE = tuple(PowerSample(time_s=k / 10 - 0.2, power_w=300.0 + k) for k in range(13))
 
@@ -56,7 +56,7 @@ def test_lines_and_strips_are_named() -> None:
     assert labels == ["card 0", "card 1", "forward", "backward"]
     assert np.array_equal(ax.lines[0].get_ydata(), [sample.power_w for sample in TRACE])
     assert len(ax.patches) == 3
-    assert ax.get_ylabel() == "power (W)"
+    assert ax.get_ylabel() == "power in W"
     assert min(ax.get_yticks()) >= 0
 
 
@@ -105,7 +105,7 @@ def test_a_program_is_drawn_the_same_way_each_time(tmp_path: Path) -> None:
 def test_without_matplotlib_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "eatss.report.plot_file.find_spec",
+        "eatss.report.plots.find_spec",
         lambda name: None if name == "matplotlib" else found(name),
     )
     with pytest.raises(eatss.InputError, match=r"EATSS-E052(.|\n)*eatss\[plot\]"):

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from eatss.report.notebook import html_of
-from eatss.report.render import render, uncut
+from eatss.report.render import html_of, render, uncut
 
 lines = st.tuples(
     st.integers(0, 8),

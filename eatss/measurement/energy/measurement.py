@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ENERGY_SCHEMA = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
-_PLOT = "eatss.report.energy_measurement:draw_power"
+_PLOT = "eatss.report.plots:draw_power"
 """What draws; found by its name when it is asked for, because it needs these nouns."""
 
 SourceKind: TypeAlias = Literal["card", "cpu", "own"]
@@ -172,7 +172,7 @@ class EnergyMeasurement(Tabular):
         schema_version: Of the JSON form.
     """
 
-    shown_by = "eatss.report.energy_measurement:energy_parts"
+    shown_by = "eatss.report.measurement:energy_parts"
     rows_by = "eatss.measurement.energy.measurement:energy_rows"
 
     time_s: float

@@ -135,7 +135,7 @@ class JitFunction(Shown):
         self._lock = threading.Lock()
         self.__name__ = maker.name
 
-    shown_by = "eatss.report.program:jit_parts"
+    shown_by = "eatss.report.selection:jit_parts"
     __signature__ = _Arguments()
 
     def __repr__(self) -> str:

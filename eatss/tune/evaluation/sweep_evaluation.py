@@ -88,7 +88,7 @@ class SweepEvaluation(Shown):
         card_j: Joules that cards drew in their windows, of the rows that know.
     """
 
-    shown_by = "eatss.report.sweeps.summary_text:evaluation_parts"
+    shown_by = "eatss.report.sweep_tables:evaluation_parts"
 
     identity: Identity
     cards: CardComparison

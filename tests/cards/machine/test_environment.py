@@ -22,7 +22,7 @@ from eatss import schema
 from eatss.cards.machine.driver_access import DriverFacts
 from eatss.cards.machine.environment import Check, card_checks, examine
 from eatss.cards.machine.requirements import requirements
-from eatss.report.environment import Examination
+from eatss.report.cards import Examination
 from eatss.report.render import printed
 from tests.end_to_end.in_process import eatss as command
 

@@ -16,7 +16,7 @@ from eatss.base.codec import decode, encode
 from eatss.measurement.foreign import Child, NotStartedError, ProgramEnergy, meter_program
 from eatss.measurement.meters import METERS
 from eatss.measurement.options import MeterOptions
-from eatss.report.energy_measurement import power_csv
+from eatss.report.measurement import power_csv
 from eatss.report.render import printed
 from tests.end_to_end.in_process import eatss as in_process
 from tests.forked_workers import python
@@ -259,7 +259,7 @@ def test_cards_cpus_and_a_plot(tmp_path: Path) -> None:
     [
         (("--gpus", "5"), "there is no card 5: CUDA sees 2 cards"),
         (("--gpus", "first"), "--gpus is 'first'"),
-        (("--plot", "power.gif"), "'power.gif' is no name for a plot"),
+        (("--plot", "power.gif"), "cannot write a plot to 'power.gif'"),
     ],
 )
 def test_what_cannot_be_is_told_before_the_program_runs(

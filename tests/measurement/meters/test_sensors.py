@@ -17,7 +17,7 @@ from eatss.base.diagnostics import input_error
 from eatss.cards.machine.environment import Check
 from eatss.measurement.meters import MeterError, NvmlDevice
 from eatss.measurement.sensors import SensorTrial, examine_sensors, steady_load
-from eatss.report.environment import Examination
+from eatss.report.cards import Examination
 from eatss.report.render import printed
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def test_the_checks_need_no_pydantic() -> None:
         """
 from eatss.cards.machine.environment import examine
 from eatss.measurement.sensors import examine_sensors
-from eatss.report.environment import Examination
+from eatss.report.cards import Examination
 from eatss.report.render import printed
 print(printed(Examination(checks=(*examine(), *examine_sensors())), "json"))
 sys.exit(1)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from eatss.base.codec import encode
 from eatss.measurement.measurement import Status
-from eatss.report.sweeps.figure_list import sweep_figures
-from eatss.report.sweeps.summary_text import report_text
-from eatss.report.sweeps.tables import all_tables, cell_text
+from eatss.report.render import cell_text
+from eatss.report.sweep_figures import sweep_figures
+from eatss.report.sweep_tables import all_tables, report_text
 from eatss.tune.evaluation.sweep_evaluation import evaluate, summed_up
 from eatss.tune.point import Value, variant_key
 from eatss.tune.store.nouns import Role, Row, Stage

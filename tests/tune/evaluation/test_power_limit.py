@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.report.sweeps.summary_text import sentences
+from eatss.report.sweep_tables import sentences
 from eatss.tune.evaluation.sweep_evaluation import evaluate
 from eatss.tune.store.nouns import Stage, Sweep
 from tests.synthetic_sweeps import CARDS, of_rows, row

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from eatss.report.sweeps import html_page as pages
-from eatss.report.sweeps.figure_list import sweep_figures
-from eatss.report.sweeps.html_page import html_page
-from eatss.report.sweeps.tables import variants_table
+from eatss.report import sweep_page as pages
+from eatss.report.sweep_figures import sweep_figures
+from eatss.report.sweep_page import html_page
+from eatss.report.sweep_tables import variants_table
 from eatss.tune.evaluation.sweep_evaluation import evaluate, summed_up
 from tests.synthetic_sweeps import sweep
 

@@ -15,16 +15,14 @@ from urllib.parse import quote
 
 from eatss.base.diagnostics import input_error
 from eatss.base.shown import energy_text
-from eatss.report.render import seconds
-from eatss.report.sweeps.figure_list import SweepFigure, sweep_figures
-from eatss.report.sweeps.summary_text import heading, sentences
-from eatss.report.sweeps.tables import (
-    Cell,
-    Table,
+from eatss.report.render import Cell, Table, cell_text, seconds
+from eatss.report.sweep_figures import SweepFigure, sweep_figures
+from eatss.report.sweep_tables import (
     all_tables,
-    cell_text,
+    heading,
     means_table,
     programs_table,
+    sentences,
     variants_table,
 )
 from eatss.tune.evaluation.population import size_words
@@ -34,8 +32,6 @@ from eatss.version import __version__
 PNG_DPI = 160
 _COLOURS = 128
 SCREEN_DPI = 96
-
-_PAGE = "eatss.report.sweeps.page"
 
 
 def check_page() -> None:
@@ -67,24 +63,18 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
     """
     check_page()
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - optional
-    from markupsafe import Markup  # noqa: PLC0415
 
     several = len(evaluated) > 1
     overall = (programs_table(report.sweeps), means_table(report.means)) if several else ()
     headings = [heading(one.evaluation) for one in evaluated]
+    template = files("eatss.report").joinpath("sweep_page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined)
-    return environment.from_string(_packaged("page.html")).render(
+    return environment.from_string(template).render(
         title=f"{len(evaluated)} sweeps" if several else headings[0],
         version=__version__,
-        style=Markup(_packaged("page.css")),  # noqa: S704 - of this package
-        script=Markup(_packaged("sort_tables.js")),  # noqa: S704
         overall=[_shown(table) for table in overall if table.rows],
         sweeps=[_section(one, number) for number, one in enumerate(evaluated, 1)],
     )
-
-
-def _packaged(name: str) -> str:
-    return files(_PAGE).joinpath(name).read_text(encoding="utf-8")
 
 
 def _section(one: Evaluated, number: int) -> dict[str, Any]:
@@ -95,7 +85,7 @@ def _section(one: Evaluated, number: int) -> dict[str, Any]:
         "heading": heading(one.evaluation),
         "sentences": [*sentences(one.evaluation)],
         "facts": [pair for pair in _facts(one) if pair[1]],
-        "csv_link": _csv_link(variants_table(one, most=None).csv),
+        "csv_link": _csv_link(variants_table(one, most=None, with_metrics=True).csv),
         "figures": [*map(_image, sweep_figures(one))],
         "tables": [*map(_shown, all_tables(one))],
     }
@@ -138,14 +128,12 @@ def _shown(table: Table) -> dict[str, Any]:
     }
 
 
-def _number(cell: Cell) -> float | int | None:
+def _number(cell: Cell) -> float | None:
     """Return what a cell sorts by; texts that are numbers are numbers."""
-    if isinstance(cell, str):
-        try:
-            return float(cell)
-        except ValueError:
-            return None
-    return cell
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
 
 
 def _csv_link(text: str) -> str:

@@ -1,0 +1,186 @@
+"""What ``eatss profiles`` and ``eatss doctor`` print, and a card in a few lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from eatss.base.frozen import frozen
+from eatss.base.missing_packages import GENERATING
+from eatss.base.shown import Shown
+from eatss.base.streams import page_width
+from eatss.base.text import BYTES_OF_UNIT, bytes_text
+from eatss.cards.document import profile_to_document
+from eatss.cards.load import profile_provider
+from eatss.cards.machine.environment import Check
+from eatss.cards.machine.requirements import LIGHT
+from eatss.cards.profile import FIGURES_IN_WORDS, GpuProfile
+from eatss.report.render import NONE, RIGHT, headed, listing, render, uncut
+
+_WIDE = 100
+"""Characters of a page that has room for the second half of the columns."""
+
+_COLUMNS: tuple[tuple[str, Callable[[GpuProfile], str]], ...] = (
+    ("!name", lambda one: one.name),
+    ("also", lambda one: ", ".join(one.aliases)),
+    ("!>SMs", lambda one: str(one.sm_count)),
+    ("!>L2 MiB", lambda one: _amount(one.l2_bytes, "MiB")),
+    ("!>GB/s", lambda one: _amount(one.bandwidth_gb_s)),
+    ("!>FP64 TF", lambda one: _tera(one.peak_fp64_gflops)),
+    ("!>FP32 TF", lambda one: _tera(one.peak_fp32_gflops)),
+    ("!>W", lambda one: _amount(one.tdp_w)),
+    ("card", lambda one: one.title),
+    ("!>L1+shared KiB", lambda one: _amount(one.l1_shared_bytes, "KiB")),
+    ("from", profile_provider),
+)
+"""Columns of the list of cards, those first that are there at little width, too."""
+
+_NARROW = 8
+
+
+def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
+    """Return the list of known cards as ``table`` or ``json``."""
+    if output == "json":
+        names = [
+            {
+                "name": one.name,
+                "title": one.title,
+                "aliases": list(one.aliases),
+                "provider": profile_provider(one),
+            }
+            for one in profiles
+        ]
+        return json.dumps({"profiles": names}, indent=2) + "\n"
+    columns = _COLUMNS if page_width() >= _WIDE else _COLUMNS[:_NARROW]
+    rows = ([text(one) for _, text in columns] for one in profiles)
+    return render(listing((title for title, _ in columns), rows))
+
+
+def render_profile(profile: GpuProfile, output: str) -> str:
+    """Return one card's figures with their sources as ``table``, ``json`` or ``toml``."""
+    if output == "json":
+        return json.dumps(profile_to_document(profile), indent=2) + "\n"
+    if output == "toml":
+        from eatss.cards.write import profile_toml  # noqa: PLC0415 - the others need no tomlkit
+
+        return profile_toml(profile)
+    numbers = {source.key: n for n, source in enumerate(profile.bibliography, start=1)}
+    sources, notes = dict(profile.sources), dict(profile.notes)
+    table = Table(box=None, show_header=False)
+    table.add_column("figure")
+    table.add_column("value", justify="right", style="bold")
+    table.add_column("unit")
+    table.add_column("source", style="dim", overflow="fold")
+    for field, (title, unit) in FIGURES_IN_WORDS.items():
+        number = numbers.get(sources.get(field, ""))
+        where = "" if number is None else f"[{number}]"
+        note = Text(f"{where} {notes.get(field, '')}".strip())
+        table.add_row(title, _amount(getattr(profile, field), unit), unit, note)
+    cited: list[Text] = [Text("sources", style="bold")]
+    for source in profile.bibliography:
+        cited.append(Text(f" [{numbers[source.key]}] {source.title}"))
+        if source.url:
+            cited.append(uncut(f"     {source.url}"))
+    return render(_head(profile), table, *cited)
+
+
+def _head(profile: GpuProfile) -> Text:
+    major, minor = profile.compute_capability
+    return headed(profile.title, f"  {profile.architecture}, compute capability {major}.{minor}")
+
+
+def _amount(value: float | None, unit: str = "") -> str:
+    if value is None:
+        return "?"
+    scaled = value / BYTES_OF_UNIT.get(unit, 1)
+    return f"{scaled:g}" if abs(scaled) < 1e5 else f"{scaled:.0f}"
+
+
+def _tera(gflops: float | None) -> str:
+    return "?" if gflops is None else f"{gflops / 1000:.3g}"
+
+
+_SHOWN = (
+    "sm_count", "l1_shared_bytes", "l2_bytes", "memory_bytes", "bandwidth_gb_s",
+    "peak_fp64_gflops", "peak_fp32_gflops", "tdp_w",
+)  # fmt: skip
+"""The most important figures."""
+
+
+def profile_parts(profile: GpuProfile) -> list[RenderableType]:
+    """Return the most important figures of a card; ``eatss profiles NAME`` has all of them."""
+    rows = []
+    for name in _SHOWN:
+        (title, unit), value = FIGURES_IN_WORDS[name], getattr(profile, name)
+        text = NONE if value is None else f"{value:g} {unit}".strip()
+        if value is not None and unit in BYTES_OF_UNIT:
+            text = bytes_text(int(value))
+        rows.append((title.partition(" (")[0], text))
+    rows.append(("coefficients measured", "yes" if profile.calibrated else "no"))
+    return [_head(profile), listing((">", ">"), rows)]
+
+
+@frozen
+class Examination(Shown):
+    """What ``eatss doctor`` found, a check for each part."""
+
+    shown_by = "eatss.report.cards:checks_parts"
+
+    checks: tuple[Check, ...]
+
+
+_MARKS = {
+    True: Text("ok", style="green"),
+    False: Text("missing", style="bold red"),
+    None: Text("note", style="yellow"),
+}
+
+_MEASURING = frozenset({"Python", "numpy", "typer", "rich", "NVIDIA driver", "cards", "CuPy"})
+
+
+def checks_parts(found: Examination) -> Iterator[RenderableType]:
+    """Yield the checks of this machine, what to do about each, and which commands work here."""
+    table = Table(box=None, show_header=False, padding=RIGHT)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in found.checks:
+        table.add_row(_MARKS[check.ok], check.name, check.found)
+    yield table
+    for (needed_for, remedy, command), alike in groupby(
+        (check for check in found.checks if check.remedy or check.command),
+        key=lambda check: (check.needed_for, check.remedy, check.command),
+    ):
+        text = Text(f"\n{', '.join(check.name for check in alike)}", style="bold")
+        yield text.append(f", for {needed_for}: {remedy}", style="not bold")
+        if command:  # a line of its own, to copy
+            yield Padding(Text(command, style="cyan", overflow="fold"), (0, 0, 0, 4))
+    yield _verdict(found.checks)
+
+
+def _verdict(checks: Sequence[Check]) -> Text:
+    """Say which commands work here; measuring needs less than selecting, and a card."""
+    broken = [check.name for check in checks if check.ok is False]
+    light = any(check.name in GENERATING.values() and check.ok is None for check in checks)
+    verdict = Text()
+    if broken:
+        what = LIGHT if light else "eatss select"
+        verdict.append(f"\n{what} cannot run here without: {', '.join(broken)}", "bold red")
+    elif light:
+        verdict.append(f"\n{LIGHT} has all that it needs here; it does not select.", "bold green")
+    else:
+        verdict.append("\neatss select works here.", "bold green")
+    lacking = [check.name for check in checks if check.name in _MEASURING and not check.ok]
+    if lacking:
+        verdict.append(f"\neatss measure cannot run here without: {', '.join(lacking)}", "yellow")
+    elif any(check.name == "energy meter" and not check.ok for check in checks):
+        verdict.append("\neatss measure works here, for time but not for energy.", "yellow")
+    else:
+        verdict.append("\neatss measure works here.", "bold green")
+    return verdict

@@ -1,0 +1,384 @@
+"""What all plots share, and plots of comparisons and of power over time.
+
+matplotlib is imported when a plot is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from io import BytesIO
+from itertools import cycle
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from eatss.base.diagnostics import input_error
+from eatss.base.files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from eatss.measurement.energy.measurement import EnergyMeasurement
+    from eatss.measurement.foreign import ProgramEnergy
+    from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
+    from eatss.measurement.meters.meter import PowerTrace
+
+BLACK = "#000000"
+ORANGE = "#e69f00"
+SKY = "#56b4e9"
+GREEN = "#009e73"
+YELLOW = "#f0e442"
+BLUE = "#0072b2"
+VERMILION = "#d55e00"
+PURPLE = "#cc79a7"
+"""Okabe and Ito's colours, which people with colour blindness can tell apart."""
+
+GREY = "#8c8c8c"
+
+LINES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+"""Colours of things that are told apart, in order."""
+
+_VARIANTS = (GREY, *LINES, YELLOW)
+"""Colours of a baseline and of variants."""
+
+DPI = 150
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_plot_file(path: Path) -> None:
+    """Refuse a plot that could not be written.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` the file is of no
+            known kind, or its folder is not there.
+    """
+    if path.suffix.lower() not in SUFFIXES or not path.parent.is_dir():
+        raise input_error(
+            "EATSS-E053",
+            f"cannot write a plot to '{path}'",
+            hint="name a .png, .svg or .pdf in a folder that exists",
+        )
+    check_matplotlib()
+
+
+def check_matplotlib() -> None:
+    """Refuse to draw without matplotlib.
+
+    Raises:
+        InputError: ``EATSS-E052``.
+    """
+    if find_spec("matplotlib") is None:
+        raise input_error(
+            "EATSS-E052",
+            "plots need matplotlib, which is not installed",
+            hint="install it with: pip install 'eatss[plot]'",
+        )
+
+
+def new_figure(width_in: float = 6.4, height_in: float = 4.8) -> Figure:
+    """Return an empty figure that needs no window; sizes in inches.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    check_matplotlib()
+    from matplotlib import figure as drawing  # noqa: PLC0415 - optional
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    figure = drawing.Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def new_axes(width_in: float = 6.4, height_in: float = 4.8) -> Axes:
+    """Return the axes of a new figure; sizes in inches.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    return new_figure(width_in, height_in).subplots()
+
+
+def finished(
+    axes: Axes,
+    title: str,
+    x: str = "",
+    y: str = "",
+    *,
+    lines: Literal["both", "x", "y"] = "both",
+    legend: int = 0,
+    right: Axes | None = None,
+    below: float = 4.4,
+) -> Axes:
+    """Return axes with a title, labels, thin lines below the data, and a legend below the axes.
+
+    Args:
+        axes: with all that is drawn.
+        title: of them.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
+        lines: across which axis lines go.
+        legend: how many columns the legend has; 0 for none.
+        right: axes of the same place whose entries it has, too.
+        below: what ticks and the label of the axis take, in sizes of its font.
+    """
+    texts = {"title": title, "xlabel": x, "ylabel": y}
+    axes.set(**{name: text for name, text in texts.items() if text})
+    axes.grid(axis=lines, linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    handles, labels = axes.get_legend_handles_labels()
+    if right is not None:
+        more, names = right.get_legend_handles_labels()
+        handles, labels = handles + more, labels + names
+    if legend and handles:
+        axes.legend(
+            handles,
+            labels,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0.0),
+            borderaxespad=below,
+            ncols=legend,
+            frameon=False,
+            fontsize="small",
+        )
+    return axes
+
+
+def plain_numbers(axes: Axes, which: str, subs: Sequence[float] = ()) -> None:
+    """Write numbers on a logarithmic axis as people do, at so many times each power of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
+
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    if subs:
+        axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a figure; the same figure gives the same file.
+
+    Args:
+        figure: with something drawn in it.
+        path: a PNG, SVG or PDF to write.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` the file cannot be
+            written.
+    """
+    file = Path(fspath(path))
+    check_plot_file(file)
+    import matplotlib as mpl  # noqa: PLC0415 - optional
+
+    kind = file.suffix[1:].lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    drawn = BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "eatss"}):
+        figure.savefig(drawn, dpi=DPI, format=kind, metadata=undated)
+    try:
+        write_whole(file, drawn.getvalue())
+    except OSError as error:
+        raise input_error(
+            "EATSS-E053",
+            f"cannot write '{file}': {error.strerror or error}",
+            hint="name a file in a folder that can be written",
+        ) from None
+
+
+_RATIOS: tuple[tuple[str, Callable[[ComparisonRow], Ratio | None]], ...] = (
+    ("performance\n(higher is better)", lambda row: row.speedup),
+    ("energy\n(lower is better)", lambda row: row.energy_ratio),
+    ("PPW, GFLOP/J\n(higher is better)", lambda row: row.ppw_ratio),
+)
+"""The panels of a plot of comparisons [EATSS, Fig. 7]: each a ratio to the baseline."""
+
+_GROUP_WIDTH = 0.8
+
+_LOG_FROM = 4.0
+"""Ratios beyond this factor, or below its inverse, get a logarithmic axis."""
+
+
+def plot_comparisons(comparisons: Sequence[Comparison], path: str | PathLike[str]) -> None:
+    """Draw comparisons, one group of bars a program, with intervals; ``x`` marks what failed.
+
+    With two programs or more, geometric means over the programs that have a ratio stand last.
+
+    Args:
+        comparisons: at least one.
+        path: a PNG, SVG or PDF to write.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` the file cannot be
+            written.
+    """
+    file = Path(fspath(path))
+    check_plot_file(file)
+    rows = [
+        {
+            row.measurement.variant: row
+            for row in one.rows
+            if row.measurement.variant != one.baseline
+        }
+        for one in comparisons
+    ]
+    baselines = {one.baseline for one in comparisons}
+    baseline = baselines.pop() if len(baselines) == 1 else "the baseline"
+    names = [baseline, *dict.fromkeys(variant for one in rows for variant in one)]
+    groups = [one.program for one in comparisons] + ["geo. mean"] * (len(comparisons) > 1)
+    figure = new_figure(max(6.4, 1.6 + len(groups) * (0.22 * len(names) + 0.25)), 7.2)
+    panels = figure.subplots(len(_RATIOS), 1, sharex=True)
+    entries: dict[str, Artist] = {}
+    for (title, ratio_of), axes in zip(_RATIOS, panels, strict=True):
+        ratios = [{name: ratio_of(row) for name, row in one.items()} for one in rows]
+        _draw_ratios(axes, ratios, names)
+        finished(axes, "", "", title, lines="y")
+        entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    several = len(groups) > 6
+    panels[-1].set_xticks(
+        range(len(groups)), groups, rotation=45 if several else 0, rotation_mode="anchor",
+        ha="right" if several else "center",
+    )  # fmt: skip
+    panels[-1].set_xlim(-0.6, len(groups) - 0.4)
+    figure.legend(
+        list(entries.values()), list(entries), loc="outside upper center", ncols=4, frameon=False
+    )
+    figure.supylabel(f"ratio to {baseline}")
+    save_figure(figure, file)
+
+
+def _draw_ratios(
+    axes: Axes, programs: Sequence[Mapping[str, Ratio | None]], names: Sequence[str]
+) -> None:
+    """Draw the bars of the baseline, then of each variant; means come last, after two or more."""
+    bar = _GROUP_WIDTH / len(names)
+    groups = len(programs) + (len(programs) > 1)
+    shown, failed = [1.0], []
+    for number, name in enumerate(names):
+        at = [k - _GROUP_WIDTH / 2 + (number + 0.5) * bar for k in range(groups)]
+        values = [1.0] * groups
+        errors = None
+        if number:
+            known = [_positive(one.get(name)) for one in programs]
+            failed += [x for x, one in zip(at, known, strict=False) if one is None]
+            if groups > len(programs):
+                known.append(_mean([one for one in known if one is not None]))
+            values = [math.nan if one is None else one.value for one in known]
+            lows = [math.nan if one is None else one.low or math.nan for one in known]
+            highs = [math.nan if one is None else one.high or math.nan for one in known]
+            shown += [x for x in (*values, *lows, *highs) if not math.isnan(x)]
+            errors = [
+                [max(value - low, 0.0) for value, low in zip(values, lows, strict=True)],
+                [max(high - value, 0.0) for value, high in zip(values, highs, strict=True)],
+            ]
+        axes.bar(
+            at, values, bar, yerr=errors, capsize=2, error_kw={"elinewidth": 0.8},
+            color=_VARIANTS[number % len(_VARIANTS)], label=name,
+        )  # fmt: skip
+    axes.axhline(1.0, color="black", linewidth=0.8)
+    if max(shown) > _LOG_FROM or min(shown) < 1 / _LOG_FROM:
+        axes.set_yscale("log")
+        axes.set_ylim(0.7 * min(shown), 1.3 * max(shown))
+        plain_numbers(axes, "y", (1.0, 2.0, 5.0))
+    if failed:
+        axes.plot(
+            failed, [0.03] * len(failed), "x", color="#d40000", markersize=5,
+            transform=axes.get_xaxis_transform(), label="failed or not measured", clip_on=False,
+        )  # fmt: skip
+
+
+def _positive(ratio: Ratio | None) -> Ratio | None:
+    return ratio if ratio is not None and ratio.value > 0 else None
+
+
+def _mean(ratios: Sequence[Ratio]) -> Ratio | None:
+    """Return the geometric mean, which has no interval."""
+    if not ratios:
+        return None
+    logs = math.fsum(math.log(one.value) for one in ratios)
+    return replace(ratios[0], value=math.exp(logs / len(ratios)), low=None, high=None)
+
+
+_STRIP, _ROOM = 0.04, 0.03
+"""Height of the strip of a window's name, and room above the strips: shares of the axes."""
+
+_MOST = 0.4
+"""Share of the axes that all strips have at most; of many names each is thinner."""
+
+
+def draw_power(found: EnergyMeasurement, ax: Axes | None = None) -> Axes:
+    """Draw the power of every source over time, and below it a strip for each name of windows.
+
+    Args:
+        found: of a block.
+        ax: Axes to draw in; of a new figure if not given.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    check_matplotlib()
+    if ax is None:
+        from matplotlib import pyplot as plt  # noqa: PLC0415 - optional
+
+        _, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+    strips = {
+        one.name: [(run.begin_s, run.begin_s + run.time_s) for run in one.runs]
+        for one in found.windows
+    }
+    return _draw_power(ax, found.power_traces(), strips, found.time_s)
+
+
+def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
+    """Write a plot of the power of cards and CPUs while a program ran.
+
+    Args:
+        found: with its traces.
+        path: a PNG, SVG or PDF to write.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` the file cannot be
+            written.
+    """
+    from eatss.measurement.meters.meter import PowerTrace  # noqa: PLC0415 - of NumPy
+    from eatss.report.measurement import sources_of  # noqa: PLC0415 - Rich
+
+    check_plot_file(Path(fspath(path)))
+    axes = new_axes(8, 4)
+    traces = [
+        PowerTrace.of(name, one.trace) for name, one in sources_of(found).items() if one.trace
+    ]
+    _draw_power(axes, traces, {}, found.time_s)
+    save_figure(axes.get_figure(root=True), path)  # type: ignore[arg-type]
+
+
+def _draw_power(
+    ax: Axes,
+    traces: Sequence[PowerTrace],
+    strips: Mapping[str, Sequence[tuple[float, float]]],
+    end_s: float,
+) -> Axes:
+    colours = cycle(LINES)
+    for trace in traces:
+        ax.step(trace.time_s, trace.power_w, where="pre", color=next(colours), label=trace.source)
+    top_w = 1.1 * (max((float(trace.power_w.max()) for trace in traces), default=0.0) or 1.0)
+    height = min(_STRIP, _MOST / max(1, len(strips)))
+    below = len(strips) * height + (_ROOM if strips else 0.0)
+    ax.set_ylim(bottom=-top_w * below / (1 - below), top=top_w)
+    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top_w])
+    for number, (name, spans) in enumerate(strips.items(), start=1):
+        low, colour = (len(strips) - number) * height, next(colours)
+        for first, (begin_s, until_s) in enumerate(spans):
+            ax.axvspan(
+                begin_s, until_s, ymin=low, ymax=low + 0.8 * height, color=colour, linewidth=0,
+                label=None if first else name,
+            )  # fmt: skip
+    for moment_s in (0.0, end_s):
+        ax.axvline(moment_s, color=GREY, linewidth=0.8, linestyle=":")
+    ax.set(xlabel="time in s", ylabel="power in W")
+    if traces or strips:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    return ax

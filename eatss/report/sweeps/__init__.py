@@ -1,1 +1,0 @@
-"""Evaluated sweeps in; figures, a page, a summary for the terminal out."""

@@ -1,1 +1,0 @@
-"""Template, style and script of the page that ``eatss report`` makes."""
