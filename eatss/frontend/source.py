@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from typing import Protocol
 
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, SourceSpan, input_error
 from eatss.base.files import read_regular
@@ -72,10 +73,21 @@ class RefusedError(Exception):
     """A construct was refused and reported; unwinds to where reading can go on."""
 
 
+class Lines(Protocol):
+    """A text whose lines findings show."""
+
+    @property
+    def file(self) -> str:
+        """What spans call it."""
+
+    def line_text(self, line: int) -> str:
+        """Return a line, counted from 1, without its line end."""
+
+
 class Findings:
     """The findings of one run, in the order of discovery, duplicates dropped."""
 
-    def __init__(self, source: SourceText | None) -> None:
+    def __init__(self, source: Lines | None) -> None:
         self._source = source
         self._found: dict[tuple[str, str, SourceSpan | None], Diagnostic] = {}
 
