@@ -404,17 +404,10 @@ def _is_decorator(node: ast.expr, resolve: Resolve) -> bool:
 # What the front end says of the C, said of the Python it was made from.
 
 
-_AFFINE = (
-    "use sums of counters and parameters with constant factors; // and % by constants, min, max "
-    "and a if c else b are fine"
-)
 _HINTS = {
-    "EATSS-F012": _AFFINE,
-    "EATSS-F013": _AFFINE,
-    "EATSS-F014": _AFFINE,
-    "EATSS-F016": "pass it as a parameter: m: eatss.Param",
-    "EATSS-F017": "write the choice as an expression: x = a if condition else b",
-    "EATSS-F032": "write its expression here, or set it to one before, in each round of the loop",
+    "EATSS-F012": "use sums of counters and parameters with constant factors; // and % by "
+    "constants, min, max and a if c else b are fine, and a size is a parameter: m: eatss.Param",
+    "EATSS-F031": "write its expression here, or set it to one before, in each round of the loop",
 }
 """Hints that are otherwise for Python than for C."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
@@ -164,10 +163,10 @@ def read_bytes(file: str) -> bytes:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise input_error("EATSS-F002", f"'{file}' is {kind}", hint="name a C source file")
+            raise input_error("EATSS-F001", f"'{file}' is {kind}", hint="name a C source file")
         if status.st_size > MAX_BYTES:
             raise input_error(
-                "EATSS-F003",
+                "EATSS-F001",
                 f"'{file}' has {status.st_size / 2**20:.1f} MiB; the limit is "
                 f"{MAX_BYTES // 2**20} MiB",
                 hint="keep the region and what it needs in a file of its own",
@@ -192,19 +191,19 @@ def check_bytes(source: SourceText, findings: Findings) -> None:
     data = source.data
     if len(data) > MAX_BYTES:
         findings.add(
-            "EATSS-F003",
+            "EATSS-F001",
             f"'{source.file}' has {len(data) / 2**20:.1f} MiB; the limit is "
             f"{MAX_BYTES // 2**20} MiB",
             hint="keep the region and what it needs in a file of its own",
         )
         return
     if not data.strip():
-        findings.add("EATSS-F004", f"'{source.file}' is empty", hint="name a C source file")
+        findings.add("EATSS-F001", f"'{source.file}' is empty", hint="name a C source file")
         return
     nul = data.find(b"\0")
     if nul >= 0:
         findings.add(
-            "EATSS-F005",
+            "EATSS-F001",
             f"NUL byte in the source ({data.count(bytes(1))} in all)",
             span=source.span(nul, nul + 1),
             hint="save the file as UTF-8 text",
@@ -231,9 +230,8 @@ def check_includes(source: SourceText, include_dirs: tuple[str, ...], findings: 
             except IsADirectoryError:
                 continue
             except OSError as error:
-                is_large = error.errno == errno.EFBIG
                 findings.add(
-                    "EATSS-F003" if is_large else "EATSS-F002",
+                    "EATSS-F001",
                     f"header '{header}' cannot be read: {error.strerror}",
                     span=source.span(match.start(1), match.end(1)) if is_main else None,
                     hint="include C headers only",
@@ -408,7 +406,7 @@ class Guard:
         except UnicodeDecodeError as error:
             at = start + error.start
             self._findings.add(
-                "EATSS-F006",
+                "EATSS-F001",
                 f"byte 0x{self._source.data[at]:02x} is not UTF-8",
                 span=self._source.span(at, at + 1),
                 hint="save the file as UTF-8",

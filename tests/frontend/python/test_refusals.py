@@ -133,8 +133,8 @@ STATEMENTS = [
     ("if a is b:\n    A[i, 0] = 1", "Y011", "a is b"),
     # what the front end says of the C
     ("A[i, i * i] = 1", "F012", "i * i"),
-    ("A[i, b[i]] = 1", "F015", "b[i]"),
-    ("for j in range(b[i]):\n    A[i, j] = 1", "F016", "b[i]"),
+    ("A[i, b[i]] = 1", "F012", "b[i]"),
+    ("for j in range(b[i]):\n    A[i, j] = 1", "F012", "b[i]"),
 ]
 
 
