@@ -23,7 +23,7 @@ from benchmarks.library import Row, read_rows, write_rows
 from benchmarks.recorded import RESULTS, geometric_mean
 from benchmarks.windows import window
 
-FILE = RESULTS / "before-and-after.json"
+FILE = RESULTS.parent / "h100" / "before-and-after-streams.json"
 BEFORE, AFTER = "before", "after"
 
 

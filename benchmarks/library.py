@@ -53,7 +53,7 @@ from benchmarks.library_workloads import (
 from benchmarks.recorded import RESULTS, geometric_mean
 from benchmarks.windows import window
 
-FILE = RESULTS / "library.json"
+FILE = RESULTS.parent / "h100" / "library.json"
 LIBRARY = "library"
 IN_FLOATS = "library in floats"
 SELECTED = "selected"

@@ -28,7 +28,7 @@ from benchmarks.library_unseen import every_workload
 from benchmarks.recorded import RESULTS
 from eatss.measurement.counters import find_ncu
 
-FILE = RESULTS / "h100" / "library-counters.json"
+FILE = RESULTS.parent / "h100" / "library-counters.json"
 LIBRARY = "library"
 _STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _WAITS = {

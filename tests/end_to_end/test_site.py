@@ -46,3 +46,12 @@ def test_the_home_page_and_the_readme_show_the_same_picture() -> None:
     first, second = (re.findall(r"!\[(.*?)\]\((?:docs/)?(.*?)\)", text) for text in texts)
     assert first == second
     assert len(first) == 1
+
+
+def test_tables_of_results_are_those_of_the_records() -> None:
+    renewed = import_module("benchmarks.tables").renewed
+    pages = sorted(DOCS.glob("measured-*.md"))
+    texts = [page.read_text() for page in pages]
+    assert sum("<!-- table: " in text for text in texts) >= 4
+    for page, text in zip(pages, texts, strict=True):
+        assert renewed(text) == text, f"{page.name}: run python benchmarks/tables.py"
