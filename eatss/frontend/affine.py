@@ -304,7 +304,7 @@ class AffineReader:
             raise self.product_in(node) from None
         except TooManyPiecesError:
             raise NotAffineError(
-                node, "expression has too many cases", code="EATSS-F043",
+                node, "expression has too many cases", code="EATSS-F009",
                 hint="use fewer nested ?:, min and max in one expression",
             ) from None  # fmt: skip
         finally:
@@ -367,7 +367,7 @@ class AffineReader:
             raise NotAffineError(node, f"'{node.name}' is not a variable")
         if variable.shape.qualified_volatile:
             raise NotAffineError(
-                node, f"'{node.name}' is volatile", code="EATSS-F041",
+                node, f"'{node.name}' is volatile", code="EATSS-F040",
                 hint="drop 'volatile' or copy the value before the region",
             )  # fmt: skip
         if variable in self.scalars:
@@ -396,7 +396,7 @@ class AffineReader:
             return NotAffineError(
                 node,
                 f"'{node.name}' is set in the region, and what it is here is not known",
-                code="EATSS-F032",
+                code="EATSS-F031",
                 hint="set it to an affine expression of counters and parameters before",
             )
         return NotAffineError(node, f"'{node.name}' is data", "data")
@@ -487,7 +487,7 @@ class AffineReader:
         callee, *arguments = node.children
         if not is_library_function(callee):
             message, hint = why_not_inlined(callee)
-            raise NotAffineError(node, message, code="EATSS-F023", hint=hint)
+            raise NotAffineError(node, message, code="EATSS-F038", hint=hint)
         if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
             left, right = (self.value(a, domain) for a in arguments)
             return extremum(is_max=node.name in _MAXIMA, left=left, right=right)

@@ -262,7 +262,7 @@ class _Delineariser(RegionReader):
                     self._algebra.function(value)
                 except TooManyPiecesError:
                     self._error(
-                        "EATSS-F043",
+                        "EATSS-F009",
                         use.access.node,
                         f"subscript of {self._quoted(use.access.node)} has too many cases",
                         "use fewer min, max and ?: in one subscript",
@@ -281,7 +281,7 @@ class _Delineariser(RegionReader):
             )
             return
         self._error(
-            "EATSS-F044",
+            "EATSS-F036",
             use.access.node,
             f"cannot prove that {quoted} is a linearised array: an inner subscript may leave its "
             "row",

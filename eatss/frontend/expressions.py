@@ -297,7 +297,7 @@ class ExpressionReader(RegionReader):
         try:
             function = self._affine.function(node, self._domain)
         except NotAffineError as error:
-            if error.code in ("EATSS-F033", "EATSS-F041", "EATSS-F042"):
+            if error.code in ("EATSS-F033", "EATSS-F040", "EATSS-F042"):
                 self._reporter.not_affine(error, node, "subscript")
                 raise RefusedError from None
             variable = self._of(node) if node.kind == "name" else None
@@ -386,7 +386,7 @@ class ExpressionReader(RegionReader):
         callee, *arguments = node.children
         known = callee.kind == "name" and is_library_function(callee)
         if node.name not in _PURE_FUNCTIONS or not known:
-            self._refuse("EATSS-F023", node, *why_not_inlined(callee))
+            self._refuse("EATSS-F038", node, *why_not_inlined(callee))
         self._element(node)
         values = tuple(as_float(self._try(a, depth), a) for a in arguments)
         return rounded(Call(function=node.name, arguments=values), node)
@@ -397,7 +397,7 @@ class ExpressionReader(RegionReader):
         if node.kind == "member":
             owner = clang.owner_of_member(node.cursor)
             message = f"{owner}: {self._quoted(node)}"
-            self._refuse("EATSS-F026", node, message, MEMBER_HINT)
+            self._refuse("EATSS-F024", node, message, MEMBER_HINT)
         code, message, hint = REFUSED_EXPRESSIONS.get(node.kind, UNSUPPORTED_EXPRESSION)
         self._refuse(code, node, f"{message}: {self._quoted(node)}", hint)
 
@@ -470,12 +470,12 @@ class ExpressionReader(RegionReader):
         if variable is not None:
             return variable
         if node.kind == "name":
-            self._refuse("EATSS-F039", node, f"'{node.name}' is not a variable", "use an array")
+            self._refuse("EATSS-F038", node, f"'{node.name}' is not a variable", "use an array")
         if node.kind == "binary":
             self._check_arithmetic(node)
         if node.kind == "cast":
             self._refuse(
-                "EATSS-F027",
+                "EATSS-F024",
                 node,
                 "array seen through another type",
                 "declare the array with the shape it is used with",
@@ -491,7 +491,7 @@ class ExpressionReader(RegionReader):
 
     def _refuse_declaration(self, node: Node) -> NoReturn:
         self._refuse(
-            "EATSS-F008",
+            "EATSS-F007",
             node,
             f"the declaration of '{node.name}' is not understood",
             "declare it with a known type; pass -I for missing headers",
@@ -502,10 +502,10 @@ class ExpressionReader(RegionReader):
         if shape.invalid:
             self._refuse_declaration(node)
         if shape.qualified_volatile:
-            self._refuse("EATSS-F041", node, f"'{variable.name}' is volatile", "drop 'volatile'")
+            self._refuse("EATSS-F040", node, f"'{variable.name}' is volatile", "drop 'volatile'")
         if shape.pointer_to_pointer:
             self._refuse(
-                "EATSS-F028",
+                "EATSS-F024",
                 node,
                 f"'{variable.name}' is a pointer to pointers, whose rows may overlap",
                 f"use an array: double (*{variable.name})[N] or double {variable.name}[n][m]",

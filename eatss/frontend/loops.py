@@ -91,14 +91,14 @@ class LoopReader(RegionReader):
         element = variable.shape.element
         if not element.is_integer:
             self._refuse(
-                "EATSS-F030",
+                "EATSS-F018",
                 name,
                 f"counter '{variable.name}' has type '{element.spelling}'",
                 "use an integer counter",
             )
         if variable.shape.qualified_volatile:
             self._refuse(
-                "EATSS-F041", name, f"counter '{variable.name}' is volatile", "drop 'volatile'"
+                "EATSS-F040", name, f"counter '{variable.name}' is volatile", "drop 'volatile'"
             )
         if element.element is None:
             self._refuse(
@@ -112,14 +112,14 @@ class LoopReader(RegionReader):
         amount = self._amount(increment, variable)
         if amount is None:
             self._refuse(
-                "EATSS-F034",
+                "EATSS-F018",
                 increment,
                 f"increment of '{variable.name}' is not a constant",
                 f"write {variable.name}++, {variable.name} += 2 or {variable.name} -= 2",
             )
         if amount == 0:
             self._refuse(
-                "EATSS-F034", increment, f"'{variable.name}' does not change", "use a stride"
+                "EATSS-F018", increment, f"'{variable.name}' does not change", "use a stride"
             )
         return amount
 
@@ -204,7 +204,7 @@ class LoopReader(RegionReader):
             raise RefusedError from None
         except TooManyPiecesError:
             self._refuse(
-                "EATSS-F043", header.condition, "bounds have too many cases",
+                "EATSS-F009", header.condition, "bounds have too many cases",
                 "use fewer min, max and ?: in one loop",
             )  # fmt: skip
         if domain.n_basic_set() > 1:
@@ -346,7 +346,7 @@ class LoopReader(RegionReader):
         bound = parameter_is_bounded(runs, name, above=header.step > 0)
         if not bound and not others.is_empty():
             self._refuse(
-                "EATSS-F051",
+                "EATSS-F029",
                 header.condition,
                 f"condition {self._quoted(header.condition)} does not end a loop that "
                 f"counts {'up' if header.step > 0 else 'down'}",
@@ -367,7 +367,7 @@ class LoopReader(RegionReader):
         unit = _coefficient(left, name)
         if unit not in (1, -1) or _coefficient(right, name) != 0:
             self._refuse(
-                "EATSS-F035",
+                "EATSS-F029",
                 header.condition,
                 "'!=' is not between the counter and a bound",
                 "use < or >",
@@ -383,7 +383,7 @@ class LoopReader(RegionReader):
         if not self._ranges.proven_or_stated(outer, ends, _ENDLESS):
             sign = "<" if up else ">"
             self._refuse(
-                "EATSS-F035",
+                "EATSS-F029",
                 header.condition,
                 f"cannot prove that '{header.variable.name}' meets the end of the loop",
                 f"write {header.variable.name} {sign} {self._bound_text(header)}",
@@ -407,7 +407,7 @@ class LoopReader(RegionReader):
         stays = at_least(ctype.maximum, after).intersect(at_least(ctype.maximum, counter))
         if header.step > 0 and self._ranges.always_leaves(domain, stays):
             self._refuse(
-                "EATSS-F037" if ctype.signed else "EATSS-F036",
+                "EATSS-F036",
                 header.condition,
                 f"counter '{header.variable.name}' leaves the range of type '{ctype.spelling}' "
                 "before the loop ends",
@@ -432,7 +432,7 @@ class LoopReader(RegionReader):
             domain, self._algebra.within(ctype.minimum, after, ctype.maximum)
         ):
             self._refuse(
-                "EATSS-F037",
+                "EATSS-F036",
                 header.condition,
                 f"counter '{header.variable.name}' may leave the range of type '{ctype.spelling}'",
                 "use int or long",

@@ -463,7 +463,7 @@ def _select(
     wanted = [r for r in regions if options.scop in (None, r.index)]
     if not wanted:
         findings.add(
-            "EATSS-F048",
+            "EATSS-F010",
             f"there is no region {options.scop}: the file has {len(regions)}, counted from 0",
         )
     placed = [place_region(region, unit, source, findings) for region in wanted]
@@ -474,7 +474,7 @@ def _select(
     if wanted and not kept and not findings.errors:
         names = sorted({p.function.spelling for p in placed if p is not None})
         findings.add(
-            "EATSS-F047",
+            "EATSS-F010",
             f"no region in function '{options.function}'",
             hint=f"functions with regions: {', '.join(names)}",
         )
@@ -529,7 +529,7 @@ def _read_region(
     arrays = delinearise(affine, symbols, reporter, statements)
     if facts.intersect(fixed).is_empty():
         findings.add(
-            "EATSS-F050",
+            "EATSS-F049",
             "the parameter values contradict what the source says of the parameters",
             hint="sizes of variable-length arrays are greater than zero, unsigned values not "
             "negative",
@@ -607,12 +607,12 @@ def _check_options(options: FrontendOptions, findings: Findings) -> None:
     for define in options.defines:
         if not _DEFINE.fullmatch(define):
             findings.add(
-                "EATSS-F050", f"macro '{define}' is not NAME or NAME=VALUE", hint="write -D N=4000"
+                "EATSS-F049", f"macro '{define}' is not NAME or NAME=VALUE", hint="write -D N=4000"
             )
     names = [name for name, _ in options.parameter_values]
     for name in sorted({name for name in names if names.count(name) > 1}):
         findings.add(
-            "EATSS-F050", f"parameter '{name}' has more than one value", hint="give it once"
+            "EATSS-F049", f"parameter '{name}' has more than one value", hint="give it once"
         )
 
 

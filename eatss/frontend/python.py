@@ -22,36 +22,40 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, input_error
 from eatss.base.frozen import frozen
 from eatss.frontend.options import FrontendResult
-from eatss.frontend.python_statements import Parameter, StatementReader, check_name, read_parameters
+from eatss.frontend.python_expressions import (
+    CONVERT,
+    FORMS,
+    HEAD,
+    NAMES,
+    TYPES,
+    Argument,
+    Local,
+    Value,
+    one_type,
+    types_of,
+)
+from eatss.frontend.python_statements import (
+    Declarations,
+    StatementReader,
+    assigned_name,
+    assignments,
+    reads_without_value,
+)
 from eatss.frontend.python_types import (
     DOUBLE,
     FLOAT,
     INT,
     MACROS,
-    Candidate,
     CLine,
-    Findings,
     NumberType,
-    Piece,
     PythonText,
-    RefusedError,
     Resolve,
     by_values,
     functions_of,
     is_declared,
-    joined,
-    listed,
-    one_type,
     python_span,
 )
-from eatss.frontend.python_values import (
-    Argument,
-    Local,
-    assigned_name,
-    assignments,
-    declarations,
-    reads_without_value,
-)
+from eatss.frontend.source import Findings, RefusedError
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop, Statement
 
@@ -59,8 +63,6 @@ if TYPE_CHECKING:
     from eatss.frontend.symbolic import SymbolicResult
 
 # -- function ----------------------------------------------------------------------------------
-# A Python function in, the text of the C function with the same loops out.
-
 
 _MOST_ROUNDS = 20
 
@@ -80,50 +82,70 @@ def c_function(
     """
     findings = Findings(text)
     try:
-        return _c_function(node, findings, resolve)
+        return _c_function(node, text, findings, resolve)
     except RecursionError:
-        findings.add("EATSS-Y012", _head(node), "nested too deeply", "split the expressions")
+        span = text.span(_head(node))
+        findings.add(FORMS, "nested too deeply", span=span, hint="split the expressions")
     findings.raise_errors()
     raise AssertionError
 
 
 def _c_function(
-    node: ast.FunctionDef, findings: Findings, resolve: Resolve
+    node: ast.FunctionDef, text: PythonText, findings: Findings, resolve: Resolve
 ) -> tuple[tuple[CLine, ...], tuple[Argument, ...]]:
     head = _head(node)
+    given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+    assigned = dict.fromkeys(str(assigned_name(one)) for one in assignments(node.body))
+    own = [name for name in assigned if name not in given]
+    reader = StatementReader(
+        text=text, findings=findings, arguments={}, resolve=resolve, locals={}, refused=set(),
+        assigned=frozenset({*own, *given}), mixes=False,
+    )  # fmt: skip
     with suppress(RefusedError):
-        check_name(node.name, head, findings)
+        reader.check_name(node.name, head)
         if is_declared(node.name):
-            findings.add(
-                "EATSS-Y006", head, f"C has something of the name '{node.name}' in its headers",
-                "choose another name for the function",
+            reader.refuse(
+                head, f"C has something of the name '{node.name}' in its headers",
+                "choose another name for the function", code=HEAD,
             )  # fmt: skip
-    if isinstance(node.returns, ast.expr) and ast.unparse(node.returns) != "None":
-        findings.add(
-            "EATSS-Y005", node.returns, "the function returns something",
-            "assign results to elements of arrays",
-        )  # fmt: skip
-    parameters = read_parameters(node.args, resolve, findings)
-    read = _body(node, parameters, findings, resolve)
+    returned = node.returns
+    if returned is not None and ast.unparse(returned) != "None":
+        with suppress(RefusedError):
+            reader.refuse(returned, "the function returns something", _RESULTS, code=HEAD)
+    declared = reader.parameters(node.args)
+    for name in own:
+        for place in reads_without_value(name, node.body):
+            with suppress(RefusedError):
+                reader.refuse(
+                    place, f"'{name}' may have no value here",
+                    "give it one before the loop or the condition", code=NAMES,
+                )  # fmt: skip
     findings.raise_errors()
-    declared = listed([one.declaration for one in parameters])
-    span = findings.text.span(head)
-    before: tuple[str | Piece, ...] = (
+    if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
+        with suppress(RefusedError):
+            reader.refuse(head, "the function assigns nothing", _RESULTS, code=HEAD)
+    reader = _read(node, reader, own)
+    findings.raise_errors()
+    span = text.span(head)
+    before = (
         "#include <math.h>",
         "#include <stdlib.h>",
-        *(text for name, text in MACROS.items() if name in read.macros),
+        *(text for name, text in MACROS.items() if name in reader.macros),
         "",
-        joined(f"void {node.name}(", declared, ")"),
+        f"void {node.name}({declared})",
         "{",
         "#pragma scop",
     )
     behind = ("#pragma endscop", "}")
     lines = (
-        *(CLine(joined(text), span) for text in before),
-        *read.lines,
-        *(CLine(joined(text), span) for text in behind),
+        *(CLine.of(line, span, reader.spans) for line in before),
+        *reader.lines,
+        *(CLine.of(line, span, reader.spans) for line in behind),
     )
-    return lines, tuple(one.argument for one in parameters)
+    return lines, tuple(reader.arguments.values())
+
+
+_RESULTS = "write loops that assign results to elements of arrays"
 
 
 def _head(node: ast.FunctionDef) -> ast.expr:
@@ -135,74 +157,56 @@ def _head(node: ast.FunctionDef) -> ast.expr:
     )  # fmt: skip
 
 
-def _body(
-    node: ast.FunctionDef, parameters: Sequence[Parameter], findings: Findings, resolve: Resolve
-) -> StatementReader:
+def _read(node: ast.FunctionDef, head: StatementReader, own: Sequence[str]) -> StatementReader:
     """Read the statements again and again, until the types of all locals are known."""
-    given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
-    assigned = dict.fromkeys(str(assigned_name(one)) for one in assignments(node.body))
-    own = [name for name in assigned if name not in given]
-    for name in own:
-        for place in reads_without_value(name, node.body):
-            findings.add(
-                "EATSS-Y020", place, f"'{name}' may have no value here",
-                "give it one before the loop or the condition",
-            )  # fmt: skip
-    findings.raise_errors()
-    if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
-        findings.add(
-            "EATSS-Y005", _head(node), "the function assigns nothing",
-            "write loops that assign elements of arrays",
-        )  # fmt: skip
-    # floating-point numbers of 32 or 16 bits
+    short = ("numpy.float32", "numpy.float16")
     mixes = any(
-        one.argument.element_type in (ElementType.FLOAT, ElementType.HALF) for one in parameters
+        one.element_type in (ElementType.FLOAT, ElementType.HALF) for one in head.arguments.values()
     ) or any(
-        resolve(one) in ("numpy.float32", "numpy.float16")
+        head.resolve(one) in short
         for one in ast.walk(node)
         if isinstance(one, ast.Name | ast.Attribute)
     )
-    known: dict[str, Local] = {}
+    declared = Declarations()
+    for name in own:
+        declared.place(name, node.body)
+    known = head.locals
     reader_of = partial(
-        StatementReader,
-        arguments={one.argument.name: one.argument for one in parameters},
-        resolve=resolve,
-        assigned=frozenset({*own, *given}),
-        mixes=mixes,
-        locals=known,
-        refused=set(),
-        declared=declarations(own, node.body),
-    )
+        StatementReader, text=head.text, arguments=head.arguments, resolve=head.resolve,
+        assigned=head.assigned, mixes=mixes, locals=known, refused=head.refused, declared=declared,
+    )  # fmt: skip
     for _ in range(_MOST_ROUNDS):
-        reader = reader_of(findings=Findings(findings.text))
+        reader = reader_of(findings=Findings(head.text))
         reader.read(node.body)
         before = dict(known)
-        for name, candidates in reader.seen.items():
-            kind = one_type(candidates, mixes=mixes) or candidates[0].type
-            known[name] = Local(type=kind, weak=_weak(candidates, kind))
+        for name, seen in reader.seen.items():
+            values = [value for value, _ in seen]
+            kind = one_type(values, mixes=mixes) or values[0].type
+            known[name] = Local(type=kind, weak=_weak(values, kind))
         if known == before:
             break
-    for name in [name for name, local in known.items() if local.n_dims]:
+    for name in [name for name, local in known.items() if local.extents]:
         del known[name]
-    reader = reader_of(findings=findings)
+    reader = reader_of(findings=head.findings, spans=head.spans)
     reader.read(node.body)
-    for name, candidates in reader.seen.items():
-        if one_type(candidates, mixes=mixes) is None:
-            kinds = " and ".join(dict.fromkeys(str(one.type) for one in candidates))
-            findings.add(
-                "EATSS-Y019", reader.places[name][-1], f"local '{name}' is of types {kinds}",
-                f"convert what it is assigned: {name} = numpy.float64(…)",
-            )  # fmt: skip
+    for name, seen in reader.seen.items():
+        values = [value for value, _ in seen]
+        if one_type(values, mixes=mixes) is None:
+            with suppress(RefusedError):
+                reader.refuse(
+                    seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT,
+                    code=TYPES,
+                )  # fmt: skip
     return reader
 
 
-def _weak(candidates: Sequence[Candidate], kind: NumberType) -> NumberType | None:
+def _weak(values: Sequence[Value], kind: NumberType) -> NumberType | None:
     """Return the type of the literals among what a local is assigned, if it is not the local's.
 
     Sums of floating-point numbers begin with one, which has their type where anything is added: of
     those only an integer for a double counts, which is one beside an integer.
     """
-    found = [one.weak or (one.type if one.free else None) for one in candidates]
+    found = [one.weak or (None if one.number is None else one.type) for one in values]
     if kind in (FLOAT, DOUBLE):
         return INT if INT in found else None
     if kind.is_weak or kind.is_floating:
@@ -211,7 +215,6 @@ def _weak(candidates: Sequence[Candidate], kind: NumberType) -> NumberType | Non
 
 
 # -- python scop -------------------------------------------------------------------------------
-# The decorator ``eatss.scop`` and what it makes of a function; files of Python, only read.
 
 
 class CalledError(InputError, TypeError):
@@ -335,7 +338,7 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
     if name not in functions:
         names = ", ".join(functions)
         raise input_error(
-            "EATSS-Y003",
+            "EATSS-Y001",
             f"'{file}' has {len(functions) or 'no'} functions with the decorator eatss.scop"
             if name is None
             else f"'{file}' has no function '{name}' with the decorator eatss.scop",
@@ -354,7 +357,7 @@ def _scop_of(
     return PythonScop(
         name=node.name,
         arguments=arguments,
-        c_source="".join(f"{line.piece.text}\n" for line in lines),
+        c_source="".join(f"{line.text}\n" for line in lines),
         text=text,
         lines=lines,
         function=function,
@@ -382,10 +385,10 @@ def _parsed(text: PythonText) -> ast.Module:
         span = SourceSpan.in_line(text.file, line, column)
         raise InputError(
             Diagnostic(
-                code="EATSS-Y002",
+                code="EATSS-Y001",
                 message=f"no valid Python: {getattr(error, 'msg', None) or error}",
                 span=span,
-                source_line=text.line(line),
+                source_line=text.line_text(line),
                 hint="see that python takes it",
             )
         ) from None
@@ -401,17 +404,10 @@ def _is_decorator(node: ast.expr, resolve: Resolve) -> bool:
 # What the front end says of the C, said of the Python it was made from.
 
 
-_AFFINE = (
-    "use sums of counters and parameters with constant factors; // and % by constants, min, max "
-    "and a if c else b are fine"
-)
 _HINTS = {
-    "EATSS-F012": _AFFINE,
-    "EATSS-F013": _AFFINE,
-    "EATSS-F014": _AFFINE,
-    "EATSS-F016": "pass it as a parameter: m: eatss.Param",
-    "EATSS-F017": "write the choice as an expression: x = a if condition else b",
-    "EATSS-F032": "write its expression here, or set it to one before, in each round of the loop",
+    "EATSS-F012": "use sums of counters and parameters with constant factors; // and % by "
+    "constants, min, max and a if c else b are fine, and a size is a parameter: m: eatss.Param",
+    "EATSS-F031": "write its expression here, or set it to one before, in each round of the loop",
 }
 """Hints that are otherwise for Python than for C."""
 
@@ -462,7 +458,7 @@ def finding_in_python(finding: Diagnostic, source: PythonScop) -> Diagnostic:
         return finding
     span = source.span_of(finding.span)
     hint = _HINTS.get(finding.code, finding.hint)
-    return replace(finding, span=span, source_line=source.text.line(span.line), hint=hint)
+    return replace(finding, span=span, source_line=source.text.line_text(span.line), hint=hint)
 
 
 @contextmanager

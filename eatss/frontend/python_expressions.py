@@ -1,4 +1,4 @@
-"""Python expressions in, C expressions with the same values out.
+"""Python expressions in, C expressions with the same values out, operation by operation.
 
 Calls are of functions of ``math`` and NumPy, of ``min``, ``max``, ``abs`` and conversions.
 """
@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
+import operator as operator_functions
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal, NoReturn
 
+from eatss.base.diagnostics import SourceSpan
+from eatss.base.frozen import frozen
 from eatss.frontend.python_types import (
     DOUBLE,
     ELEMENTS,
@@ -21,76 +26,435 @@ from eatss.frontend.python_types import (
     NUMPY,
     NUMPY_OF_TWO,
     NUMPY_TYPES,
+    Node,
     NumberType,
-    Piece,
-    RefusedError,
+    PythonText,
+    Resolve,
     common_type,
-    joined,
-    listed,
-    one_type,
-    to_one_type,
+    marked,
+    promoted,
+    unmarked,
+    usual_type,
 )
-from eatss.frontend.python_values import (
-    LEAST,
-    PRECEDENCE,
-    UNARY,
-    OperationReader,
-    Value,
-    cast,
-    chosen,
-    compared,
-    converted,
-    fixed,
-    inside,
-    literal,
-    settle,
-)
-from eatss.polyhedral.expression import ElementType
+from eatss.frontend.source import Findings, RefusedError
+from eatss.polyhedral.expression import ElementType, as_single, single_text
 
+HEAD, NAMES, FORMS, TYPES = "EATSS-Y004", "EATSS-Y010", "EATSS-Y011", "EATSS-Y019"
+"""Codes: the head of a function, its variables, what is outside the subset, types of numbers."""
+
+CONVERT = "convert it, for example with numpy.float64(…) or numpy.int64(…)"
+
+# -- values ------------------------------------------------------------------------------------
+
+PRIMARY, UNARY, LEAST = 16, 14, 0
+PRECEDENCE = {
+    "*": 13, "/": 13, "%": 13, "+": 12, "-": 12, "<<": 11, ">>": 11, "<": 10, "<=": 10, ">": 10,
+    ">=": 10, "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3,
+}  # fmt: skip
+_LOGICAL = {PRECEDENCE["&&"], PRECEDENCE["||"]}
+_LIKE_PYTHON = (ElementType.INT32, ElementType.INT64, ElementType.DOUBLE)
+"""Types in which NumPy gives what Python gives, as far as numbers fit."""
+
+
+class TypeClashError(Exception):
+    """Types of numbers do not go together, or a number does not fit its type; says why."""
+
+
+@frozen
+class Value:
+    """An expression: its C text, its type in Python, and its number where it is a literal.
+
+    The C expression has the C type of ``type``. ``precedence`` is that of its outermost operator.
+    ``weak`` is the type of a literal that it may be instead, in an arm of a choice: a number of
+    Python, though in C it has the type of the other arm. ``is_zero`` says that it is 0 then.
+    ``right`` is the right operand of an operation whose left one is used as it is.
+    """
+
+    text: str
+    type: NumberType
+    precedence: int = PRIMARY
+    number: int | float | None = None
+    weak: NumberType | None = None
+    is_zero: bool = False
+    right: str | None = None
+
+
+def literal(number: float) -> Value:
+    """Return a number of Python.
+
+    Raises:
+        TypeClashError: it is too large for C.
+    """
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise TypeClashError(f"{number} is no finite number")
+        text, kind = repr(number), FLOAT
+    else:
+        low, high = ElementType.INT64.bounds
+        if not low < number <= high:
+            raise TypeClashError(f"{number} is too large for 64 bits")
+        least, most = ElementType.INT32.bounds
+        text, kind = str(number) if least < number <= most else f"{number}L", INT
+        if number == least:
+            text = f"({least + 1} - 1)"  # C has no int of the number without its sign
+    precedence = UNARY if text.startswith("-") else PRIMARY
+    return Value(text=text, type=kind, precedence=precedence, number=number)
+
+
+def one_type(values: Sequence[Value], *, mixes: bool) -> NumberType | None:
+    """Return the one type for a variable or a choice between values; ``None`` if there is none.
+
+    Args:
+        values: what is chosen from; a literal takes any type that holds it.
+        mixes: whether the function has floating-point numbers of 32 or 16 bits. Then a double of
+            Python is not the same as one of NumPy: the first gives way to these, the second does
+            not.
+    """
+    firm = {one.type for one in values if one.number is None}
+    free = {one.type for one in values if one.number is not None}
+    if not firm or firm <= {INT, FLOAT}:
+        return FLOAT if FLOAT in firm | free else INT
+    if firm == {FLOAT, DOUBLE} and not mixes:
+        return DOUBLE
+    if len(firm) > 1:
+        return None
+    (found,) = firm
+    return None if FLOAT in free and not found.is_floating else found
+
+
+def types_of(values: Sequence[Value]) -> str:
+    """Return the types of values in words."""
+    return " and ".join(dict.fromkeys(str(value.type) for value in values))
+
+
+def converted(value: Value, wanted: NumberType) -> Value:
+    """Return a value as one of another type, as NumPy converts it.
+
+    Raises:
+        TypeClashError: a literal does not fit.
+    """
+    if value.number is not None:
+        return _literal_as(value, value.number, wanted)
+    if value.type.element is wanted.element:
+        return replace(value, type=wanted)
+    return cast(value, wanted)
+
+
+def fixed(value: Value, wanted: NumberType) -> Value:
+    """Return a value as one of another type; a literal no longer takes that of its neighbours."""
+    made = converted(value, wanted)
+    if value.number is not None and wanted.element is ElementType.INT64:
+        made = cast(made, wanted)
+    return replace(made, number=None)
+
+
+def is_wide(value: Value) -> bool:
+    """Tell whether a value is an integer of Python that C's ``int`` does not hold."""
+    low, high = INT.element.bounds
+    return value.type == INT and value.number is not None and not low <= value.number <= high
+
+
+def cast(value: Value, wanted: NumberType) -> Value:
+    """Return a value with a cast before it."""
+    text = f"({wanted.element.value}) {inside(value, UNARY)}"
+    return Value(text=text, type=wanted, precedence=UNARY)
+
+
+def inside(value: Value, precedence: int, *, right: bool = False) -> str:
+    """Return the text of an operand, in parentheses where its operator binds less."""
+    signed = precedence == UNARY and unmarked(value.text).startswith(("-", "+"))
+    mixed = {value.precedence, precedence} == _LOGICAL
+    return f"({value.text})" if value.precedence < precedence + right or signed or mixed else (
+        value.text
+    )  # fmt: skip
+
+
+def chosen(values: Sequence[Value]) -> tuple[NumberType | None, bool]:
+    """Return ``weak`` and ``is_zero`` of a choice between values of one type."""
+    found = [
+        (one.weak, one.is_zero)
+        if one.number is None
+        else (FLOAT if isinstance(one.number, float) else INT, one.number == 0)
+        for one in values
+    ]
+    literals = [one for one in found if one[0] not in (None, values[0].type)]
+    if not literals:
+        return None, False
+    weak = INT if any(one == INT for one, _ in literals) else FLOAT
+    return weak, all(zero for _, zero in literals)
+
+
+def settle(value: Value, beside: NumberType | None = None) -> None:
+    """See that an operation is the same for the literal that a value may be.
+
+    Args:
+        value: the value.
+        beside: the type of the other operand, if there is one.
+
+    Raises:
+        TypeClashError: Python reckons in another type then.
+    """
+    if value.weak is None:
+        return
+    if beside is None or beside.is_weak:
+        same = value.type.element in _LIKE_PYTHON
+    else:
+        same = common_type(value.type, beside) == common_type(value.weak, beside)
+    if not same:
+        raise TypeClashError(
+            f"a literal that may be chosen here stays {value.weak} in Python, and is no "
+            f"{value.type}"
+        )
+
+
+def arithmetic(left: Value, operator: str, right: Value) -> Value:
+    """Return a sum, difference, product or quotient, or a bitwise operation on integers.
+
+    Raises:
+        TypeClashError: NumPy has no type for both, or C does not reckon in it.
+    """
+    is_zero = (left.is_zero and operator in ("*", "/")) or (right.is_zero and operator == "*")
+    if not is_zero:
+        settle(left, right.type)
+        settle(right, left.type)
+        if left.weak is not None and right.weak is not None:
+            settle(left)
+            settle(right)
+    common = common_type(left.type, right.type)
+    if operator == "/" and not common.is_floating:
+        common = FLOAT if common == INT else DOUBLE
+    if operator in ("&", "|", "^") and common.is_floating:
+        raise TypeClashError(f"'{operator}' is for integers")
+    first, second, usual = _operands(left, right, common)
+    level = PRECEDENCE[operator]
+    text = f"{inside(first, level)} {operator} {inside(second, level, right=True)}"
+    result = Value(text=text, type=common, precedence=level)
+    if usual is not common.element:
+        result = cast(result, common)
+    weak = left.weak or right.weak
+    if weak is not None and all(one.type.is_weak or one.weak for one in (left, right)):
+        result = replace(result, weak=weak, is_zero=is_zero)
+    return replace(result, right=second.text if first.text == left.text else None)
+
+
+def compared(left: Value, operator: str, right: Value) -> str:
+    """Return a comparison, in the type in which NumPy compares.
+
+    Raises:
+        TypeClashError: no type of C holds the numbers of both.
+    """
+    if left.type.is_floating or right.type.is_floating:
+        settle(left, right.type)
+        settle(right, left.type)
+    common = common_type(left.type, right.type)
+    if common == DOUBLE and not left.type.is_floating and not right.type.is_floating:
+        raise TypeClashError("numbers with and without a sign cannot be compared in 64 bits")
+    if common.element.is_unsigned and any(
+        one.type == INT and one.number is None for one in (left, right)
+    ):
+        raise TypeClashError(
+            "a Python integer, which may be negative, is compared with one without a sign"
+        )
+    first, second, _ = _operands(left, right, common)
+    level = PRECEDENCE[operator]
+    return f"{inside(first, level + 1)} {operator} {inside(second, level, right=True)}"
+
+
+def _operands(left: Value, right: Value, common: NumberType) -> tuple[Value, Value, ElementType]:
+    """Return operands as C takes them to reckon in a type, and the type in which it does.
+
+    What C converts itself is left to C.
+    """
+    first, second = (_operand(value, common) for value in (left, right))
+    usual = usual_type(first.type.element, second.type.element)
+    if usual is not common.element and promoted(common.element) is not usual:
+        first = cast(first, common)
+        usual = usual_type(common.element, second.type.element)
+    return first, second, usual
+
+
+def _operand(value: Value, common: NumberType) -> Value:
+    if value.number is not None and (value.type, common) != (INT, INT):
+        return _literal_as(value, value.number, common)
+    if value.type == FLOAT and common.element in _IN_FLOAT:
+        return cast(value, common)
+    return value
+
+
+def negated(value: Value) -> Value:
+    """Return ``-value``."""
+    if value.number is not None:
+        return literal(-value.number)
+    return narrowed(replace(value, text=f"-{inside(value, UNARY)}", precedence=UNARY))
+
+
+def narrowed(value: Value) -> Value:
+    """Cast what C has promoted back to the small integer that NumPy has."""
+    element = value.type.element
+    made = value if promoted(element) is element else cast(value, value.type)
+    return replace(made, weak=value.weak, is_zero=value.is_zero)
+
+
+def _literal_as(value: Value, number: float, wanted: NumberType) -> Value:
+    """Spell a number of Python in the type of the NumPy number beside it."""
+    element = wanted.element
+    if element is ElementType.FLOAT:
+        text = f"{_rounded(number, 32)}f"
+    elif element is ElementType.HALF:
+        text = f"({element.value}) {_rounded(number, 16)}f"
+    elif element.is_floating:
+        text = repr(float(number))
+    elif isinstance(number, float):
+        return cast(value, wanted)
+    else:
+        low, high = element.bounds
+        if not low <= number <= high:
+            raise TypeClashError(f"{number} does not fit into {element.value}")
+        suffix = {"UINT32": "u", "INT64": "L", "UINT64": "UL"}.get(element.name, "")
+        if not suffix or (abs(number) <= ElementType.INT32.bounds[1] and suffix == "L"):
+            return replace(value, type=wanted)  # C converts it
+        text = f"{number}{suffix}"
+    precedence = UNARY if text.startswith(("-", "(")) else PRIMARY
+    text = value.text.replace(unmarked(value.text), text)
+    return replace(value, text=text, type=wanted, precedence=precedence)
+
+
+def _rounded(number: float, bits: int) -> str:
+    """Return the shortest decimal text of a number rounded to 32 or 16 bits."""
+    try:
+        if bits == 16:
+            (number,) = struct.unpack("e", struct.pack("e", number))
+        found = as_single(float(number))
+    except OverflowError:
+        found = math.inf
+    if math.isinf(found):
+        raise TypeClashError(f"{number!r} is too large for {bits} bits")
+    return single_text(found)
+
+
+# -- reader ------------------------------------------------------------------------------------
+
+_MOST_POWER, _MOST_BITS = 8, 64
+OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|",
+    ast.BitXor: "^",
+}  # fmt: skip
+_FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator_functions.add, ast.Sub: operator_functions.sub,
+    ast.Mult: operator_functions.mul, ast.BitAnd: operator_functions.and_,
+    ast.BitOr: operator_functions.or_, ast.BitXor: operator_functions.xor,
+}  # fmt: skip
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 _CONSTANTS = {f"{module}.{name}": value for module in ("math", "numpy") for name, value in (
     ("pi", math.pi), ("e", math.e), ("tau", math.tau)
 )}  # fmt: skip
-
-
 _FUNCTIONS = {
     ("math", 1): MATH,
     ("math", 2): MATH_OF_TWO,
     ("numpy", 1): NUMPY,
     ("numpy", 2): NUMPY_OF_TWO,
 }
-_KNOWN = "call functions of math and numpy, min, max and abs"
-_HINTS = {
-    "math.floor": "write numpy.floor, whose result is no integer, or // of integers",
-    "math.ceil": "write numpy.ceil, whose result is no integer, or -(-a // b) of integers",
-    "math.trunc": "write numpy.trunc, whose result is no integer",
-    "numpy.maximum": "write max(a, b), or numpy.fmax(a, b)",
-    "numpy.minimum": "write min(a, b), or numpy.fmin(a, b)",
-    "numpy.where": "write a if condition else b",
-    "builtins.int": "write numpy.int32(…) or numpy.int64(…)",
-    "builtins.range": "range is for the head of a loop",
-}
-
-_OF_INTEGERS = {
-    "numpy.ceil": "leave it out",
-    "numpy.floor": "leave it out",
-    "numpy.trunc": "leave it out",
-    "numpy.fmax": "write max(a, b)",
-    "numpy.fmin": "write min(a, b)",
-    "numpy.fmod": "write a % 3, which rounds down",
-    "numpy.power": "write a ** 2",
-}
-"""Functions that leave integers integers in NumPy, and what says the same (see their hint)."""
-
+_OF_INTEGERS = ("ceil", "floor", "trunc", "fmax", "fmin", "fmod", "power")
+"""Functions that leave integers integers in NumPy."""
 
 _IN_FLOAT = (ElementType.FLOAT, ElementType.HALF)
 """Types for which functions are those of C for ``float``."""
 
+_ARITHMETIC = (
+    "use numbers, elements of arrays, + - * /, // % << >> ** by constants, functions of math and "
+    "numpy, min, max, abs, numpy.float64(…), and a if condition else b"
+)
+_ELEMENTS = "give every subscript, from 0 on: A[i, n - 1]"
+IN_64_BITS = "write numpy.int64(…) to reckon in 64 bits"
 
-class ExpressionReader(OperationReader):
-    """Reads the expressions of one function."""
+
+@frozen
+class Argument:
+    """A parameter of the function.
+
+    ``kind`` is ``param`` for an integer that sizes may name, ``scalar`` or ``array``. ``extents``
+    are the texts of the sizes of an array, outermost first, as Python has them.
+    """
+
+    name: str
+    kind: Literal["param", "scalar", "array"]
+    element_type: ElementType
+    extents: tuple[str, ...] = ()
+
+    @property
+    def type(self) -> NumberType:
+        """The type of its numbers."""
+        return INT if self.kind == "param" else NumberType(self.element_type)
+
+
+@frozen
+class Local:
+    """What a name that the function assigns holds: a number, or an array with ``extents``.
+
+    ``weak`` is the type of a literal that is assigned as well, and is a number of Python there.
+    """
+
+    type: NumberType
+    extents: tuple[str, ...] = ()
+    weak: NumberType | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ExpressionReader:
+    """Reads the expressions of one function.
+
+    ``locals`` are known as far as their types are; ``counters`` are those of the loops around,
+    ``past`` those of loops that have ended; ``refused`` are names of which a finding tells already.
+    ``mixes`` says that there are floating-point numbers of 32 bits, ``spans`` what marks stand for.
+    """
+
+    text: PythonText
+    arguments: dict[str, Argument]
+    resolve: Resolve
+    assigned: frozenset[str]
+    mixes: bool
+    findings: Findings
+    locals: dict[str, Local]
+    refused: set[str]
+    spans: list[SourceSpan] = field(default_factory=list)
+    counters: list[str] = field(default_factory=list)
+    past: set[str] = field(default_factory=set)
+    macros: set[str] = field(default_factory=set)
+
+    def refuse(
+        self, node: Node, message: str, hint: str | None = _ARITHMETIC, *, code: str = FORMS
+    ) -> NoReturn:
+        """Record a finding, and leave what cannot be read any further.
+
+        Raises:
+            RefusedError: always.
+        """
+        self.findings.add(code, message, span=self.text.span(node), hint=hint)
+        raise RefusedError
+
+    @contextmanager
+    def fitting(self, node: Node, hint: str = CONVERT) -> Iterator[None]:
+        """Refuse a node where types of its numbers do not go together."""
+        try:
+            yield
+        except TypeClashError as error:
+            self.refuse(node, str(error), hint, code=TYPES)
+
+    def at(self, text: str, node: Node) -> str:
+        """Return C text that stands for a node."""
+        return marked(text, self.text.span(node), self.spans)
+
+    def meaning(self, node: ast.expr) -> str:
+        """Return the full name of a function or module; nothing for variables and the unknown."""
+        first = node
+        while isinstance(first, ast.Attribute):
+            first = first.value
+        own = (*self.arguments, *self.assigned, *self.counters)
+        if isinstance(first, ast.Name) and first.id in own:
+            return ""
+        return self.resolve(node) or ""
 
     def value(self, node: ast.expr) -> Value:
         """Read an expression whose value is a number.
@@ -98,8 +462,9 @@ class ExpressionReader(OperationReader):
         Raises:
             RefusedError: something in it was refused; the finding is recorded.
         """
-        with self.findings.clashes("EATSS-Y022", node):
-            return self._value(node).at(self.findings.text.span(node))
+        with self.fitting(node):
+            value = self._value(node)
+        return replace(value, text=self.at(value.text, node))
 
     def values(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """Read all of some expressions, so that all findings are recorded.
@@ -117,190 +482,239 @@ class ExpressionReader(OperationReader):
 
     def _value(self, node: ast.expr) -> Value:  # noqa: PLR0911 - one for each form
         match node:
-            case ast.Constant():
-                return self._constant(node)
+            case ast.Constant(int(number) | float(number)) if not isinstance(number, bool):
+                return literal(number)
             case ast.Name():
                 return self._name(node)
             case ast.Subscript():
                 return self.element(node)
             case ast.BinOp(left, operator, right):
                 first, second = self.values([left, right])
-                return self.binary(node, first, operator, second).result
-            case ast.UnaryOp() if not isinstance(node.op, ast.Not):
-                return self.unary(node, self.value(node.operand))
+                return self.binary(node, first, second, operator)
+            case ast.UnaryOp(ast.USub() | ast.UAdd() | ast.Invert()):
+                return self._unary(node, self.value(node.operand))
             case ast.IfExp():
                 return self._choice(node)
             case ast.Call():
                 return self._call(node)
-            case ast.Attribute():
-                return self._attribute(node)
-        name, hint = _FORMS.get(type(node), ("construct outside the subset", "use arithmetic"))
-        return self.refuse("EATSS-Y012", node, name, hint)
+            case ast.Attribute() if self.meaning(node) in _CONSTANTS:
+                return literal(_CONSTANTS[self.meaning(node)])
+        return self.refuse(node, "expression outside the subset")
 
-    # -- leaves -----------------------------------------------------------------------
-
-    def _constant(self, node: ast.Constant) -> Value:
-        if type(node.value) not in (int, float):
-            self.refuse(
-                "EATSS-Y012", node, f"{node.value!r} is no number",
-                "write 1.0 if … else 0.0" if isinstance(node.value, bool) else "use numbers",
-            )  # fmt: skip
-        assert isinstance(node.value, int | float)
-        return literal(node.value)
-
-    def _attribute(self, node: ast.Attribute) -> Value:
-        full = self.meaning(node)
-        if full in _CONSTANTS:
-            return literal(_CONSTANTS[full])
-        return self.refuse(
-            "EATSS-Y012", node, f"attribute '{ast.unparse(node)}'",
-            "sizes are parameters: n: eatss.Param" if node.attr in ("shape", "size") else
-            "use parameters, arrays, numbers and functions of math and numpy",
-        )  # fmt: skip
+    # -- variables and elements -------------------------------------------------------
 
     def _name(self, node: ast.Name) -> Value:
         name = node.id
+        variable = self.arguments.get(name) or self.locals.get(name)
         if name in self.counters:
-            return Value(piece=Piece(name), type=INT)
+            return Value(text=name, type=INT)
         if name in self.past:
             self.refuse(
-                "EATSS-Y015", node, f"counter '{name}' is used outside its loop",
-                "write the value it has there, for example the end of the range less 1",
+                node, f"counter '{name}' is used outside its loop",
+                "write the value it has there, for example the end of the range less 1", code=NAMES,
             )  # fmt: skip
-        argument, local = self.arguments.get(name), self.locals.get(name)
-        if (argument is not None and argument.kind == "array") or (local and local.n_dims):
+        if variable is None:
+            if name in self.assigned or name in self.refused:
+                raise RefusedError  # its own assignment was refused
             self.refuse(
-                "EATSS-Y012", node, f"'{name}' is an array, not an element of it",
-                "work on elements, in loops over their subscripts",
+                node, f"'{name}' is neither a parameter of the function nor assigned in it",
+                f"add a parameter, {name}: eatss.Param or {name}: eatss.f64, or write the number: "
+                "what surrounds the function is not read", code=NAMES,
             )  # fmt: skip
-        if argument is not None:
-            kind = INT if argument.kind == "param" else NumberType(argument.element_type)
-            return Value(piece=Piece(name), type=kind)
-        if local is not None:
-            return Value(piece=Piece(name), type=local.type, weak=local.weak)
-        if name in self.assigned or name in self.refused:
-            raise RefusedError  # its own assignment was refused
-        return self.refuse(
-            "EATSS-Y010", node,
-            f"'{name}' is neither a parameter of the function nor assigned in it",
-            f"add a parameter, {name}: eatss.Param or {name}: eatss.f64, or write the number: "
-            "what surrounds the function is not read",
-        )  # fmt: skip
+        if variable.extents:
+            self.refuse(node, f"'{name}' is an array, not an element of it", _ELEMENTS)
+        weak = variable.weak if isinstance(variable, Local) else None
+        return Value(text=name, type=variable.type, weak=weak)
 
     def element(self, node: ast.Subscript) -> Value:
-        """Read ``A[i, j]`` or ``A[i][j]``."""
-        groups: list[ast.expr] = []
+        """Read ``A[i, j]`` or ``A[i][j]``.
+
+        Raises:
+            RefusedError: it is no element of an array.
+        """
+        indices: list[ast.expr] = []
         base: ast.expr = node
         while isinstance(base, ast.Subscript):
-            groups.insert(0, base.slice)
+            group = base.slice
+            indices[:0] = group.elts if isinstance(group, ast.Tuple) else [group]
             base = base.value
-        indices = [
-            index
-            for group in groups
-            for index in (group.elts if isinstance(group, ast.Tuple) else [group])
-        ]
         name = base.id if isinstance(base, ast.Name) else ""
-        argument, local = self.arguments.get(name), self.locals.get(name)
-        n_dims = len(argument.extents) if argument else local.n_dims if local else 0
-        if not n_dims:
-            if isinstance(base, ast.Attribute) or (not argument and not local):
-                self.value(base)
+        array = self.arguments.get(name) or self.locals.get(name)
+        if array is None:
+            self.value(base)
+        if array is None or not array.extents:
             self.refuse(
-                "EATSS-Y017", base, f"'{ast.unparse(base)}' is no array",
+                base, f"'{ast.unparse(base)}' is no array",
                 f'annotate it: {name or "A"}: eatss.f64["n"]',
             )  # fmt: skip
-        subscripts = self._subscripts(indices)
-        if len(indices) != n_dims:
-            self.refuse(
-                "EATSS-Y017", node,
-                f"'{name}' has {n_dims} dimension{'s' * (n_dims > 1)}, and {len(indices)} "
-                f"subscript{'s' * (len(indices) > 1)} {'are' if len(indices) > 1 else 'is'} given",
-                "give all subscripts: work is on elements",
-            )  # fmt: skip
-        kind = NumberType(argument.element_type) if argument else local.type if local else FLOAT
-        text = joined(name, *(joined("[", one, "]") for one in subscripts))
-        return Value(piece=text, type=kind)
-
-    def _subscripts(self, indices: Sequence[ast.expr]) -> list[Piece]:
         for index in indices:
             if isinstance(index, ast.Slice | ast.Starred) or (
                 isinstance(index, ast.Constant) and index.value in (None, ...)
             ):
-                self.refuse(
-                    "EATSS-Y017", index, "a part of an array, not an element of it",
-                    "work on elements, in loops over their subscripts",
-                )  # fmt: skip
+                self.refuse(index, "a part of an array, not an element of it", _ELEMENTS)
         values = self.values(indices)
         for index, value in zip(indices, values, strict=True):
-            if value.type.is_floating:
-                self.refuse(
-                    "EATSS-Y017", index, "subscript is no integer",
-                    "divide with // where an integer is meant",
-                )  # fmt: skip
+            self.whole(index, value, "subscript")
             if value.number is not None and value.number < 0:
-                self.refuse(
-                    "EATSS-Y017", index, "a negative subscript counts from the end in Python",
-                    f"write the size: A[n - {-value.number}] for A[{value.number}]",
-                )  # fmt: skip
-        return [value.piece for value in values]
+                self.refuse(index, "a negative subscript counts from the end in Python", _ELEMENTS)
+        if len(indices) != len(array.extents):
+            self.refuse(
+                node, f"'{name}' needs {len(array.extents)} subscripts, and {len(indices)} stand "
+                "here", _ELEMENTS,
+            )  # fmt: skip
+        return Value(text=name + "".join(f"[{one.text}]" for one in values), type=array.type)
 
-    # -- calls -----------------------------------------------------------------------
-
-    def _call(self, node: ast.Call) -> Value:
-        """Read a call.
+    def whole(self, node: ast.expr, value: Value, what: str) -> None:
+        """Refuse what has to be an integer and is none.
 
         Raises:
-            RefusedError: the function is none that is known, or its arguments are wrong.
+            RefusedError: it is none.
         """
+        if value.type.is_floating:
+            self.refuse(node, f"{what} is no integer", "divide with // where an integer is meant")
+
+    # -- operations -------------------------------------------------------------------
+
+    def _unary(self, node: ast.UnaryOp, value: Value) -> Value:
+        if isinstance(node.op, ast.UAdd):
+            return value
+        is_inverted = isinstance(node.op, ast.Invert)
+        if is_inverted and value.type.is_floating:
+            raise TypeClashError("'~' is for integers")
+        if is_inverted and isinstance(value.number, int):
+            return literal(~value.number)
+        if is_inverted or value.type.element.is_unsigned:
+            settle(value)
+        if is_inverted:
+            text = f"~{inside(value, UNARY)}"
+            return narrowed(replace(value, text=text, precedence=UNARY))
+        return negated(value)
+
+    def binary(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
+        """Read an operation on two numbers.
+
+        Raises:
+            RefusedError: C has no such operation on them.
+            TypeClashError: a number does not fit.
+        """
+        kind = type(operator)
+        special = {
+            ast.FloorDiv: self._quotient, ast.Mod: self._quotient, ast.Pow: self._power,
+            ast.LShift: self._shift, ast.RShift: self._shift,
+        }.get(kind)  # fmt: skip
+        if special is not None:
+            settle(left)  # the right operand is a constant
+            return replace(special(node, left, right, operator), weak=left.weak, right=None)
+        if kind in _FOLDED and isinstance(left.number, int) and isinstance(right.number, int):
+            return literal(_FOLDED[kind](left.number, right.number))
+        if kind not in OPERATORS:
+            self.refuse(node, "a product of matrices", "write it as loops")
+        if kind is not ast.Div:
+            _refuse_wide(left, right)
+        return arithmetic(left, OPERATORS[kind], right)
+
+    def _quotient(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
+        """Read ``//`` or ``%``, which round down in Python and towards zero in C."""
+        is_quotient = isinstance(operator, ast.FloorDiv)
+        divisor, kind = right.number, left.type
+        if (
+            kind.is_floating
+            or not isinstance(divisor, int)
+            or divisor == 0
+            or (divisor < 0 and kind.element.is_unsigned)
+        ):
+            self.refuse(
+                node, "'//' and '%' are of an integer by a constant other than zero",
+                "write numpy.floor(x / y), or numpy.fmod(x, y), which rounds towards zero",
+            )  # fmt: skip
+        if isinstance(left.number, int):
+            return literal(left.number // divisor if is_quotient else left.number % divisor)
+        _refuse_wide(left, right)
+        if kind.is_weak:
+            macro = "floordiv" if is_quotient else "floormod"
+            self.macros.add(macro)
+            top = left if divisor > 0 else negated(left)
+            result = Value(text=f"{macro}({top.text}, {abs(divisor)})", type=kind)
+            return negated(result) if divisor < 0 and not is_quotient else result
+        by = converted(literal(divisor), kind)
+        if kind.element.is_unsigned:
+            level = PRECEDENCE["/"]
+            text = f"{inside(left, level)} {'/' if is_quotient else '%'} {by.text}"
+            return narrowed(Value(text=text, type=kind, precedence=level))
+        if divisor == -1:  # C has no quotient of the least number by -1, nor its remainder
+            return negated(left) if is_quotient else fixed(literal(0), kind)
+        macro = "floor_quotient" if is_quotient else "floor_remainder"
+        macro += "_negative" if divisor < 0 else ""
+        self.macros.add(macro)
+        return narrowed(Value(text=f"{macro}({left.text}, {by.text})", type=kind))
+
+    def _power(self, node: Node, left: Value, right: Value, _operator: ast.operator) -> Value:
+        exponent = right.number
+        if not isinstance(exponent, int) or not 0 <= exponent <= _MOST_POWER:
+            self.refuse(
+                node, f"'**' by what is no whole number from 0 to {_MOST_POWER}",
+                "write math.pow(x, y), or math.sqrt(x) for x ** 0.5",
+            )  # fmt: skip
+        if left.number is not None:
+            try:
+                return literal(left.number**exponent)
+            except OverflowError:
+                raise TypeClashError("a power is too large for 64 bits") from None
+        if exponent == 0:
+            return fixed(literal(1.0 if left.type.is_floating else 1), left.type)
+        result = left
+        for _ in range(exponent - 1):
+            result = arithmetic(result, "*", left)
+        return result
+
+    def _shift(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
+        sign = "<<" if isinstance(operator, ast.LShift) else ">>"
+        amount, element = right.number, left.type.element
+        if isinstance(left.number, int) and isinstance(amount, int) and 0 <= amount < _MOST_BITS:
+            return literal(left.number << amount if sign == "<<" else left.number >> amount)
+        narrow = promoted(element) is not element
+        if element.is_floating or narrow or not isinstance(amount, int) or not (
+            0 <= amount < 8 * element.size_bytes
+        ):  # fmt: skip
+            self.refuse(
+                node, f"'{sign}' of what is no integer of 32 or 64 bits, or by what is no constant "
+                "of as many bits", "write a product or a quotient: x * 4, x // 4",
+            )  # fmt: skip
+        level = PRECEDENCE[sign]
+        text = f"{inside(left, level)} {sign} {amount}"
+        return Value(text=text, type=left.type, precedence=level)
+
+    # -- calls ------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call) -> Value:
         full = self.meaning(node.func)
-        module, _, name = (full or "").rpartition(".")
-        shown = ast.unparse(node.func)
-        if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
-            self.refuse("EATSS-Y016", node, f"call of '{shown}' with keywords or stars", _KNOWN)
-        if module == "builtins" and name in ("min", "max") and len(node.args) > 1:
+        module, _, name = full.rpartition(".")
+        count = len(node.args)
+        known = _FUNCTIONS.get((module, count), {})
+        is_plain = not node.keywords and not any(isinstance(o, ast.Starred) for o in node.args)
+        if is_plain and full in ("builtins.min", "builtins.max") and count > 1:
             return self._least(node, name)
-        if full in ("builtins.abs", "numpy.abs", "numpy.absolute") and len(node.args) == 1:
-            return self._absolute(node)
-        if full == "builtins.float" and len(node.args) == 1:
-            (value,) = self.values(node.args)
-            return replace(converted(value, FLOAT), number=None)
-        if module == "numpy" and name in NUMPY_TYPES and len(node.args) == 1:
-            (value,) = self.values(node.args)
-            return fixed(value, NumberType(ELEMENTS[NUMPY_TYPES[name]]))
-        known = _FUNCTIONS.get((module, len(node.args)), {})
-        if name in known:
-            return self._function(node, full or "", known[name])
-        return self.refuse(
-            "EATSS-Y016", node, f"call of '{shown}', whose effect is not known",
-            _HINTS.get(full or "", _KNOWN),
-        )  # fmt: skip
+        if is_plain and count == 1:
+            if full in ("builtins.abs", "numpy.abs", "numpy.absolute"):
+                return _absolute(self.value(node.args[0]))
+            if full == "builtins.float":
+                return replace(converted(self.value(node.args[0]), FLOAT), number=None)
+            if module == "numpy" and name in NUMPY_TYPES:
+                kind = NumberType(ELEMENTS[NUMPY_TYPES[name]])
+                return fixed(self.value(node.args[0]), kind)
+        if is_plain and name in known:
+            return self._function(node, full, known[name])
+        return self.refuse(node, f"call of '{ast.unparse(node.func)}', whose effect is not known")
 
     def _least(self, node: ast.Call, name: str) -> Value:
         """Read ``min`` or ``max``, which keeps the first of equals, by a macro that does so."""
-        values = self.unified(node, self.values(node.args), f"the arguments of '{name}'")
+        values = self._unified(self.values(node.args))
         self.macros.add(name)
-        text = values[0].piece
+        text = values[0].text
         for value in values[1:]:
-            text = joined(f"{name}(", text, ", ", value.piece, ")")
-        weak, is_zero = chosen(values, values[0].type)
-        return Value(piece=text, type=values[0].type, weak=weak, is_zero=is_zero)
-
-    def _absolute(self, node: ast.Call) -> Value:
-        (value,) = self.values(node.args)
-        kind = value.type
-        if value.number is not None:
-            return literal(abs(value.number))
-        if kind.is_unsigned:
-            return value
-        function = "abs"
-        if kind.is_floating:
-            function = "fabsf" if kind.element in _IN_FLOAT else "fabs"
-        elif kind.element is ElementType.INT64:
-            function = "labs"
-        text = joined(f"{function}(", value.piece, ")")
-        result = Value(piece=text, type=kind, weak=value.weak, is_zero=value.is_zero)
-        small = kind.element in (ElementType.INT8, ElementType.INT16, ElementType.HALF)
-        return cast(result, kind) if small else result
+            text = f"{name}({text}, {value.text})"
+        weak, is_zero = chosen(values)
+        return Value(text=text, type=values[0].type, weak=weak, is_zero=is_zero)
 
     def _function(self, node: ast.Call, full: str, function: str) -> Value:
         """Read a function of floating-point numbers.
@@ -308,132 +722,106 @@ class ExpressionReader(OperationReader):
         Those of ``math`` take and give doubles; NumPy's keep 32 bits, and round to 16 at the end.
         """
         values = self.values(node.args)
-        kind: NumberType = FLOAT
-        if full.startswith("numpy."):
-            kind = self._numpy_type(node, full, values)
-        if kind.element in _IN_FLOAT:
-            function += "f"
-        arguments = []
-        for value in values:
-            needed = kind.element in _IN_FLOAT or value.number is not None
-            one = converted(value, kind) if needed else value
-            arguments.append(one.piece)
-        result = Value(piece=joined(f"{function}(", listed(arguments), ")"), type=kind)
+        kind = _numpy_type(full, values) if full.startswith("numpy.") else FLOAT
+        is_short = kind.element in _IN_FLOAT
+        arguments = ", ".join(
+            (converted(value, kind) if is_short or value.number is not None else value).text
+            for value in values
+        )
+        result = Value(text=f"{function}{'f' if is_short else ''}({arguments})", type=kind)
         return cast(result, kind) if kind.element is ElementType.HALF else result
-
-    def _numpy_type(self, node: ast.Call, full: str, values: Sequence[Value]) -> NumberType:
-        kind = values[0].type
-        for value in values[1:]:
-            kind = common_type(kind, value.type)
-        with self.findings.clashes("EATSS-Y019", node):
-            for value in values:
-                settle(value)
-        if kind.element in _IN_FLOAT:
-            return kind
-        if not kind.is_floating and full in _OF_INTEGERS:
-            self.refuse(
-                "EATSS-Y019", node,
-                f"'{full}' of integers is an integer in NumPy, and a double in C",
-                f"{_OF_INTEGERS[full]}, or convert with numpy.float64(…)",
-            )  # fmt: skip
-        if not kind.is_floating and not kind.is_weak and kind.element.size_bytes < 4:
-            self.refuse(
-                "EATSS-Y019", node, f"NumPy reckons with fewer than 32 bits for {kind}",
-                "convert the argument, for example with numpy.float64(…)",
-            )  # fmt: skip
-        return DOUBLE
 
     # -- choices and conditions -------------------------------------------------------
 
     def _choice(self, node: ast.IfExp) -> Value:
-        condition: Piece | None = None
+        condition = ""
         with suppress(RefusedError):
             condition = self.condition(node.test)
-        yes, no = self.unified(node, self.values([node.body, node.orelse]), "the two values")
-        if condition is None:
+        yes, no = self._unified(self.values([node.body, node.orelse]))
+        if not condition:
             raise RefusedError
-        text = joined(condition, " ? ", inside(yes, 4), " : ", inside(no, 3))
-        weak, is_zero = chosen((yes, no), yes.type)
-        return Value(
-            piece=text, type=yes.type, precedence=PRECEDENCE["?"], weak=weak, is_zero=is_zero
-        )
+        text = f"{condition} ? {inside(yes, 4)} : {inside(no, 3)}"
+        weak, is_zero = chosen((yes, no))
+        level = PRECEDENCE["?"]
+        return Value(text=text, type=yes.type, precedence=level, weak=weak, is_zero=is_zero)
 
-    def unified(self, node: ast.expr, values: list[Value], what: str) -> list[Value]:
-        """Return values as values of one type, which a choice between them has.
-
-        Raises:
-            RefusedError: they have none.
-        """
-        kind = one_type([value.candidate for value in values], mixes=self.mixes)
+    def _unified(self, values: list[Value]) -> list[Value]:
+        """Return values as values of one type, which a choice between them has."""
+        kind = one_type(values, mixes=self.mixes)
         if kind is None:
-            names = " and ".join(dict.fromkeys(str(value.type) for value in values))
-            hint = to_one_type(*(value.type for value in values))
-            self.refuse("EATSS-Y019", node, f"{what} are of types {names}", hint)
+            raise TypeClashError(f"what is chosen from is of types {types_of(values)}")
         return [converted(value, kind) for value in values]
 
-    def condition(self, node: ast.expr, around: int = LEAST) -> Piece:
+    def condition(self, node: ast.expr, around: int = LEAST) -> str:
         """Read a condition; in parentheses where the operator around it wants them.
 
         Raises:
             RefusedError: something in it was refused.
         """
-        piece, precedence = self._condition(node)
-        mixed = {precedence, around} == {PRECEDENCE["&&"], PRECEDENCE["||"]}
-        if precedence < around or mixed:
-            piece = joined("(", piece, ")")
-        return piece.at(self.findings.text.span(node))
+        with self.fitting(node):
+            text, precedence = self._condition(node)
+        if precedence < around or {precedence, around} == _LOGICAL:
+            text = f"({text})"
+        return self.at(text, node)
 
-    def _condition(self, node: ast.expr) -> tuple[Piece, int]:
-        if isinstance(node, ast.BoolOp):
-            sign = "&&" if isinstance(node.op, ast.And) else "||"
-            parts = [self.condition(one, PRECEDENCE[sign]) for one in node.values]
-            return listed(parts, f" {sign} "), PRECEDENCE[sign]
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return joined("!(", self.condition(node.operand), ")"), UNARY
-        if isinstance(node, ast.Compare):
-            return self._comparison(node)
-        if isinstance(node, ast.Constant) and isinstance(node.value, bool):
-            self.refuse("EATSS-Y023", node, "a condition that is always the same")
-        value = self.value(node)
-        if value.type.is_floating:
-            self.refuse(
-                "EATSS-Y023", node, "a number in the place of a condition",
-                "compare it: x != 0.0",
-            )  # fmt: skip
+    def _condition(self, node: ast.expr) -> tuple[str, int]:
+        match node:
+            case ast.BoolOp(operator, parts):
+                sign = "&&" if isinstance(operator, ast.And) else "||"
+                level = PRECEDENCE[sign]
+                return f" {sign} ".join([self.condition(one, level) for one in parts]), level
+            case ast.UnaryOp(ast.Not(), operand):
+                return f"!({self.condition(operand)})", UNARY
+            case ast.Compare(first, operators, others) if all(
+                type(one) in _COMPARISONS for one in operators
+            ):
+                values = self.values([first, *others])
+                signs = [_COMPARISONS[type(one)] for one in operators]
+                pairs = zip(values, signs, values[1:], strict=False)
+                texts = [compared(left, sign, right) for left, sign, right in pairs]
+                return " && ".join(texts), PRECEDENCE["&&" if len(texts) > 1 else signs[0]]
+        always = isinstance(node, ast.Constant) and isinstance(node.value, bool)
+        value = None if always or isinstance(node, ast.Compare) else self.value(node)
+        if value is None or value.type.is_floating:
+            self.refuse(node, "condition that compares no numbers", "compare numbers: x != 0.0")
         level = PRECEDENCE["!="]
-        return joined(inside(value, level + 1), " != 0"), level
-
-    def _comparison(self, node: ast.Compare) -> tuple[Piece, int]:
-        for operator in node.ops:
-            if type(operator) not in _COMPARISONS:
-                self.refuse("EATSS-Y023", node, "'is' and 'in' compare objects", "compare numbers")
-        values = self.values([node.left, *node.comparators])
-        parts = []
-        for left, operator, right in zip(values, node.ops, values[1:], strict=False):
-            with self.findings.clashes("EATSS-Y019", node):
-                parts.append(compared(left, _COMPARISONS[type(operator)], right))
-        if len(parts) > 1:
-            return listed(parts, " && "), PRECEDENCE["&&"]
-        return parts[0], PRECEDENCE[_COMPARISONS[type(node.ops[0])]]
+        return f"{inside(value, level + 1)} != 0", level
 
 
-_FORMS: dict[type[ast.expr], tuple[str, str]] = {
-    ast.NamedExpr: ("assignment inside an expression", "write it as a statement of its own"),
-    ast.Lambda: ("lambda", "write the expression where it is used"),
-    ast.ListComp: ("list comprehension", "write it as a loop"),
-    ast.SetComp: ("set comprehension", "write it as a loop"),
-    ast.DictComp: ("dictionary comprehension", "write it as a loop"),
-    ast.GeneratorExp: ("generator expression", "write it as a loop"),
-    ast.List: ("list", "use an array"),
-    ast.Tuple: ("tuple", "use elements of arrays"),
-    ast.Dict: ("dictionary", "use an array"),
-    ast.Set: ("set", "use an array"),
-    ast.Await: ("await", "use arithmetic"),
-    ast.Yield: ("yield", "assign results to an array"),
-    ast.YieldFrom: ("yield", "assign results to an array"),
-    ast.JoinedStr: ("string", "use numbers"),
-    ast.Starred: ("starred expression", "use elements of arrays"),
-    ast.Compare: ("a condition in the place of a number", "write 1.0 if … else 0.0"),
-    ast.BoolOp: ("a condition in the place of a number", "write 1.0 if … else 0.0"),
-    ast.UnaryOp: ("a condition in the place of a number", "write 1.0 if … else 0.0"),
-}
+def _refuse_wide(*values: Value) -> None:
+    """Refuse an operation on integers of Python with a number that C's ``int`` does not hold."""
+    wide = [one.number for one in values if is_wide(one)]
+    if wide and all(one.type == INT for one in values):
+        raise TypeClashError(
+            f"{wide[0]} does not fit into the 32 bits that integers of Python have in C"
+        )
+
+
+def _absolute(value: Value) -> Value:
+    element = value.type.element
+    if value.number is not None:
+        return literal(abs(value.number))
+    if element.is_unsigned:
+        return value
+    function = "labs" if element is ElementType.INT64 else "abs"
+    if element.is_floating:
+        function = "fabsf" if element in _IN_FLOAT else "fabs"
+    text = f"{function}({value.text})"
+    result = Value(text=text, type=value.type, weak=value.weak, is_zero=value.is_zero)
+    return cast(result, value.type) if element.size_bytes < 4 else result
+
+
+def _numpy_type(full: str, values: Sequence[Value]) -> NumberType:
+    """Return the type in which a function of NumPy reckons."""
+    kind = values[0].type
+    for value in values[1:]:
+        kind = common_type(kind, value.type)
+    for value in values:
+        settle(value)
+    if kind.element in _IN_FLOAT:
+        return kind
+    if not kind.is_floating and (
+        full.removeprefix("numpy.") in _OF_INTEGERS or promoted(kind.element) is not kind.element
+    ):
+        raise TypeClashError(f"'{full}' of integers is no double in NumPy, and one in C")
+    return DOUBLE

@@ -1,194 +1,463 @@
-"""Parameters and statements of a Python function as C."""
+"""Parameters and statements of a Python function in, their declarations and lines in C out."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import frozen
-from eatss.frontend.python_expressions import ExpressionReader
-from eatss.frontend.python_types import (
-    DOUBLE,
-    ELEMENTS,
-    INT,
-    NUMPY_TYPES,
-    PARAM,
-    Candidate,
-    CLine,
-    Findings,
-    Node,
-    NumberType,
-    Piece,
-    RefusedError,
-    Resolve,
-    c_name_is_free,
-    joined,
-)
-from eatss.frontend.python_values import (
+from eatss.frontend.python_expressions import (
+    FORMS,
+    HEAD,
     IN_64_BITS,
+    NAMES,
     OPERATORS,
     PRECEDENCE,
+    TYPES,
     Argument,
-    Declarations,
+    ExpressionReader,
     Local,
     Value,
     converted,
     inside,
     is_wide,
 )
+from eatss.frontend.python_types import (
+    DOUBLE,
+    ELEMENTS,
+    INT,
+    NUMPY_TYPES,
+    CLine,
+    NumberType,
+    c_name_is_free,
+    marked,
+)
+from eatss.frontend.source import RefusedError
 from eatss.polyhedral.expression import ElementType
 
-# -- parameters --------------------------------------------------------------------------------
-# Parameters of a Python function in, arguments and their C declarations out.
-
-
-_TYPES = ", ".join(ELEMENTS)
-_ANNOTATE = 'write n: eatss.Param, x: eatss.f64 or A: eatss.f64["n", "n"]'
-
-
-@frozen
-class Parameter:
-    """An argument with its declaration in C."""
-
-    argument: Argument
-    declaration: Piece
-
-
-def read_parameters(
-    arguments: ast.arguments, resolve: Resolve, findings: Findings
-) -> tuple[Parameter, ...]:
-    """Return the parameters that are right, in order; what is wrong is recorded."""
-    for one in (*arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
-        if one is not None:
-            findings.add(
-                "EATSS-Y005", one, f"'{one.arg}' is no plain parameter",
-                "list all parameters by position",
-            )  # fmt: skip
-    for default in [*arguments.defaults, *(d for d in arguments.kw_defaults if d)]:
-        findings.add(
-            "EATSS-Y005", default, "a default value", "leave it out: every argument is given"
-        )
-    plain = (*arguments.posonlyargs, *arguments.args)
-    names = [one.arg for one in plain]
-    found: list[Parameter] = []
-    known: list[str] = []
-    for one in plain:
-        with suppress(RefusedError):
-            argument, sizes = _argument(one, known, names, resolve, findings)
-            piece = joined(f"{argument.element_type.value} ", argument.name, sizes)
-            span = findings.text.span(one)
-            found.append(Parameter(argument=argument, declaration=piece.at(span)))
-            known += [one.arg] if argument.kind == "param" else []
-    return tuple(found)
-
-
-def _argument(
-    node: ast.arg, known: list[str], names: list[str], resolve: Resolve, findings: Findings
-) -> tuple[Argument, str]:
-    """Return a parameter, and the sizes behind its name in C."""
-    check_name(node.arg, node, findings)
-    if node.annotation is None:
-        findings.refuse("EATSS-Y004", node, f"parameter '{node.arg}' has no annotation", _ANNOTATE)
-    annotation = _unquoted(node.annotation)
-    base = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-    spelled = resolve(base) or f"eatss.{ast.unparse(base).rpartition('.')[2]}"
-    kind = spelled.removeprefix("eatss.")
-    if kind == PARAM and base is annotation:
-        return Argument(name=node.arg, kind="param", element_type=ElementType.INT32), ""
-    if kind not in ELEMENTS:
-        findings.refuse(
-            "EATSS-Y004", node.annotation,
-            f"'{ast.unparse(node.annotation)}' is no type of a parameter",
-            f"{_ANNOTATE}; the types are {_TYPES}",
-        )  # fmt: skip
-    element = ELEMENTS[kind]
-    if not isinstance(annotation, ast.Subscript):
-        return Argument(name=node.arg, kind="scalar", element_type=element), ""
-    inside = annotation.slice
-    read = [
-        extent(one, known, names, findings)
-        for one in (inside.elts if isinstance(inside, ast.Tuple) else [inside])
-    ]
-    extents = tuple(text for text, _ in read)
-    argument = Argument(name=node.arg, kind="array", element_type=element, extents=extents)
-    return argument, "".join(f"[{c_text}]" for _, c_text in read)
-
-
+_ANNOTATE = (
+    'write n: eatss.Param, x: eatss.f64 or A: eatss.f64["n", "n"] by position, without a default; '
+    f"the types are {', '.join(ELEMENTS)}"
+)
 _SIGNS: dict[type[ast.operator], tuple[str, int]] = {
     ast.Add: ("+", 1), ast.Sub: ("-", 1), ast.Mult: ("*", 2), ast.FloorDiv: ("/", 2),
 }  # fmt: skip
 """Operators of sizes: in C, and how tightly they bind."""
 
+_RANGE = "write for i in range(start, end) or range(start, end, step) with a constant step"
+_SUBSET = "write loops over range(…), if and elif, and assignments to elements of arrays and locals"
+_NEW_NAME = "choose another name"
 
-def extent(
-    node: ast.expr, known: Sequence[str], names: Sequence[str], findings: Findings
-) -> tuple[str, str]:
-    """Return a size of an array, an affine text over parameters, as Python and as C has it.
+Block = Sequence[ast.stmt]
 
-    Args:
-        node: the size.
-        known: the parameters that it may name.
-        names: all parameters.
-        findings: gets what is wrong.
+# -- where locals live -------------------------------------------------------------------------
 
-    Raises:
-        RefusedError: it is none.
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """Where locals are declared, by the ``id`` of statements: in the innermost block they allow.
+
+    ``with_value`` are the assignments that declare what they assign; ``before`` are the names
+    declared without a value before a statement.
     """
-    inner = _unquoted(node)
-    is_text = isinstance(inner, ast.Constant) and isinstance(inner.value, str)
-    is_small = isinstance(inner, ast.Constant) and type(inner.value) is int and inner.value < 1
-    if (inner is node and is_text) or is_small or isinstance(inner, ast.UnaryOp):
-        _refuse_size(inner, findings)
 
-    def c_text(one: ast.expr, least: int = 0) -> str:
-        match one:
-            case ast.Constant(int(number)) if not isinstance(number, bool):
-                return str(number)
-            case ast.Name(name) if name in known:
-                return name
-            case ast.Name(name) if name in names:
-                findings.refuse(
-                    "EATSS-Y007", one, f"'{name}' is no eatss.Param that stands before this array",
-                    f"put {name}: eatss.Param before it",
-                )  # fmt: skip
-            case ast.Name(name):
-                findings.refuse(
-                    "EATSS-Y007", one, f"'{name}' is no parameter of the function",
-                    f"add a parameter: {name}: eatss.Param",
-                )  # fmt: skip
-            case ast.BinOp(left, operator, right) if type(operator) in _SIGNS:
-                sign, level = _SIGNS[type(operator)]
-                divisor = right.value if isinstance(right, ast.Constant) else None
-                is_fine = isinstance(divisor, int) and divisor > 0 if sign == "/" else True
-                if is_fine and not (sign == "*" and _names(left) and _names(right)):
-                    text = f"{c_text(left, level)} {sign} {c_text(right, level + 1)}"
-                    return f"({text})" if level < least else text
-        return _refuse_size(one, findings)
+    with_value: set[int] = field(default_factory=set)
+    before: dict[int, list[str]] = field(default_factory=dict)
 
-    return ast.unparse(inner), c_text(inner)
+    def place(self, name: str, body: Block) -> None:
+        """Find where a local is declared that is used in a block only."""
+        using = [statement for statement in body if _mentions(name, statement)]
+        if not using:
+            return
+        first = using[0]
+        if assigned_name(first) == name and not isinstance(first, ast.AugAssign):
+            self.with_value.add(id(first))
+            return
+        blocks = [block for statement in using for block in _own_blocks(name, statement)]
+        if blocks and all(not reads_without_value(name, block) for block in blocks):
+            for block in blocks:
+                self.place(name, block)
+        else:
+            self.before.setdefault(id(first), []).append(name)
 
 
-def _refuse_size(node: ast.expr, findings: Findings) -> NoReturn:
-    findings.refuse(
-        "EATSS-Y007", node, f"'{ast.unparse(node)}' is no size of an array",
-        "sizes are positive numbers, and sums and multiples of parameters: \"2 * n + 1\"",
-    )  # fmt: skip
+def assigned_name(statement: ast.stmt) -> str | None:
+    """Return the name that a statement assigns; ``None`` for elements and other statements."""
+    match statement:
+        case ast.Assign([ast.Name(name)]) | ast.AugAssign(ast.Name(name)):
+            return name
+    return None
 
 
-def check_name(name: str, node: ast.arg | ast.expr | ast.stmt, findings: Findings) -> None:
-    """Refuse a name that a variable of C cannot have.
+def assignments(body: Block) -> Iterator[ast.stmt]:
+    """Yield the statements that assign a name, in the order of the source."""
+    for statement in body:
+        if assigned_name(statement) is not None:
+            yield statement
+        elif isinstance(statement, ast.For | ast.If):
+            yield from assignments(statement.body)
+            yield from assignments(statement.orelse)
 
-    Raises:
-        RefusedError: it cannot.
+
+def reads_without_value(name: str, body: Block) -> list[ast.Name]:
+    """Return the places that read a local where it may have no value yet."""
+    found: list[ast.Name] = []
+
+    def follow(block: Block, has_value: bool) -> bool:
+        """Follow whether it has a value; return whether it surely has one in the end."""
+        for statement in block:
+            is_set = assigned_name(statement) == name
+            if not has_value:
+                found.extend(
+                    one
+                    for one in ast.walk(_head_of(statement))
+                    if isinstance(one, ast.Name) and one.id == name
+                    if isinstance(one.ctx, ast.Load) or isinstance(statement, ast.AugAssign)
+                )
+            if isinstance(statement, ast.For):
+                follow(statement.body, has_value)
+            elif isinstance(statement, ast.If):
+                arms = [follow(arm, has_value) for arm in (statement.body, statement.orelse)]
+                has_value = all(arms)
+            else:
+                has_value = has_value or is_set
+        return has_value
+
+    follow(body, False)
+    return found
+
+
+def _head_of(statement: ast.stmt) -> ast.AST:
+    """Return a statement without the blocks in it."""
+    if isinstance(statement, ast.For):
+        return statement.iter
+    return statement.test if isinstance(statement, ast.If) else statement
+
+
+def _own_blocks(name: str, statement: ast.stmt) -> Iterator[Block]:
+    """Yield the blocks of a statement; all of it where something else of it uses the name."""
+    if not isinstance(statement, ast.For | ast.If) or _mentions(name, _head_of(statement)):
+        yield [ast.Expr(ast.Name(name, ast.Load()))]  # so that it counts as one that needs a value
+        return
+    yield statement.body
+    if isinstance(statement, ast.If):
+        yield statement.orelse
+
+
+def _mentions(name: str, node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
+
+
+# -- reader ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class StatementReader(ExpressionReader):
+    """Reads the parameters and statements of one function.
+
+    ``lines`` is the C, ``seen`` what each local is assigned, in order, with the statement.
     """
-    if not c_name_is_free(name):
-        findings.refuse(
-            "EATSS-Y006", node, f"C has no variable of the name '{name}'", "choose another name"
-        )
+
+    declared: Declarations = field(default_factory=Declarations)
+    depth: int = 1
+    lines: list[CLine] = field(default_factory=list)
+    seen: dict[str, list[tuple[Value, ast.stmt]]] = field(default_factory=dict)
+    arrays: set[str] = field(default_factory=set)
+
+    # -- parameters ---------------------------------------------------------------------
+
+    def parameters(self, given: ast.arguments) -> str:
+        """Read the parameters into ``arguments``; return their declarations in C."""
+        odd = [*given.kwonlyargs, given.vararg, given.kwarg, *given.defaults, *given.kw_defaults]
+        for one in odd:
+            if one is not None:
+                with suppress(RefusedError):
+                    self.refuse(one, "a parameter with a star or a default", _ANNOTATE, code=HEAD)
+        declared = []
+        for one in (*given.posonlyargs, *given.args):
+            with suppress(RefusedError):
+                argument, sizes = self._argument(one)
+                text = f"{argument.element_type.value} {argument.name}{sizes}"
+                declared.append(self.at(text, one))
+                self.arguments[one.arg] = argument
+        return ", ".join(declared)
+
+    def _argument(self, node: ast.arg) -> tuple[Argument, str]:
+        """Return a parameter, and the sizes behind its name in C."""
+        self.check_name(node.arg, node)
+        annotation = _unquoted(node.annotation or ast.Constant(None))
+        base = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+        spelled = self.resolve(base) or f"eatss.{ast.unparse(base).rpartition('.')[2]}"
+        kind = spelled.removeprefix("eatss.")
+        if kind == "Param" and base is annotation:
+            return Argument(name=node.arg, kind="param", element_type=ElementType.INT32), ""
+        if kind not in ELEMENTS:
+            self.refuse(
+                node.annotation or node, f"parameter '{node.arg}' has no type that eatss reads",
+                _ANNOTATE, code=HEAD,
+            )  # fmt: skip
+        if not isinstance(annotation, ast.Subscript):
+            return Argument(name=node.arg, kind="scalar", element_type=ELEMENTS[kind]), ""
+        read = [self._size(one) for one in _items(annotation.slice)]
+        argument = Argument(
+            name=node.arg, kind="array", element_type=ELEMENTS[kind],
+            extents=tuple(text for text, _ in read),
+        )  # fmt: skip
+        return argument, "".join(f"[{c_text}]" for _, c_text in read)
+
+    def _size(self, node: ast.expr) -> tuple[str, str]:
+        """Return a size of an array, affine over parameters before it, in Python and in C."""
+        inner = _unquoted(node)
+        is_text = isinstance(inner, ast.Constant) and isinstance(inner.value, str)
+        is_small = isinstance(inner, ast.Constant) and type(inner.value) is int and inner.value < 1
+        if (inner is node and is_text) or is_small or isinstance(inner, ast.UnaryOp):
+            self._refuse_size(inner)
+
+        def c_text(one: ast.expr, least: int = 0) -> str:
+            match one:
+                case ast.Constant(int(number)) if not isinstance(number, bool):
+                    return str(number)
+                case ast.Name(name) if name in self.arguments and (
+                    self.arguments[name].kind == "param"
+                ):
+                    return name
+                case ast.BinOp(left, operator, right) if type(operator) in _SIGNS:
+                    sign, level = _SIGNS[type(operator)]
+                    divisor = right.value if isinstance(right, ast.Constant) else None
+                    is_fine = sign != "/" or (isinstance(divisor, int) and divisor > 0)
+                    if is_fine and not (sign == "*" and _has_names(left) and _has_names(right)):
+                        text = f"{c_text(left, level)} {sign} {c_text(right, level + 1)}"
+                        return f"({text})" if level < least else text
+            return self._refuse_size(one)
+
+        return ast.unparse(inner), c_text(inner)
+
+    def _refuse_size(self, node: ast.expr) -> NoReturn:
+        self.refuse(
+            node, f"'{ast.unparse(node)}' is no size of an array",
+            "sizes are positive numbers, and sums and multiples of parameters that are eatss.Param "
+            'and stand before: "2 * n + 1"', code=HEAD,
+        )  # fmt: skip
+
+    def check_name(self, name: str, node: ast.arg | ast.expr) -> None:
+        """Refuse a name that a variable of C cannot have.
+
+        Raises:
+            RefusedError: it cannot.
+        """
+        if not c_name_is_free(name):
+            self.refuse(node, f"C has no variable of the name '{name}'", _NEW_NAME, code=HEAD)
+
+    # -- control ----------------------------------------------------------------------
+
+    def read(self, body: Block) -> None:
+        """Read statements that follow one another; what is wrong is recorded."""
+        for statement in body:
+            for name in self.declared.before.get(id(statement), ()):
+                local = self.locals.get(name)
+                if local is not None:
+                    self._add(statement, f"{local.type.element.value} {name};")
+            with suppress(RefusedError):
+                self._statement(statement)
+
+    def _add(self, node: ast.stmt, text: str) -> None:
+        self._line(self.at(text, node), self.text.span(node))
+
+    def _line(self, text: str, span: SourceSpan) -> None:
+        self.lines.append(CLine.of("    " * self.depth + text, span, self.spans))
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.For():
+                self._for(node)
+            case ast.If():
+                self._if(node, "if")
+            case ast.Assign([target], made) if not isinstance(target, ast.Tuple | ast.List):
+                self._assign(node, target, made)
+            case ast.AugAssign():
+                self._update(node)
+            case ast.Pass() | ast.Expr(ast.Constant(str())):
+                pass
+            case _:
+                head = self._head(node)
+                self.findings.add(FORMS, "statement outside the subset", span=head, hint=_SUBSET)
+                if isinstance(node, ast.While | ast.With | ast.Try):
+                    inner = ast.iter_child_nodes(node)
+                    self.read([one for one in inner if isinstance(one, ast.stmt)])
+
+    def _head(self, node: ast.stmt) -> SourceSpan:
+        """Return where a statement stands, of a compound one its first line."""
+        span = self.text.span(node)
+        if span.line == span.end_line:
+            return span
+        text = self.text.line_text(span.line).split("#")[0].rstrip()
+        return SourceSpan.in_line(span.file, span.line, span.column, len(text) + 1 - span.column)
+
+    def _for(self, node: ast.For) -> None:
+        head = counter = ""
+        try:
+            counter = self._counter(node.target)
+        except RefusedError:
+            names = (one.id for one in ast.walk(node.target) if isinstance(one, ast.Name))
+            self.refused.update(names)
+        with suppress(RefusedError):
+            head = self._head_of_loop(node, counter)
+        if node.orelse:
+            with suppress(RefusedError):
+                self.refuse(node.orelse[0], "else of a loop", "put it after the loop")
+        own = [counter] if counter else []
+        self.counters += own
+        self._block(node, head, node.body)
+        if counter:
+            self.counters.remove(counter)
+            self.past.add(counter)
+        if head:
+            self._line("}", self._head(node))
+
+    def _block(self, node: ast.stmt, head: str, body: Block) -> None:
+        """Read a block behind its head; nothing of a loop whose head is refused."""
+        span = self._head(node)
+        if head:
+            self._line(f"{marked(head, span, self.spans)} {{", span)
+        self.depth += 1
+        self.read(body)
+        self.depth -= 1
+
+    def _counter(self, target: ast.expr) -> str:
+        if not isinstance(target, ast.Name):
+            self.refuse(target, "a loop has one counter", _RANGE)
+        name = target.id
+        self.check_name(name, target)
+        if name in self.counters or name in self.arguments or name in self.assigned:
+            self.refuse(
+                target, f"counter '{name}' is a parameter, a local or another counter as well",
+                _NEW_NAME, code=NAMES,
+            )  # fmt: skip
+        return name
+
+    def _head_of_loop(self, node: ast.For, counter: str) -> str:
+        call = node.iter
+        if not isinstance(call, ast.Call) or self.meaning(call.func) != "builtins.range" or (
+            call.keywords or not 1 <= len(call.args) <= 3
+        ):  # fmt: skip
+            self.refuse(call, "a loop over what is no range", _RANGE)
+        values = self.values(call.args)
+        for argument, value in zip(call.args, values, strict=True):
+            self.whole(argument, value, "bound of a loop")
+            if is_wide(value):
+                self._refuse_wide(argument, value)
+        step = values[2].number if len(values) == 3 else 1
+        if not isinstance(step, int) or step == 0:
+            self.refuse(call.args[2], "step is no constant other than zero", _RANGE)
+        first = values[0].text if len(values) > 1 else "0"
+        bound = values[1 if len(values) > 1 else 0]
+        last = inside(bound, PRECEDENCE["<"] + 1)
+        test = f"< {last}" if step > 0 else ">= 0" if bound.number == -1 else f"> {last}"
+        change = {1: "++", -1: "--"}.get(step, f" += {step}" if step > 0 else f" -= {-step}")
+        return f"for (int {counter} = {first}; {counter} {test}; {counter}{change})"
+
+    def _if(self, node: ast.If, word: str) -> None:
+        head = f"{word} (0)"
+        with suppress(RefusedError):
+            head = f"{word} ({self.condition(node.test)})"
+        self._block(node, head, node.body)
+        match node.orelse:
+            case [ast.If() as inner] if not self.declared.before.get(id(inner)):
+                self._if(inner, "} else if")
+                return
+            case [_, *_]:
+                self._line("} else {", self._head(node))
+                self.depth += 1
+                self.read(node.orelse)
+                self.depth -= 1
+        self._line("}", self._head(node))
+
+    # -- assignments ------------------------------------------------------------------
+
+    def _assign(self, node: ast.Assign, target: ast.expr, made: ast.expr) -> None:
+        name = assigned_name(node)
+        if name and isinstance(made, ast.Call) and self.meaning(made.func) == "numpy.empty":
+            self._array(node, name, made)
+            return
+        written = self._target(target)
+        value = self.value(made)
+        if name:
+            self.seen.setdefault(name, []).append((value, node))
+        kind = f"{written.type.element.value} " if id(node) in self.declared.with_value else ""
+        self._add(node, f"{kind}{written.text} = {self._stored(made, value, written)};")
+
+    def _update(self, node: ast.AugAssign) -> None:
+        written = self._target(node.target)
+        value = self.value(node.value)
+        with self.fitting(node):
+            result = self.binary(node, written, value, node.op)
+        if isinstance(node.target, ast.Name):
+            self.seen.setdefault(node.target.id, []).append((result, node))
+        change = f"= {self._stored(node, result, written)}"
+        if result.right is not None:
+            change = f"{OPERATORS[type(node.op)]}= {result.right}"
+        self._add(node, f"{written.text} {change};")
+
+    def _stored(self, node: ast.expr | ast.stmt, value: Value, written: Value) -> str:
+        """Return the text of a value that is stored: a literal in the type of its place."""
+        number = value.number
+        if number is None or (isinstance(number, float) and not written.type.is_floating):
+            return value.text
+        with self.fitting(node):
+            if is_wide(value) and written.type == INT:
+                self._refuse_wide(node, value)
+            return converted(value, written.type).text
+
+    def _refuse_wide(self, node: ast.expr | ast.stmt, value: Value) -> NoReturn:
+        self.refuse(node, f"{value.number} does not fit into 32 bits", IN_64_BITS, code=TYPES)
+
+    def _target(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.Subscript):
+            found = self.element(node)
+            return replace(found, text=self.at(found.text, node))
+        if not isinstance(node, ast.Name):
+            self.refuse(node, f"'{ast.unparse(node)}' is assigned", _SUBSET)
+        name = node.id
+        self.check_name(name, node)
+        local = self.locals.get(name, Local(type=INT))
+        if name in (*self.counters, *self.past, *self.arguments) or local.extents:
+            self.refuse(
+                node, f"'{name}' is assigned, which is a parameter, a counter or an array",
+                f"assign elements, {name}[i] = …, or a local of another name", code=NAMES,
+            )  # fmt: skip
+        return Value(text=self.at(name, node), type=local.type, weak=local.weak)
+
+    def _array(self, node: ast.Assign, name: str, call: ast.Call) -> None:
+        """Read ``T = numpy.empty((n, m), dtype=numpy.float32)``."""
+        self.check_name(name, node.targets[0])
+        again = name in self.arguments or name in self.arrays or name in self.seen
+        types = [*call.args[1:], *(one.value for one in call.keywords if one.arg == "dtype")]
+        named = [self.meaning(one).removeprefix("numpy.") for one in types]
+        if (
+            self.depth > 1
+            or again
+            or not call.args
+            or len(types) > 1
+            or any(one.arg != "dtype" for one in call.keywords)
+            or not NUMPY_TYPES.keys() >= set(named)
+        ):
+            self.refuse(
+                node, f"array '{name}' is made otherwise than once, before all loops, of its shape "
+                "and its type", "write numpy.empty((n, m), dtype=numpy.float32)",
+            )  # fmt: skip
+        kind = NumberType(ELEMENTS[NUMPY_TYPES[named[0]]]) if named else DOUBLE
+        texts = tuple(self._size(one)[1] for one in _items(call.args[0]))
+        self.locals[name] = Local(type=kind, extents=texts)
+        self.arrays.add(name)
+        sizes = "".join(f"[{text}]" for text in texts)
+        self._add(node, f"{kind.element.value} {name}{sizes};")
+
+
+def _items(node: ast.expr) -> Sequence[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
 
 
 def _unquoted(node: ast.expr) -> ast.expr:
@@ -205,322 +474,5 @@ def _unquoted(node: ast.expr) -> ast.expr:
     return inner
 
 
-def _names(node: ast.expr) -> bool:
+def _has_names(node: ast.expr) -> bool:
     return any(isinstance(one, ast.Name) for one in ast.walk(node))
-
-
-# -- statements --------------------------------------------------------------------------------
-# Python statements in, lines of C out.
-
-
-_RANGE = "write for i in range(start, end) or range(start, end, step)"
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class StatementReader(ExpressionReader):
-    """Reads the statements of one function.
-
-    ``lines`` is the C, ``seen`` the types of what each local is assigned, in order.
-    """
-
-    declared: Declarations
-    depth: int = 1
-    lines: list[CLine] = field(default_factory=list)
-    seen: dict[str, list[Candidate]] = field(default_factory=dict)
-    places: dict[str, list[ast.stmt]] = field(default_factory=dict)
-
-    def read(self, body: Sequence[ast.stmt]) -> None:
-        """Read statements that follow one another; what is wrong is recorded."""
-        for statement in body:
-            for name in self.declared.before.get(id(statement), ()):
-                local = self.locals.get(name)
-                if local is not None:
-                    self._add(statement, Piece(f"{local.type.element.value} {name};"))
-            with suppress(RefusedError):
-                self._statement(statement)
-
-    def _add(self, node: Node, *parts: str | Piece) -> None:
-        span = self.findings.text.span(node)
-        piece = joined(*parts).at(span)
-        self.lines.append(CLine(joined("    " * self.depth, piece), span))
-
-    def _statement(self, node: ast.stmt) -> None:
-        match node:
-            case ast.For():
-                self._for(node)
-            case ast.If():
-                self._if(node, "if")
-            case ast.Assign():
-                self._assign(node)
-            case ast.AugAssign():
-                self._update(node)
-            case ast.Pass() | ast.Expr(ast.Constant(str())):
-                pass
-            case ast.Expr(ast.Constant()):
-                self.refuse("EATSS-Y011", node, "statement without effect", "remove it")
-            case ast.Expr(ast.Call(function)):
-                self.refuse(
-                    "EATSS-Y011", node,
-                    f"call of '{ast.unparse(function)}', whose effect is not known",
-                    "assign results to elements of arrays",
-                )  # fmt: skip
-            case _:
-                name, hint = _FORMS.get(type(node), ("statement outside the subset", "use loops"))
-                self.findings.add_at("EATSS-Y011", self._head(node), name, hint)
-                if isinstance(node, ast.While | ast.With | ast.Try):
-                    inner = ast.iter_child_nodes(node)
-                    self.read([one for one in inner if isinstance(one, ast.stmt)])
-
-    def _head(self, node: ast.stmt) -> SourceSpan:
-        """Return where a refused statement stands, of a compound one its first line."""
-        span = self.findings.text.span(node)
-        if span.line == span.end_line:
-            return span
-        text = self.findings.text.line(span.line).split("#")[0].rstrip()
-        return SourceSpan.in_line(span.file, span.line, span.column, len(text) + 1 - span.column)
-
-    # -- control ----------------------------------------------------------------------
-
-    def _for(self, node: ast.For) -> None:
-        head: Piece | None = None
-        counter = ""
-        try:
-            counter = self._counter(node.target)
-        except RefusedError:
-            names = (one.id for one in ast.walk(node.target) if isinstance(one, ast.Name))
-            self.refused.update(names)
-        with suppress(RefusedError):
-            head = self._head_of_loop(node, counter)
-        if node.orelse:
-            self.findings.add(
-                "EATSS-Y013", node.orelse[0], "else of a loop", "put it after the loop"
-            )
-        if head is not None:
-            self._add_head(node, head)
-        if counter:
-            self.counters.append(counter)
-        self._block(node.body)
-        if counter:
-            self.counters.remove(counter)
-            self.past.add(counter)
-        if head is not None:
-            self._add_at(node, "}")
-
-    def _add_head(self, node: ast.For | ast.If, head: Piece) -> None:
-        span = self._head(node)
-        self.lines.append(CLine(joined("    " * self.depth, head.at(span), " {"), span))
-
-    def _add_at(self, node: ast.For | ast.If, text: str) -> None:
-        self.lines.append(CLine(Piece("    " * self.depth + text), self._head(node)))
-
-    def _block(self, body: Sequence[ast.stmt]) -> None:
-        self.depth += 1
-        self.read(body)
-        self.depth -= 1
-
-    def _counter(self, target: ast.expr) -> str:
-        if not isinstance(target, ast.Name):
-            self.refuse("EATSS-Y013", target, "a loop has one counter", _RANGE)
-        name = target.id
-        check_name(name, target, self.findings)
-        if name in self.counters:
-            self.refuse(
-                "EATSS-Y015", target, f"'{name}' is the counter of a loop around this one",
-                "choose another name",
-            )  # fmt: skip
-        if name in self.arguments or name in self.assigned:
-            self.refuse(
-                "EATSS-Y015", target, f"counter '{name}' is a parameter or a local as well",
-                "choose another name",
-            )  # fmt: skip
-        return name
-
-    def _head_of_loop(self, node: ast.For, counter: str) -> Piece:
-        call = node.iter
-        is_range = isinstance(call, ast.Call) and (self.meaning(call.func) == "builtins.range")
-        if not isinstance(call, ast.Call) or not is_range or call.keywords:
-            self.refuse("EATSS-Y013", call, "a loop over what is no range", _RANGE)
-        if not 1 <= len(call.args) <= 3:
-            self.refuse("EATSS-Y013", call, "range has one to three arguments", _RANGE)
-        values = self.values(call.args)
-        for argument, value in zip(call.args, values, strict=True):
-            if value.type.is_floating:
-                self.refuse(
-                    "EATSS-Y013", argument, "bound of a loop is no integer",
-                    "divide with // where an integer is meant",
-                )  # fmt: skip
-            if is_wide(value):
-                self.refuse(
-                    "EATSS-Y022", argument,
-                    f"{value.number} does not fit into the 32 bits that a counter has in C",
-                )  # fmt: skip
-        step = values[2].number if len(values) == 3 else 1
-        if not isinstance(step, int) or step == 0:
-            self.refuse(
-                "EATSS-Y014", call.args[2], "step is no constant other than zero", "write a number"
-            )
-        first = values[0].piece if len(values) > 1 else Piece("0")
-        last = inside(values[1 if len(values) > 1 else 0], PRECEDENCE["<"] + 1)
-        down_to_zero = step < 0 and values[1].number == -1
-        test = joined(" >= 0") if down_to_zero else joined(" < " if step > 0 else " > ", last)
-        change = {1: "++", -1: "--"}.get(step, f" += {step}" if step > 0 else f" -= {-step}")
-        return joined(
-            "for (int ", counter, " = ", first, "; ", counter, test, f"; {counter}{change})"
-        )
-
-    def _if(self, node: ast.If, word: str) -> None:
-        head = Piece(f"{word} (0)")
-        with suppress(RefusedError):
-            head = joined(f"{word} (", self.condition(node.test), ")")
-        self._add_head(node, head)
-        self._block(node.body)
-        orelse = node.orelse
-        if len(orelse) == 1 and isinstance(orelse[0], ast.If) and not self.declared.before.get(
-            id(orelse[0])
-        ):  # fmt: skip
-            self._if(orelse[0], "} else if")
-            return
-        if orelse:
-            self._add_at(node, "} else {")
-            self._block(orelse)
-        self._add_at(node, "}")
-
-    # -- assignments --------------------------------------------------------------------
-
-    def _assign(self, node: ast.Assign) -> None:
-        if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List):
-            self.refuse(
-                "EATSS-Y018", node, "several variables are assigned at once",
-                "write each assignment as its own statement",
-            )  # fmt: skip
-        target, made = node.targets[0], node.value
-        if (
-            isinstance(target, ast.Name)
-            and isinstance(made, ast.Call)
-            and self.meaning(made.func) == "numpy.empty"
-        ):
-            self._array(node, target, made)
-            return
-        written = self._target(target)
-        value = self.value(node.value)
-        if isinstance(target, ast.Name):
-            self._note(node, target, value)
-        name = f"{written.type.element.value} " if id(node) in self.declared.with_value else ""
-        stored = self._stored(node.value, value, written)
-        self._add(node, name, written.piece, " = ", stored, ";")
-
-    def _update(self, node: ast.AugAssign) -> None:
-        written = self._target(node.target)
-        value = self.value(node.value)
-        with self.findings.clashes("EATSS-Y022", node):
-            operation = self.binary(node, written, node.op, value)
-        if isinstance(node.target, ast.Name):
-            self._note(node, node.target, operation.result)
-        if operation.same_left and type(node.op) in OPERATORS:
-            sign = OPERATORS[type(node.op)]
-            self._add(node, written.piece, f" {sign}= ", operation.right.piece, ";")
-            return
-        stored = self._stored(node, operation.result, written)
-        self._add(node, written.piece, " = ", stored, ";")
-
-    def _stored(self, node: ast.expr | ast.stmt, value: Value, written: Value) -> Piece:
-        """Return the text of a value that is stored: a literal in the type of its place."""
-        if value.number is None:
-            return value.piece
-        if isinstance(value.number, float) and not written.type.is_floating:
-            return value.piece
-        hint = IN_64_BITS if written.type == INT else None
-        with self.findings.clashes("EATSS-Y022", node, hint):
-            return converted(value, written.type).piece
-
-    def _note(self, node: ast.stmt, target: ast.Name, value: Value) -> None:
-        """Note the type of what a local is assigned."""
-        self.seen.setdefault(target.id, []).append(value.candidate)
-        self.places.setdefault(target.id, []).append(node)
-
-    def _target(self, node: ast.expr) -> Value:
-        if isinstance(node, ast.Subscript):
-            return self.element(node).at(self.findings.text.span(node))
-        if not isinstance(node, ast.Name):
-            self.refuse(
-                "EATSS-Y018", node, f"'{ast.unparse(node)}' cannot be assigned",
-                "assign elements of arrays and locals",
-            )  # fmt: skip
-        name = node.id
-        check_name(name, node, self.findings)
-        if name in self.counters or name in self.past:
-            self.refuse("EATSS-Y015", node, f"counter '{name}' is assigned", "use another variable")
-        if name in self.arguments:
-            self.refuse(
-                "EATSS-Y018", node, f"parameter '{name}' is assigned",
-                f"assign its elements, {name}[i] = …, or a local of another name",
-            )  # fmt: skip
-        local = self.locals.get(name, Local(type=INT))
-        if local.n_dims:
-            self.refuse(
-                "EATSS-Y018", node, f"array '{name}' is assigned again", "assign its elements"
-            )
-        return Value(piece=Piece(name), type=local.type, weak=local.weak).at(
-            self.findings.text.span(node)
-        )
-
-    # -- arrays of the function ---------------------------------------------------------
-
-    def _array(self, node: ast.Assign, target: ast.Name, call: ast.Call) -> None:
-        """Read ``T = numpy.empty((n, m), dtype=numpy.float32)``."""
-        check_name(target.id, target, self.findings)
-        if self.depth > 1 or target.id in self.arguments or target.id in self.places:
-            self.refuse(
-                "EATSS-Y018", node, f"array '{target.id}' is made inside a loop, or again",
-                "make it once, before the loops",
-            )  # fmt: skip
-        others = [one for one in call.keywords if one.arg != "dtype"]
-        types = [*call.args[1:], *(one.value for one in call.keywords if one.arg == "dtype")]
-        if not call.args or len(types) > 1 or others:
-            self.refuse(
-                "EATSS-Y016", call, "an array is made of its shape and its type",
-                "write numpy.empty((n, m), dtype=numpy.float32)",
-            )  # fmt: skip
-        kind = DOUBLE
-        if types:
-            full = self.meaning(types[0]) or ""
-            name = NUMPY_TYPES.get(full.removeprefix("numpy."))
-            if name is None:
-                self.refuse(
-                    "EATSS-Y016", types[0], f"'{ast.unparse(types[0])}' is no type of elements",
-                    f"write one of: {', '.join(f'numpy.{one}' for one in NUMPY_TYPES)}",
-                )  # fmt: skip
-            kind = NumberType(ELEMENTS[name])
-        shape = call.args[0]
-        sizes = shape.elts if isinstance(shape, ast.Tuple) else [shape]
-        names = list(self.arguments)
-        texts = [extent(size, self.sizes, names, self.findings)[1] for size in sizes]
-        self.locals[target.id] = Local(type=kind, n_dims=len(texts))
-        self.places.setdefault(target.id, []).append(node)
-        subscripts = (f"[{text}]" for text in texts)
-        self._add(node, f"{kind.element.value} {target.id}", *subscripts, ";")
-
-
-_FORMS: dict[type[ast.stmt], tuple[str, str]] = {
-    ast.While: ("while loop", "write for i in range(…)"),
-    ast.Break: ("break", "put the condition into the bounds, or into an if around the rest"),
-    ast.Continue: ("continue", "write the rest of the body inside an if"),
-    ast.Return: ("return", "assign results to elements of arrays"),
-    ast.Try: ("try", "leave it out: nothing here raises"),
-    ast.Raise: ("raise", "check arguments before the call"),
-    ast.Assert: ("assert", "check arguments before the call"),
-    ast.With: ("with", "leave it out"),
-    ast.FunctionDef: ("function inside the function", "write its expressions out"),
-    ast.AsyncFunctionDef: ("function inside the function", "write its expressions out"),
-    ast.ClassDef: ("class inside the function", "use arrays"),
-    ast.Delete: ("del", "leave it out"),
-    ast.Global: ("global", "pass what is needed as parameters"),
-    ast.Nonlocal: ("nonlocal", "pass what is needed as parameters"),
-    ast.Import: ("import inside the function", "import at the top of the file"),
-    ast.ImportFrom: ("import inside the function", "import at the top of the file"),
-    ast.Match: ("match", "write if and elif"),
-    ast.AnnAssign: (
-        "a local with an annotation, which does nothing in Python",
-        "convert its first value: t = numpy.float64(0)",
-    ),
-}

@@ -1,4 +1,4 @@
-"""Numbers and names of Python functions, their text, and C text that knows its Python."""
+"""Types and names of Python functions, their text, and C text that knows its Python."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ import builtins
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
-from typing import NoReturn
 
-from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan
+from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen
 from eatss.polyhedral.expression import ElementType
 
-# -- annotations -------------------------------------------------------------------------------
-# What parameters of a function are annotated with: ``Param``, ``f64["n", "n"]``, ``f64``.
-#
-# Types of numbers, by the rules of Python and NumPy, and what C makes of the same.
-#
-# Python's own numbers are weak (NEP 50): beside a NumPy number they take its type.
-
+# -- types -------------------------------------------------------------------------------------
+# Types of numbers by the rules of Python and NumPy, and what C makes of the same. Python's own
+# numbers are weak (NEP 50): beside a NumPy number they take its type.
 
 ELEMENTS = {
     "f16": ElementType.HALF,
@@ -58,11 +52,6 @@ class NumberType:
         """Whether its numbers are floating-point numbers."""
         return self.element.is_floating
 
-    @property
-    def is_unsigned(self) -> bool:
-        """Whether it is one of NumPy's integers without a sign."""
-        return self.element.is_unsigned
-
     def __str__(self) -> str:
         if self.is_weak:
             return "float" if self.is_floating else "int"
@@ -73,24 +62,6 @@ INT, FLOAT = NumberType(ElementType.INT32, True), NumberType(ElementType.DOUBLE,
 """Types of Python's own numbers."""
 
 DOUBLE = NumberType(ElementType.DOUBLE)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A type that a value may have; one that is ``free`` is a literal, which takes any.
-
-    ``weak`` is that of a literal which the value may be instead.
-    """
-
-    type: NumberType
-    free: bool
-    weak: NumberType | None = None
-
-
-def to_one_type(*types: NumberType) -> str:
-    """Return the hint to convert numbers of some types to one that has room for all."""
-    wide = "float64" if any(one.is_floating for one in types) else "int64"
-    return f"convert one of them, for example with numpy.{wide}(…)"
 
 
 def common_type(left: NumberType, right: NumberType) -> NumberType:
@@ -117,35 +88,6 @@ def usual_type(left: ElementType, right: ElementType) -> ElementType:
 def promoted(element: ElementType) -> ElementType:
     """Return the type after C's promotion of small integers."""
     return element if element.is_floating or element.size_bytes >= 4 else ElementType.INT32
-
-
-def one_type(candidates: Sequence[Candidate], *, mixes: bool) -> NumberType | None:
-    """Return the one type for a variable or a choice between values; ``None`` if there is none.
-
-    Args:
-        candidates: the types of the values.
-        mixes: whether the function has floating-point numbers of 32 or 16 bits. Then a double of
-            Python is not the same as one of NumPy: the first gives way to these, the second does
-            not.
-    """
-    firm = {one.type for one in candidates if not one.free}
-    free = {one.type for one in candidates if one.free}
-    if not firm or firm <= {INT, FLOAT}:
-        return FLOAT if FLOAT in firm | free else INT
-    if firm == {FLOAT, DOUBLE} and not mixes:
-        return DOUBLE
-    if len(firm) > 1:
-        return None
-    (found,) = firm
-    return None if FLOAT in free and not found.is_floating else found
-
-
-class TypeClashError(Exception):
-    """Two numbers have types that do not go together; the message says why, ``hint`` what helps."""
-
-    def __init__(self, message: str, *types: NumberType) -> None:
-        super().__init__(message)
-        self.hint = to_one_type(*types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,18 +127,19 @@ class ParamAnnotation:
         return "eatss.Param"
 
 
-PARAM = "Param"
 Param = ParamAnnotation()
 f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 = (
     ElementAnnotation(name, element) for name, element in ELEMENTS.items()
 )
 
-
 # -- text --------------------------------------------------------------------------------------
-# The Python text: its lines, spans of its nodes, and the findings about it.
+# C text in the making has a character before and one behind what stands for a stretch of Python:
+# the first is ``_FIRST`` and the number of the span, in a plane of Unicode that no text uses.
 
+Node = ast.stmt | ast.expr | ast.arg
 
-Node = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias
+_FIRST, _END = 0xF0000, "\x03"
+_MARKS = re.compile(f"[{chr(_FIRST)}-{chr(0x10FFFF)}{_END}]")
 
 
 @frozen
@@ -208,80 +151,76 @@ class PythonText:
 
     def span(self, node: Node) -> SourceSpan:
         """Return where a node stands, columns in characters."""
-        end_line = node.end_lineno or node.lineno
+        line, end_line = node.lineno, node.end_lineno or node.lineno
         end = node.end_col_offset or node.col_offset + 1
         return SourceSpan(
             file=self.file,
-            line=node.lineno,
-            column=self._column(node.lineno, node.col_offset),
+            line=line,
+            column=self._column(line, node.col_offset),
             end_line=end_line,
             end_column=self._column(end_line, end),
         )
 
-    def line(self, number: int) -> str:
+    def line_text(self, line: int) -> str:
         """Return the text of a line, counted from 1; nothing where there is none."""
-        return self.lines[number - 1].rstrip("\r\n") if 0 < number <= len(self.lines) else ""
+        return self.lines[line - 1].rstrip("\r\n") if 0 < line <= len(self.lines) else ""
 
     def _column(self, line: int, offset: int) -> int:
         """Return the column of an offset in UTF-8 bytes, which is what ``ast`` counts in."""
-        return len(self.line(line).encode("utf-8")[:offset].decode("utf-8", "replace")) + 1
+        return len(self.line_text(line).encode("utf-8")[:offset].decode("utf-8", "replace")) + 1
 
 
-class RefusedError(Exception):
-    """Something was refused and recorded; unwinds to where reading goes on."""
+def marked(text: str, span: SourceSpan, spans: list[SourceSpan]) -> str:
+    """Return C text that stands for a stretch of Python, which is added to ``spans``."""
+    spans.append(span)
+    return f"{chr(_FIRST + len(spans) - 1)}{text}{_END}"
 
 
-class Findings:
-    """The findings about one function, so that all are reported and not only the first."""
-
-    def __init__(self, text: PythonText) -> None:
-        self.text = text
-        self._found: dict[Diagnostic, None] = {}
-
-    def add(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
-        """Record a finding about a node."""
-        self.add_at(code, self.text.span(node), message, hint)
-
-    def add_at(self, code: str, span: SourceSpan, message: str, hint: str | None = None) -> None:
-        """Record a finding about a stretch of text."""
-        finding = Diagnostic(
-            code=code,
-            message=message,
-            span=span,
-            source_line=self.text.line(span.line),
-            hint=hint,
-        )
-        self._found.setdefault(finding)
-
-    def refuse(self, code: str, node: Node, message: str, hint: str | None = None) -> NoReturn:
-        """Record a finding, and leave what cannot be read any further.
-
-        Raises:
-            RefusedError: always.
-        """
-        self.add(code, node, message, hint)
-        raise RefusedError
-
-    @contextmanager
-    def clashes(self, code: str, node: Node, hint: str | None = None) -> Iterator[None]:
-        """Refuse a node where types of its numbers do not go together."""
-        try:
-            yield
-        except TypeClashError as error:
-            own = error.hint if code == "EATSS-Y019" else hint
-            self.refuse(code, node, str(error), own)
-
-    def raise_errors(self) -> None:
-        """Raise all findings as an :class:`InputError`, in the order of the text."""
-        if self._found:
-            found = list(self._found)
-            found.sort(key=lambda one: (one.span.line, one.span.column) if one.span else (0, 0))
-            raise InputError(*found)
+def unmarked(text: str) -> str:
+    """Return C text without the characters around what stands for Python."""
+    return _MARKS.sub("", text)
 
 
-# -- c text ------------------------------------------------------------------------------------
-# C text in the making: every piece knows which Python it stands for.
+@dataclass(frozen=True, slots=True)
+class CLine:
+    """A line of C; ``span`` is the Python it stands for where no mark says it better.
 
+    Characters ``start`` to ``end`` of a mark ``(start, end, span)`` stand for its span.
+    """
+
+    text: str
+    span: SourceSpan
+    marks: tuple[tuple[int, int, SourceSpan], ...] = ()
+
+    @classmethod
+    def of(cls, text: str, span: SourceSpan, spans: Sequence[SourceSpan]) -> CLine:
+        """Build from a text with marks of ``spans``."""
+        marks: list[tuple[int, int, SourceSpan]] = []
+        begun: list[tuple[int, int]] = []
+        at = 0
+        for character in text:
+            if character == _END:
+                start, number = begun.pop()
+                marks.append((start, at, spans[number]))
+            elif ord(character) >= _FIRST:
+                begun.append((at, ord(character) - _FIRST))
+            else:
+                at += 1
+        return cls(unmarked(text), span, tuple(marks))
+
+
+def python_span(lines: tuple[CLine, ...], span: SourceSpan) -> SourceSpan:
+    """Return the Python that a span of C stands for: the least mark around it, or its lines."""
+    first, last = (lines[min(line, len(lines)) - 1] for line in (span.line, span.end_line))
+    if first is last:
+        start, end = span.column - 1, span.end_column - 1
+        around = [mark for mark in first.marks if mark[0] <= start and end <= mark[1]]
+        return min(around, key=lambda mark: mark[1] - mark[0])[2] if around else first.span
+    return replace(first.span, end_line=last.span.end_line, end_column=last.span.end_column)
+
+
+# -- names -------------------------------------------------------------------------------------
+# Names that C cannot have, and what names of Python mean: by imports, or by value.
 
 _MATH = frozenset(
     """
@@ -360,76 +299,6 @@ def is_declared(name: str) -> bool:
         return True
     plain = name.removesuffix("_r")
     return any(plain.removesuffix(kind) in _MATH for kind in _TYPE.split("|"))
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Characters ``start`` to ``end`` of a line stand for a stretch of Python."""
-
-    start: int
-    end: int
-    span: SourceSpan
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of a C line and the marks in it, offsets from its start."""
-
-    text: str
-    marks: tuple[Mark, ...] = ()
-
-    def at(self, span: SourceSpan) -> Piece:
-        """Return the piece with all of it marked besides."""
-        return Piece(self.text, (*self.marks, Mark(0, len(self.text), span)))
-
-
-@dataclass(frozen=True, slots=True)
-class CLine:
-    """A line of C; ``span`` is the Python it stands for where no mark says it better."""
-
-    piece: Piece
-    span: SourceSpan
-
-
-def joined(*parts: str | Piece) -> Piece:
-    """Return pieces and texts one after another."""
-    texts: list[str] = []
-    marks: list[Mark] = []
-    length = 0
-    for part in parts:
-        if isinstance(part, Piece):
-            marks += (
-                replace(mark, start=mark.start + length, end=mark.end + length)
-                for mark in part.marks
-            )
-            part = part.text  # noqa: PLW2901
-        texts.append(part)
-        length += len(part)
-    return Piece("".join(texts), tuple(marks))
-
-
-def listed(pieces: list[Piece], separator: str = ", ") -> Piece:
-    """Return pieces with a text between each two."""
-    parts: list[str | Piece] = []
-    for piece in pieces:
-        parts += [separator, piece] if parts else [piece]
-    return joined(*parts)
-
-
-def python_span(lines: tuple[CLine, ...], span: SourceSpan) -> SourceSpan:
-    """Return the Python that a span of C stands for: the least mark around it, or its lines."""
-    first, last = (lines[min(line, len(lines)) - 1] for line in (span.line, span.end_line))
-    if first is last:
-        start, end = span.column - 1, span.end_column - 1
-        around = [m for m in first.piece.marks if m.start <= start and end <= m.end]
-        if around:
-            return min(around, key=lambda mark: mark.end - mark.start).span
-        return first.span
-    return replace(first.span, end_line=last.span.end_line, end_column=last.span.end_column)
-
-
-# -- names -------------------------------------------------------------------------------------
-# What names mean: modules and functions by imports or by value, and names that C cannot have.
 
 
 _BUILTIN = ("abs", "float", "int", "max", "min", "range")
@@ -517,8 +386,7 @@ Resolve = Callable[[ast.expr], str | None]
 def c_name_is_free(name: str) -> bool:
     """Tell whether a name of Python can be that of a variable in the C text."""
     taken = name in _KEYWORDS or name in MACROS or name.removesuffix("f") in _C_FUNCTIONS
-    taken = taken or is_macro(name)
-    return name.isascii() and not taken and not _RESERVED.match(name)
+    return not (taken or is_macro(name) or _RESERVED.match(name)) and name.isascii()
 
 
 def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, Resolve]]:

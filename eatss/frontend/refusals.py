@@ -19,7 +19,7 @@ Refusal: TypeAlias = tuple[str, str, str]
 
 _AROUND = "put #pragma scop before the loop"
 _CORRECT = "correct the errors clang reports"
-_ADDRESS = ("EATSS-F025", "address taken", "use the array itself")
+_ADDRESS = ("EATSS-F024", "address taken", "use the array itself")
 _BROKEN = ("EATSS-F007", "expression clang could not make sense of", _CORRECT)
 COMMA = ("EATSS-F038", "comma operator", "write each part as its own statement")
 _EFFECT = (
@@ -31,14 +31,14 @@ _EFFECT = (
 REFUSED_STATEMENTS: dict[Kind, Refusal] = {
     "goto": ("EATSS-F019", "goto", "use for and if"),
     "label": ("EATSS-F019", "label", "use for and if"),
-    "break": ("EATSS-F020", "break of no loop of the region", _AROUND),
-    "continue": ("EATSS-F020", "continue of no loop of the region", _AROUND),
-    "return": ("EATSS-F021", "return inside the region", "return after #pragma endscop"),
-    "switch": ("EATSS-F022", "switch", "use if with affine conditions"),
-    "call": ("EATSS-F023", "call", "move the call out of the region"),
+    "break": ("EATSS-F019", "break of no loop of the region", _AROUND),
+    "continue": ("EATSS-F019", "continue of no loop of the region", _AROUND),
+    "return": ("EATSS-F019", "return inside the region", "return after #pragma endscop"),
+    "switch": ("EATSS-F019", "switch", "use if with affine conditions"),
+    "call": ("EATSS-F038", "call", "move the call out of the region"),
     "broken": ("EATSS-F007", "statement clang could not make sense of", _CORRECT),
 }
-IDLE_STATEMENT = ("EATSS-F039", "statement without effect", "remove it")
+IDLE_STATEMENT = ("EATSS-F038", "statement without effect", "remove it")
 
 REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
     "address": _ADDRESS,
@@ -55,15 +55,15 @@ REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
     "binary": COMMA,
     "broken": _BROKEN,
     "string": ("EATSS-F040", "string", "use numbers"),
-    "call": ("EATSS-F023", "call of a function", "use an array"),
+    "call": ("EATSS-F038", "call of a function", "use an array"),
     "conditional": (
-        "EATSS-F027",
+        "EATSS-F024",
         "choice between arrays",
         "choose between elements: c ? A[i] : B[i]",
     ),
 }
 UNSUPPORTED_EXPRESSION = (
-    "EATSS-F039",
+    "EATSS-F038",
     "construct outside the subset",
     "use assignments to arrays",
 )
@@ -142,7 +142,7 @@ def not_affine(node: Node) -> NotAffineError:
         return NotAffineError(node, "value read from memory", "data")
     if node.kind == "member":
         owner = clang.owner_of_member(node.cursor)
-        return NotAffineError(node, owner, code="EATSS-F026", hint=MEMBER_HINT)
+        return NotAffineError(node, owner, code="EATSS-F024", hint=MEMBER_HINT)
     if node.kind in REFUSED_INDICES:
         code, message, hint = REFUSED_INDICES[node.kind]
         return NotAffineError(node, message, code=code, hint=hint)
@@ -161,35 +161,21 @@ _MAX_QUOTED = 60
 Place: TypeAlias = Literal["subscript", "bound", "condition"]
 """Where an affine expression is needed."""
 
-_CODES: dict[tuple[Place, Reason], str] = {
-    ("subscript", "non_affine"): "EATSS-F012",
-    ("bound", "non_affine"): "EATSS-F013",
-    ("condition", "non_affine"): "EATSS-F014",
-    ("subscript", "data"): "EATSS-F015",
-    ("bound", "data"): "EATSS-F016",
-    ("condition", "data"): "EATSS-F017",
-}
-
-_HINTS = {
-    "EATSS-F012": "use sums of counters and parameters with constant factors; "
-    "/ and % by constants, min, max and ?: are fine",
-    "EATSS-F013": "use sums of counters and parameters with constant factors; "
-    "/ and % by constants, min, max and ?: are fine",
-    "EATSS-F014": "compare sums of counters and parameters with constant factors",
-    "EATSS-F015": "subscripts may use counters, parameters and constants only",
-    "EATSS-F016": "copy the value to an integer variable before #pragma scop",
-    "EATSS-F017": "write the choice as an expression: x = condition ? a : b;",
+_SUMS = "sums of counters and parameters with constant factors"
+_NOT_AFFINE = f"use {_SUMS}; / and % by constants, min, max and ?: are fine"
+_HINTS: dict[tuple[Place, Reason], str] = {
+    ("subscript", "non_affine"): _NOT_AFFINE,
+    ("bound", "non_affine"): _NOT_AFFINE,
+    ("condition", "non_affine"): f"compare {_SUMS}",
+    ("subscript", "data"): "subscripts may use counters, parameters and constants only",
+    ("bound", "data"): "copy the value to an integer variable before #pragma scop",
+    ("condition", "data"): "write the choice as an expression: x = condition ? a : b;",
 }
 
 
 # Findings that rest on what is known of counters; below a loop that was refused they would
 # only repeat that it was.
-_NEED_DOMAIN = frozenset(
-    {
-        "EATSS-F036", "EATSS-F037", "EATSS-F035", "EATSS-F051",
-        "EATSS-F029", "EATSS-F044", "EATSS-F033", "EATSS-F092",
-    }
-)  # fmt: skip
+_NEED_DOMAIN = frozenset({"EATSS-F029", "EATSS-F033", "EATSS-F036", "EATSS-F092"})
 
 
 class Reporter:
@@ -271,7 +257,6 @@ class Reporter:
             assert error.code is not None
             self.error(error.code, error.node, error.message, error.hint)
             return
-        code = _CODES[place, error.reason]
         said = f"{place} {self.quoted(whole)}"
         if error.reason == "data":
             message = f"{said} depends on data: {error.message}"
@@ -279,7 +264,8 @@ class Reporter:
             message = f"{said} is not affine: {error.message}"
         if self.offsets(error.node) != self.offsets(whole):
             message += f" ({self.quoted(error.node)})"
-        self.error(code, error.node, message, error.hint or _HINTS[code])
+        hint = error.hint or _HINTS[place, error.reason]
+        self.error("EATSS-F012", error.node, message, hint)
 
 
 _COMMENT_OR_STRING = re.compile(

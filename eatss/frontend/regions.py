@@ -76,7 +76,7 @@ def find_pragmas(unit: Unit, source: SourceText, findings: Findings) -> tuple[Pr
         word, length = _pragma_word(source.data, message.offset)
         if word is None:
             findings.warn(
-                "EATSS-F011",
+                "EATSS-F010",
                 "the pragma of a macro that a header defines is not looked into",
                 span=source.span(message.offset, message.offset + length),
                 hint="define macros for #pragma scop in the file itself",
@@ -93,7 +93,7 @@ def find_pragmas(unit: Unit, source: SourceText, findings: Findings) -> tuple[Pr
     for pragma in found:
         if starts.count(pragma.start) > 1:
             findings.add(
-                "EATSS-F045",
+                "EATSS-F010",
                 "a macro holds more than one pragma of a region",
                 span=source.span(pragma.start, pragma.end),
                 hint="write #pragma scop and #pragma endscop outside the macro",
@@ -150,7 +150,7 @@ def pair_pragmas(
             if opening is not None:
                 where = source.line_and_column(opening.start)[0]
                 findings.add(
-                    "EATSS-F011",
+                    "EATSS-F010",
                     f"#pragma scop inside the region that begins on line {where}",
                     span=span,
                     hint="end the region before with #pragma endscop",
@@ -159,7 +159,7 @@ def pair_pragmas(
             opening = pragma
         elif opening is None:
             findings.add(
-                "EATSS-F011",
+                "EATSS-F010",
                 "#pragma endscop without #pragma scop",
                 span=span,
                 hint="write #pragma scop before the first statement of the region",
@@ -169,7 +169,7 @@ def pair_pragmas(
             opening = None
     if opening is not None:
         findings.add(
-            "EATSS-F011",
+            "EATSS-F010",
             "#pragma scop without #pragma endscop",
             span=source.span(opening.start, opening.end),
             hint="write #pragma endscop after the last statement of the region",
@@ -190,7 +190,7 @@ def _placed(region: Region, unit: Unit, source: SourceText, findings: Findings) 
     start, end = region.opening.start, region.closing.start
     span = source.span(start, region.opening.end)
 
-    def refuse(message: str, hint: str, code: str = "EATSS-F045") -> NoReturn:
+    def refuse(message: str, hint: str, code: str = "EATSS-F010") -> NoReturn:
         findings.add(code, message, span=span, hint=hint)
         raise RefusedError
 
@@ -226,7 +226,7 @@ def _placed(region: Region, unit: Unit, source: SourceText, findings: Findings) 
         refuse(
             "region has no statements",
             "put the loops between the pragmas, on lines of their own",
-            "EATSS-F046",
+            "EATSS-F010",
         )
     return PlacedRegion(
         region=region,
@@ -242,7 +242,7 @@ def _refuse_includes(inside: list[int], source: SourceText, findings: Findings) 
     """Refuse a region that has an ``#include`` between its pragmas."""
     for offset in inside:
         findings.add(
-            "EATSS-F045",
+            "EATSS-F010",
             "#include inside the region",
             span=source.span(offset, offset + 1),
             hint="write the statements out between the pragmas",
@@ -370,8 +370,7 @@ def _record(
     elif message.file == source.file and source.data[message.offset : message.offset + 1] == b"#":
         text = "'#' within a line, where no directive begins"
         hint = 'give the directive a line of its own, or write _Pragma("scop")'
-    code = "EATSS-F008" if undeclared else "EATSS-F007"
-    findings.add(code, text, span=span_of(message, source), hint=hint)
+    findings.add("EATSS-F007", text, span=span_of(message, source), hint=hint)
 
 
 def span_of(found: Found, source: SourceText, length: int = 1) -> SourceSpan:

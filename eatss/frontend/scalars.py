@@ -629,7 +629,7 @@ def _beyond_type(variable: Variable) -> Unknown:
     return Unknown(
         reason="own",
         message=f"'{variable.name}' may leave the range of its type '{kind.spelling}'",
-        code="EATSS-F037" if kind.signed else "EATSS-F036",
+        code="EATSS-F036",
         hint="use int or long",
     )
 

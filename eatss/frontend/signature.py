@@ -192,7 +192,7 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
                 )
                 if changed and array.first_use is not None:
                     reporter.error(
-                        "EATSS-F052",
+                        "EATSS-F031",
                         array.first_use,
                         f"'{variable.name}' in the size of '{array.name}' is changed after "
                         f"'{array.name}' is declared",
@@ -236,7 +236,7 @@ def check_aliases(
         ):
             assert second.first_use is not None
             reporter.error(
-                "EATSS-F027",
+                "EATSS-F024",
                 second.first_use,
                 f"'{first.name}' and '{second.name}' may be the same memory",
                 "use one name for one array within the region",
@@ -250,7 +250,7 @@ def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: R
             continue
         if any(variable.declaration == taken for taken, _ in surroundings.addressed):
             reporter.error(
-                "EATSS-F027",
+                "EATSS-F024",
                 variable.first_use,
                 f"the address of counter '{variable.name}' is taken in this function",
                 "use a counter of the loop's own: for (int i = 0; ...)",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
@@ -10,6 +9,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from typing import Protocol
 
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, SourceSpan, input_error
 from eatss.base.files import read_regular
@@ -72,10 +72,21 @@ class RefusedError(Exception):
     """A construct was refused and reported; unwinds to where reading can go on."""
 
 
+class Lines(Protocol):
+    """A text whose lines findings show."""
+
+    @property
+    def file(self) -> str:
+        """What spans call it."""
+
+    def line_text(self, line: int) -> str:
+        """Return a line, counted from 1, without its line end."""
+
+
 class Findings:
     """The findings of one run, in the order of discovery, duplicates dropped."""
 
-    def __init__(self, source: SourceText | None) -> None:
+    def __init__(self, source: Lines | None) -> None:
         self._source = source
         self._found: dict[tuple[str, str, SourceSpan | None], Diagnostic] = {}
 
@@ -152,10 +163,10 @@ def read_bytes(file: str) -> bytes:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise input_error("EATSS-F002", f"'{file}' is {kind}", hint="name a C source file")
+            raise input_error("EATSS-F001", f"'{file}' is {kind}", hint="name a C source file")
         if status.st_size > MAX_BYTES:
             raise input_error(
-                "EATSS-F003",
+                "EATSS-F001",
                 f"'{file}' has {status.st_size / 2**20:.1f} MiB; the limit is "
                 f"{MAX_BYTES // 2**20} MiB",
                 hint="keep the region and what it needs in a file of its own",
@@ -180,19 +191,19 @@ def check_bytes(source: SourceText, findings: Findings) -> None:
     data = source.data
     if len(data) > MAX_BYTES:
         findings.add(
-            "EATSS-F003",
+            "EATSS-F001",
             f"'{source.file}' has {len(data) / 2**20:.1f} MiB; the limit is "
             f"{MAX_BYTES // 2**20} MiB",
             hint="keep the region and what it needs in a file of its own",
         )
         return
     if not data.strip():
-        findings.add("EATSS-F004", f"'{source.file}' is empty", hint="name a C source file")
+        findings.add("EATSS-F001", f"'{source.file}' is empty", hint="name a C source file")
         return
     nul = data.find(b"\0")
     if nul >= 0:
         findings.add(
-            "EATSS-F005",
+            "EATSS-F001",
             f"NUL byte in the source ({data.count(bytes(1))} in all)",
             span=source.span(nul, nul + 1),
             hint="save the file as UTF-8 text",
@@ -219,9 +230,8 @@ def check_includes(source: SourceText, include_dirs: tuple[str, ...], findings: 
             except IsADirectoryError:
                 continue
             except OSError as error:
-                is_large = error.errno == errno.EFBIG
                 findings.add(
-                    "EATSS-F003" if is_large else "EATSS-F002",
+                    "EATSS-F001",
                     f"header '{header}' cannot be read: {error.strerror}",
                     span=source.span(match.start(1), match.end(1)) if is_main else None,
                     hint="include C headers only",
@@ -396,7 +406,7 @@ class Guard:
         except UnicodeDecodeError as error:
             at = start + error.start
             self._findings.add(
-                "EATSS-F006",
+                "EATSS-F001",
                 f"byte 0x{self._source.data[at]:02x} is not UTF-8",
                 span=self._source.span(at, at + 1),
                 hint="save the file as UTF-8",

@@ -184,7 +184,7 @@ class StatementReader(RegionReader):
         if not any(test.kind == "int" and test.value for test in tests):
             return False
         self._error(
-            "EATSS-F051", node, f"{name} loop has no condition that ends it",
+            "EATSS-F029", node, f"{name} loop has no condition that ends it",
             "give it one; 'if (…) break;' counts as one at the start of its body only",
         )  # fmt: skip
         return True
@@ -258,7 +258,7 @@ class StatementReader(RegionReader):
         if len(frame.guards) > exits.guards:
             test = frame.guards[-1].test
             self._error(
-                "EATSS-F017",
+                "EATSS-F012",
                 test,
                 f"condition {self._quoted(test)} of a {node.kind} depends on data",
                 "leave rounds of a loop under conditions of counters and parameters only",
@@ -400,7 +400,7 @@ class StatementReader(RegionReader):
         _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind != "variable" or variable is None:
             self._error(
-                "EATSS-F039", node, "declaration outside the subset",
+                "EATSS-F038", node, "declaration outside the subset",
                 "declare variables only",
             )  # fmt: skip
             return
@@ -419,7 +419,7 @@ class StatementReader(RegionReader):
             or node.children[0].kind == "other"
         ):
             self._error(
-                "EATSS-F039", node, f"array '{variable.name}' with an initialiser",
+                "EATSS-F038", node, f"array '{variable.name}' with an initialiser",
                 "assign its elements in a loop",
             )  # fmt: skip
         else:
@@ -441,7 +441,7 @@ class StatementReader(RegionReader):
         if clang.is_automatic(node.cursor):
             return False
         self._error(
-            "EATSS-F039",
+            "EATSS-F038",
             node,
             f"'{variable.name}' is declared static or extern inside the region",
             "declare it before #pragma scop",
@@ -553,7 +553,7 @@ class StatementReader(RegionReader):
         ):
             return
         self._reporter.warn(
-            "EATSS-F096",
+            "EATSS-F090",
             write.node,
             f"{self._quoted(write.node)} is taken to lie in its array also where "
             f"{self._quoted(tests[0])} decides that it is not set",
@@ -565,7 +565,7 @@ class StatementReader(RegionReader):
         is_pointer = variable is not None and variable.shape.is_pointer
         if (place.kind == "variable" and is_pointer) or place.type.kind == "pointer":
             self._refuse(
-                "EATSS-F024" if operator else "EATSS-F027",
+                "EATSS-F024",
                 place,
                 "pointer arithmetic" if operator else "a pointer is set inside the region",
                 "set pointers before #pragma scop and use subscripts",
@@ -573,7 +573,7 @@ class StatementReader(RegionReader):
         owner = self._of(base_name(place))
         if owner is not None and owner.is_member and _is_copied(owner):
             self._refuse(
-                "EATSS-F026", place, f"member {self._quoted(place)} is written",
+                "EATSS-F024", place, f"member {self._quoted(place)} is written",
                 "write to a variable, and copy it to the member after the region",
             )  # fmt: skip
         return reader.add_access(place, AccessKind.WRITE)
@@ -589,7 +589,7 @@ class StatementReader(RegionReader):
         if node.is_binary(","):
             code, message, hint = COMMA
         if node.kind == "broken" and node.name:
-            code, message = "EATSS-F008", f"the declaration of '{node.name}' is not understood"
+            code, message = "EATSS-F007", f"the declaration of '{node.name}' is not understood"
         if node.kind == "call":
             message, hint = why_not_inlined(node.children[0])
         self._error(code, node, message, hint)

@@ -350,7 +350,7 @@ class RangeProver:
             raise NotAffineError(
                 node,
                 f"value does not fit type '{ctype.spelling}'",
-                code="EATSS-F037" if ctype.signed else "EATSS-F036",
+                code="EATSS-F036",
                 hint="use a type that holds the value",
             )
         if ctype.bits >= 32:
@@ -359,7 +359,7 @@ class RangeProver:
             raise NotAffineError(
                 node,
                 f"value may not fit type '{ctype.spelling}'",
-                code="EATSS-F037",
+                code="EATSS-F036",
                 hint="use int or long",
             )
 

@@ -318,7 +318,7 @@ def _check(before: Scop, after: Scop, lengths: _Lengths, group: set[_Place]) -> 
     """Check that instances and elements are the same ones by other names, where sizes are numbers.
 
     Raises:
-        InternalError: ``EATSS-P906``.
+        InternalError: ``EATSS-P901``.
     """
     if any(isinstance(one, str) for place in group for one in lengths[place]):
         return
@@ -339,7 +339,7 @@ def _check(before: Scop, after: Scop, lengths: _Lengths, group: set[_Place]) -> 
         if not same:
             raise InternalError(
                 Diagnostic(
-                    code="EATSS-P906",
+                    code="EATSS-P901",
                     message=f"collapsed loops of {old.name} run other instances",
                     span=old.span,
                 )

@@ -175,9 +175,8 @@ def refuse_too_hard(scop: Scop) -> None:
     operations is no protection there.
 
     Raises:
-        InputError: ``EATSS-P002`` (loops), ``EATSS-P003`` (divisions), ``EATSS-P004``
-            (statements), ``EATSS-P006`` (none), ``EATSS-P007`` (an array without elements);
-            carries all findings.
+        InputError: ``EATSS-P002`` too many loops, divisions or statements; ``EATSS-P006`` no
+            statements, or an array without elements; carries all findings.
     """
     if not scop.statements:
         raise input_error(
@@ -192,7 +191,7 @@ def refuse_too_hard(scop: Scop) -> None:
         raise InputError(
             *(
                 Diagnostic(
-                    code="EATSS-P007",
+                    code="EATSS-P006",
                     message=f"the region uses elements of '{array.name}', which has none",
                     span=scop.span,
                     hint="declare the array with the size that it has",
@@ -202,7 +201,7 @@ def refuse_too_hard(scop: Scop) -> None:
         )
     if len(scop.statements) > MAX_STATEMENTS:
         raise input_error(
-            "EATSS-P004",
+            "EATSS-P002",
             f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported",
             span=scop.span,
             hint="mark several smaller regions",
@@ -225,7 +224,7 @@ def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
     found = [divisors(relation) for relation in (statement.domain, *relations)]
     if any(len(d) > MAX_DIVISIONS or prod(d).bit_length() > MAX_DIVISOR_BITS for d in found):
         yield Diagnostic(
-            code="EATSS-P003",
+            code="EATSS-P002",
             message="too many or too large integer divisions and remainders",
             span=statement.span,
             hint=f"up to {MAX_DIVISIONS} are supported, whose divisors multiply to "

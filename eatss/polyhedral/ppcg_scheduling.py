@@ -291,8 +291,8 @@ def load_ppcg_schedule(
         max_operations: bound on isl's work; ``None`` for the default of the scheduler.
 
     Raises:
-        InputError: ``EATSS-P021`` the text is no schedule of PPCG, ``EATSS-P022`` its statements
-            are not those of this region, ``EATSS-P023`` it breaks a dependence of this region.
+        InputError: ``EATSS-P021`` the text is no schedule of PPCG, its statements are not those of
+            this region, or it breaks a dependence of it.
             Else as for ``schedule_scop``.
     """
     refuse_too_hard(scop)
@@ -315,7 +315,7 @@ def load_ppcg_schedule(
     except InternalError as error:
         problem = error.diagnostics[0].message.removeprefix("internal error: ")
         raise _error(
-            "EATSS-P023", f"the PPCG schedule does not fit this region: {problem}", _AGAIN, scop
+            "EATSS-P021", f"the PPCG schedule does not fit this region: {problem}", _AGAIN, scop
         ) from None
 
 
@@ -327,7 +327,7 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
         whole: the region as read; what PPCG drops as dead code is found in it.
 
     Raises:
-        InputError: ``EATSS-P024`` PPCG schedules what this region does not have, or other
+        InputError: ``EATSS-P021`` PPCG schedules what this region does not have, or other
             instances.
     """
     region = ppcg_region(whole)
@@ -335,7 +335,7 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
     if whole.ppcg_counters:
         names = ", ".join(f"'{name}'" for name in whole.ppcg_counters)
         raise _error(
-            "EATSS-P024",
+            "EATSS-P021",
             f"PPCG also schedules what sets {names}, whose value it takes for a result",
             "declare the counter in the loop: for (int i = 0; ...)",
             whole,
@@ -343,7 +343,7 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
     mine = scheduled.scop.domain
     if not live.preimage_union_pw_multi_aff(region.names).is_subset(mine):
         raise _error(
-            "EATSS-P024", "PPCG schedules instances that this schedule lacks", _AGAIN, whole
+            "EATSS-P021", "PPCG schedules instances that this schedule lacks", _AGAIN, whole
         )
     firsts = {inside[0] for inside in region.members}
     back = isl.UnionMap.from_union_pw_multi_aff(region.names).reverse()
@@ -387,7 +387,7 @@ def _check_domain(scop: Scop, region: PpcgRegion, known: isl.UnionSet) -> None:
     if foreign:
         names = ", ".join(foreign)
         raise _error(
-            "EATSS-P022",
+            "EATSS-P021",
             f"the PPCG schedule has parameters that this region has not: {names}",
             "give both tools the same -D",
             scop,
@@ -407,7 +407,7 @@ def _check_domain(scop: Scop, region: PpcgRegion, known: isl.UnionSet) -> None:
     hint = _AGAIN
     if scop.ppcg_counters:
         hint = "declare each counter in its loop, for (int i = 0; ...), and save it again"
-    raise _error("EATSS-P022", f"the PPCG schedule is of another region: {detail}", hint, scop)
+    raise _error("EATSS-P021", f"the PPCG schedule is of another region: {detail}", hint, scop)
 
 
 def _differs(domain: isl.Set, known: isl.UnionSet) -> bool:

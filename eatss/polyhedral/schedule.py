@@ -341,8 +341,8 @@ def schedule_scop(
 
     Raises:
         InputError: ``EATSS-P001`` when isl's work exceeds ``max_operations``, ``EATSS-P002``
-            to ``EATSS-P004`` for what is known to be too hard.
-        InternalError: ``EATSS-P9xx`` when a check between the passes fails.
+            for what is known to be too hard.
+        InternalError: ``EATSS-P901`` when a check between the passes fails.
     """
     refuse_too_hard(scop)
     with bounded_work(scop, max_operations):
@@ -385,7 +385,7 @@ def with_schedule(
 
     Raises:
         InputError: as for :func:`schedule_scop`.
-        InternalError: ``EATSS-P901`` to ``EATSS-P905`` when a check fails.
+        InternalError: ``EATSS-P901`` when a check fails.
     """
     refuse_too_hard(scop)
     with bounded_work(scop, max_operations):
@@ -402,7 +402,7 @@ def cut_again(scheduled: ScheduledScop, schedule: isl.Schedule) -> ScheduledScop
     """Cut a scheduled region by another schedule of it, after the usual checks.
 
     Raises:
-        InternalError: ``EATSS-P901`` to ``EATSS-P905`` when a check fails.
+        InternalError: ``EATSS-P901`` when a check fails.
     """
     check_legality(scheduled.scop, scheduled.dependences, schedule)
     found = _cut(

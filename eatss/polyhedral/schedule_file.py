@@ -61,18 +61,10 @@ _PARTS = re.compile(r"(\d+)")
 _PIECES = re.compile(r"\{ ([^{}]*) \}")
 _MINUSES = re.compile(r"(?:-\s*){20}|(?:\b(?:not|exists)\b[\s(]*){20}|!{20}")
 
-_FAILED = {
-    "EATSS-P901": ("EATSS-P013", "does not run every statement instance exactly once"),
-    "EATSS-P902": ("EATSS-P014", "violates a dependence"),
-    "EATSS-P903": ("EATSS-P014", "overwrites a value that is still needed"),
-    "EATSS-P904": ("EATSS-P015", "marks a loop parallel (coincident) that carries a dependence"),
-    "EATSS-P905": ("EATSS-P013", "does not put every statement instance into one kernel"),
-}
-_HINTS = {
-    "EATSS-P013": "save the schedule again for these sizes and this region, or restore the domain",
-    "EATSS-P014": "put the statements or loops back into an order that keeps the dependence",
-    "EATSS-P015": "set the mark to 0",
-}
+_REPAIR = (
+    "save the schedule again for these sizes and this region; every instance has to run once, in "
+    "an order that keeps the dependences, and marks are 1 only where loops allow it"
+)
 
 
 def save_schedule(scheduled: ScheduledScop) -> str:
@@ -112,10 +104,9 @@ def load_schedule(scop: Scop, text: str, *, max_operations: int | None = None) -
         max_operations: bound on isl's work; ``None`` for the default of the scheduler.
 
     Raises:
-        InputError: ``EATSS-P010`` the text is no schedule file, ``EATSS-P011`` it is for another
-            region, ``EATSS-P012`` its tree cannot be read, ``EATSS-P013`` the tree does not
-            run this region's instances once each, ``EATSS-P014`` it breaks a dependence,
-            ``EATSS-P015`` a loop marked parallel carries one, ``EATSS-P016`` so does a band
+        InputError: ``EATSS-P010`` the text is no schedule file, is for another region, or its tree
+            cannot be read; ``EATSS-P013`` the tree does not run this region's instances once each,
+            breaks a dependence, or marks a loop parallel that carries one, or so does a band
             marked permutable in a way that forbids tiling. Else as for ``schedule_scop``.
     """
     document = _document(text)
@@ -129,14 +120,13 @@ def load_schedule(scop: Scop, text: str, *, max_operations: int | None = None) -
         with bounded_work(scop, max_operations):
             _check_permutable(scop, scheduled)
     except InternalError as error:
-        if error.code not in _FAILED:
+        if error.code != "EATSS-P901":
             raise
-        code, problem = _FAILED[error.code]
-        message = f"the loaded schedule {problem}"
-        raise _error(code, message, _HINTS[code], scop) from None
+        message = error.diagnostics[0].message.replace("the new schedule", "the loaded schedule")
+        raise _error("EATSS-P013", message, _REPAIR, scop) from None
     except isl.Error as error:  # functions that are none (NaN, 1/0)
         message = f"isl cannot work with the tree in the schedule file: {error}"
-        raise _error("EATSS-P012", message, "save the schedule again", scop) from None
+        raise _error("EATSS-P010", message, "save the schedule again", scop) from None
     return scheduled
 
 
@@ -147,7 +137,7 @@ def _check_permutable(scop: Scop, scheduled: ScheduledScop) -> None:
             continue
         if not is_tiled_sum(scheduled, node):
             raise _error(
-                "EATSS-P016",
+                "EATSS-P013",
                 "the loaded schedule marks a band permutable whose loops may not change places",
                 "set permutable to 0, or undo the change of its loops",
                 scop,
@@ -234,7 +224,7 @@ def _check_region(scop: Scop, document: dict[str, Any]) -> None:
     there = (document.get("function"), document.get("region"))
     if here != there:
         raise _error(
-            "EATSS-P011",
+            "EATSS-P010",
             f"the schedule is for region {there[1]} of '{there[0]}', not for region "
             f"{here[1]} of '{here[0]}'",
             "load it for the region it was saved for",
@@ -243,7 +233,7 @@ def _check_region(scop: Scop, document: dict[str, Any]) -> None:
     statements = [{"name": s.name, "text": s.text} for s in scop.statements]
     if document.get("statements") != statements:
         raise _error(
-            "EATSS-P011",
+            "EATSS-P010",
             "the statements of the region are not those the schedule was saved for",
             "save the schedule again after changes of the source",
             scop,
@@ -275,7 +265,7 @@ class _TreeReader:
     def error(self, problem: str) -> InputError:
         """Return the error of a tree that cannot be read."""
         hint = "restore this part of the file, or save the schedule again"
-        return _error("EATSS-P012", f"the schedule file is damaged: {problem}", hint, self._scop)
+        return _error("EATSS-P010", f"the schedule file is damaged: {problem}", hint, self._scop)
 
     def schedule(self, tree: object) -> isl.Schedule:
         """Return the schedule of a whole tree."""
@@ -358,7 +348,7 @@ def is_too_deep(text: str) -> bool:
 
 def _check_instances(scop: Scop, schedule: isl.Schedule) -> None:
     """Refuse a tree that loses, repeats or splits instances, or knows other parameters."""
-    code, hint = "EATSS-P013", _HINTS["EATSS-P013"]
+    code, hint = "EATSS-P013", _REPAIR
     relation = schedule.get_map().intersect_domain(schedule.get_domain())
     foreign = set(parameter_names(relation.domain().params())) - set(scop.parameters)
     if foreign:
@@ -472,7 +462,7 @@ def loaded_regions(
         schedule over numbers only, the region is not generic.
 
     Raises:
-        InputError: ``EATSS-P010`` to ``EATSS-P016``, as for ``load_schedule``.
+        InputError: ``EATSS-P010`` to ``EATSS-P013``, as for ``load_schedule``.
     """
     known = {symbolic.index: (symbolic, numeric) for symbolic, numeric in regions}
     found: dict[int, SymbolicRegion] = {}
@@ -484,7 +474,7 @@ def loaded_regions(
         symbolic, numeric = pair
         if symbolic.index in found:
             raise input_error(
-                "EATSS-P011",
+                "EATSS-P010",
                 f"the schedule file has region {symbolic.index} twice",
                 hint="keep one schedule for each region",
             )

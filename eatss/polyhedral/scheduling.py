@@ -362,34 +362,29 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
     """Check that ``schedule`` computes what the original order computes.
 
     Raises:
-        InternalError: ``EATSS-P901`` an instance is lost or repeated, ``EATSS-P902`` a dependence
-            is violated, ``EATSS-P903`` live ranges overlap, ``EATSS-P904`` a parallel loop
-            carries a dependence.
+        InternalError: ``EATSS-P901``: an instance is lost or repeated, a dependence is violated,
+            live ranges overlap, or a parallel loop carries a dependence.
     """
     _require(
         schedule.get_domain().is_equal(scop.domain),
         scop,
-        "EATSS-P901",
         "the new schedule does not run every statement instance exactly once",
     )
     relation = schedule.get_map().intersect_domain(scop.domain)
     _require(
         all(part.is_injective() for part in maps_of(relation)),
         scop,
-        "EATSS-P901",
         "the new schedule runs several statement instances at once",
     )
     time = isl.MultiUnionPwAff.from_union_map(relation)
     _require(
         dependences.validity.lex_ge_at_multi_union_pw_aff(time).is_empty(),
         scop,
-        "EATSS-P902",
         "the new schedule violates a dependence",
     )
     _require(
         not live_ranges_overlap(dependences.order, dependences.tagged_flow, time),
         scop,
-        "EATSS-P903",
         "the new schedule overwrites a value that is still needed",
     )
     coincidence = coincidence_dependences(scop, dependences)
@@ -436,7 +431,6 @@ def _check_parallel(scop: Scop, coincidence: isl.UnionMap, node: isl.ScheduleNod
         _require(
             carries_nothing(local, node, member),
             scop,
-            "EATSS-P904",
             "a loop marked parallel carries a dependence",
         )
 
@@ -447,7 +441,7 @@ def check_coverage(
     """Check that the kernels and the host run every statement instance, each in one place.
 
     Raises:
-        InternalError: ``EATSS-P905``.
+        InternalError: ``EATSS-P901``.
     """
     covered = scop.no_points
     names = list(host)
@@ -463,11 +457,10 @@ def check_coverage(
         and covered.is_equal(everything)
         and schedule.get_domain().is_equal(everything),
         scop,
-        "EATSS-P905",
         "the kernels do not cover every statement instance exactly once",
     )
 
 
-def _require(condition: bool, scop: Scop, code: str, message: str) -> None:
+def _require(condition: bool, scop: Scop, message: str) -> None:
     if not condition:
-        raise internal_error(code, message, span=scop.span)
+        raise internal_error("EATSS-P901", message, span=scop.span)

@@ -302,7 +302,7 @@ def ppcg_schedule_of(program: AnalysedProgram) -> str:
     """Return the schedule of a program as ``ppcg --load-schedule`` reads it.
 
     Raises:
-        InputError: ``EATSS-P024`` PPCG schedules other instances, ``EATSS-P025`` there is more than
+        InputError: ``EATSS-P021`` PPCG schedules other instances, ``EATSS-P025`` there is more than
             one region.
     """
     from eatss.polyhedral.ppcg_scheduling import save_ppcg_schedule  # noqa: PLC0415

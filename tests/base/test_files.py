@@ -89,7 +89,7 @@ def test_a_size_beyond_its_type_is_the_users_mistake() -> None:
 def test_a_header_that_cannot_be_read_is_a_finding() -> None:
     with pytest.raises(InputError) as caught:
         parse_source(f'#include "/proc/self/mem"\n{SOURCE}')
-    assert caught.value.code == "EATSS-F002"
+    assert caught.value.code == "EATSS-F001"
     assert caught.value.diagnostics[0].span is not None
 
 

@@ -317,7 +317,7 @@ def test_a_schedule_that_breaks_a_dependence_is_refused(tmp_path: Path) -> None:
     band["coincident"] = [1] * len(band["coincident"])
     saved.write_text(json.dumps(document))
     arguments = (KERNELS / "matmul.c", "--gpu", "h200", "-o", tmp_path, "--load-schedule", saved)
-    assert code_of(*arguments) == "EATSS-P015"
+    assert code_of(*arguments) == "EATSS-P013"
     saved.write_text("{")
     assert code_of(*arguments) == "EATSS-P010"
     saved.write_text("[" * 100_000)

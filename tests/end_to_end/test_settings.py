@@ -282,9 +282,9 @@ def test_all_mistakes_are_told_at_once(folder: Path) -> None:
     ("text", "options", "code", "said"),
     [
         ('gpu = "./x.toml"', (), "EATSS-G002", "--gpu (line 1)"),
-        ("[select]\nscop = 3", ("--gpu", "h200"), "EATSS-F048", "--scop (line 2)"),
+        ("[select]\nscop = 3", ("--gpu", "h200"), "EATSS-F010", "--scop (line 2)"),
         ('param = ["Q=3"]', ("--gpu", "h200"), "EATSS-F049", "--param (line 1)"),
-        ('quiet = true\nD = ["9x"]', ("--gpu", "h200"), "EATSS-F050", "-D (line 2)"),
+        ('quiet = true\nD = ["9x"]', ("--gpu", "h200"), "EATSS-F049", "-D (line 2)"),
         ('gpu = "h200"\n[select]\nobjective = "x"', (), "EATSS-X005",
          "--gpu (line 1), --objective (line 3)"),
     ],

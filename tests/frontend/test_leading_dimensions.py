@@ -54,4 +54,4 @@ def test_rows_that_are_provably_long_enough_demand_nothing(strided: Region) -> N
 )
 def test_rows_that_overlap_are_refused(refused: Refused, body: str) -> None:
     found = refused("for (i = 0; i < n; i++) " + body, before="int lda, ldb;\n")
-    assert {one.code for one in found} == {"EATSS-F044"}
+    assert {one.code for one in found} == {"EATSS-F036"}

@@ -65,7 +65,7 @@ def test_too_many_cases_are_a_finding() -> None:
     condition = " || ".join(f"n == {3 * k}" for k in range(600))
     with pytest.raises(InputError) as caught:
         parse_source(wrapped(f"if ({condition}) A[0] = 1;"))
-    assert caught.value.code == "EATSS-F043"
+    assert caught.value.code == "EATSS-F009"
 
 
 def test_forty_nested_loops() -> None:

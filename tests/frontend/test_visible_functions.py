@@ -124,7 +124,7 @@ def test_a_call_that_is_a_statement_stands_for_those_of_its_function(region: Reg
 )
 def test_what_is_no_single_expression_is_refused(refused: Refused, before: str, body: str) -> None:
     first = refused(body, before=before + "\n")[0]
-    assert first.code == "EATSS-F023"
+    assert first.code == "EATSS-F038"
     assert "stands for no single expression" in first.message
 
 

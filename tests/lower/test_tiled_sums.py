@@ -121,7 +121,7 @@ def test_a_band_is_not_permutable_where_partial_sums_are_seen() -> None:
     band["schedule"] = f"{head}, {{{inner['schedule'].partition('[{')[2]}"
     band["coincident"] = [*band["coincident"], 0]
     band["child"] = inner.get("child")
-    with pytest.raises(InputError, match=r"EATSS-P016"):
+    with pytest.raises(InputError, match=r"EATSS-P013"):
         eatss.codegen(text, gpu="h200", schedule=json.dumps(saved))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eatss.choose.selection import Selection
     from eatss.session.session import Session
 
-_LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F050")
+_LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F049")
 """All or some loops are empty at sizes as small as 0 or 1, and what is left has other kernels, or
 C has no arrays of such sizes: there the program for the sizes of the source is as good as any."""
 

@@ -70,7 +70,7 @@ def test_a_function_of_such_a_name_is_refused(name: str, tmp_path: Path) -> None
     path.write_text(KERNEL.format(name, "n"), encoding="utf-8")
     with pytest.raises(InputError, match=f"'{name}'") as caught:
         read_python(path)
-    assert [one.code for one in caught.value.diagnostics] == ["EATSS-Y006"]
+    assert [one.code for one in caught.value.diagnostics] == ["EATSS-Y004"]
 
 
 @pytest.mark.parametrize("name", ["NULL", "M_PI", "INFINITY", "NAN", "RAND_MAX", "linux", "unix"])
@@ -79,7 +79,7 @@ def test_a_parameter_of_the_name_of_a_macro_is_refused(name: str, tmp_path: Path
     path.write_text(KERNEL.format("loops", name), encoding="utf-8")
     with pytest.raises(InputError, match=f"no variable of the name '{name}'") as caught:
         read_python(path)
-    assert caught.value.code == "EATSS-Y006"
+    assert caught.value.code == "EATSS-Y004"
 
 
 @pytest.mark.parametrize("name", ["y1", "div", "index", "select"])
