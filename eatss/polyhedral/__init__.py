@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         Reduction,
         Reference,
         ScheduledScop,
-        StatementGraph,
         Subscript,
     )
     from eatss.polyhedral.schedule import schedule_scop
@@ -34,7 +33,6 @@ __all__ = [
     "Reduction",
     "Reference",
     "ScheduledScop",
-    "StatementGraph",
     "Subscript",
     "compute_dependences",
     "schedule_scop",
@@ -49,7 +47,6 @@ _HOME = {
     "Reduction": "kernel",
     "Reference": "kernel",
     "ScheduledScop": "kernel",
-    "StatementGraph": "kernel",
     "Subscript": "kernel",
     "compute_dependences": "dependences",
     "schedule_scop": "schedule",

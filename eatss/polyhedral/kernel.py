@@ -176,20 +176,6 @@ class Dependences:
 
 
 @frozen
-class StatementGraph:
-    """The statement graph (networkx) in plain tuples.
-
-    ``edges`` are dependences between statements; ``components`` are the strongly
-    connected components in a topological order; ``fusable`` are the pairs of
-    components that may share a band without breaking a dependence.
-    """
-
-    edges: tuple[tuple[str, str], ...]
-    components: tuple[tuple[str, ...], ...]
-    fusable: tuple[tuple[int, int], ...]
-
-
-@frozen
 class General:
     """A scop with parameters for its sizes, and its dependences whatever they are."""
 
@@ -201,9 +187,7 @@ class General:
 class ScheduledScop:
     """A scop with its dependences, its new schedule tree and its kernels.
 
-    ``general`` is the scop for any sizes; ``eatss.polyhedral.scheduling`` draws
-    its statement graph.
-    ``kernels`` stand in the order in which the schedule launches them.
+    ``general`` is the scop for any sizes. ``kernels`` stand in the order in which the schedule launches them.
     ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
     as in PPCG. ``assumes`` are the sizes that the schedule is right for, where it is not for all

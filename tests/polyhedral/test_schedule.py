@@ -15,7 +15,7 @@ from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.forked import Cause, ForkEndedError
 from eatss.polyhedral import compute_dependences, dependences, schedule, schedule_scop, scheduling
 from eatss.polyhedral.dependences import at_most, bounded_work, ran_out
-from eatss.polyhedral.scheduling import check_legality, statement_graph
+from eatss.polyhedral.scheduling import check_legality
 from eatss.polyhedral.scop import Scop
 from tests.examples import examples
 
@@ -247,21 +247,3 @@ def test_overlapping_live_ranges_are_caught(scop_of: Callable[..., Any]) -> None
     with pytest.raises(InternalError) as caught:
         check_legality(scop, compute_dependences(scop), wrong)
     assert caught.value.code == "EATSS-P901"
-
-
-def test_the_graph_orders_components_and_knows_what_may_fuse(scop_of: Callable[..., Any]) -> None:
-    source = (
-        "for i in range(0, N):\n    A[i] = X[i]\n"
-        "for i in range(0, N):\n    B[i] = A[i]\n"
-        "for i in range(0, N):\n    C[i] = B[N-1-i]\n"
-    )
-    graph = statement_graph(schedule_scop(scop_of(source, parameters=["N"])).general)
-    assert graph.edges == (("S0", "S1"), ("S1", "S2"))
-    assert graph.components == (("S0",), ("S1",), ("S2",))
-    assert graph.fusable == ((0, 1),)
-
-
-def test_a_recurrence_through_two_statements_is_one_component(scop_of: Callable[..., Any]) -> None:
-    graph = statement_graph(schedule_scop(scop_of(STENCIL, parameters=["T", "N"])).general)
-    assert graph.components == (("S0", "S1"),)
-    assert graph.fusable == ()
