@@ -31,7 +31,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.cards.profile import GpuProfile
-from eatss.choose.ppcg_candidates import Vector, candidates, default_vector
+from eatss.choose.ppcg import Vector, candidates, default_vector
 from eatss.choose.selection import PPCG_SHARED_BYTES, PpcgOptions
 from eatss.cost.ppcg_model import PpcgModel
 

@@ -48,8 +48,8 @@ def sweep_report(
 
     Raises:
         InputError: a store cannot be read (``EATSS-D001`` to ``D007``, ``D017``); the page needs a
-            package that is not installed (``EATSS-H001``); a file cannot be written
-            (``EATSS-H002``); ``output`` is what is read, or a store (``EATSS-D035``).
+            package that is not installed (``EATSS-E052``); a file cannot be written
+            (``EATSS-E053``); ``output`` is what is read, or a store (``EATSS-D035``).
     """
     if output is not None:
         place = Path(fspath(output))
@@ -76,13 +76,13 @@ def evaluated(
     ``warned`` is told of damaged rows, which are left out.
 
     Raises:
-        InputError: a store cannot be read, or there is none (``EATSS-H003``).
+        InputError: a store cannot be read, or there is none (``EATSS-D001``).
     """
     from eatss.tune.evaluation.sweep_evaluation import evaluate  # noqa: PLC0415 - needs SciPy
     from eatss.tune.store.store import read_sweep  # noqa: PLC0415
 
     if not sweeps:
-        raise input_error("EATSS-H003", "there is no sweep to report", hint="name a store")
+        raise input_error("EATSS-D001", "there is no sweep to report", hint="name a store")
     several = _once(sweeps)
     found = []
     for number, one in enumerate(several):
@@ -105,7 +105,7 @@ def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
     """Return a report as ``html``, ``text`` or ``json``.
 
     Raises:
-        InputError: ``EATSS-H001`` a package is not installed.
+        InputError: ``EATSS-E052`` a package is not installed.
     """
     report = _summed_up(found)
     if output == "json":
@@ -125,20 +125,20 @@ def checked_output(path: Path, output: ReportFormat | None) -> ReportFormat:
     """Return the format of a file, by its name if none is told, before time goes into it.
 
     Raises:
-        InputError: ``EATSS-H001`` the page needs a package that is not installed, ``EATSS-H002``
+        InputError: ``EATSS-E052`` the page needs a package that is not installed, ``EATSS-E053``
             no format has this name, or there is no such folder.
     """
     chosen = output or _SUFFIXES.get(path.suffix.lower())
     if chosen is None:
         raise input_error(
-            "EATSS-H002",
+            "EATSS-E053",
             f"'{path}' is no name for a report",
             hint=f"let it end in .html, .json or .txt, or say --format {_formats()}",
         )
     if path.is_dir() or not path.parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that is not there"
         raise input_error(
-            "EATSS-H002", f"the report '{path}' {what}", hint="name a file in a folder that is"
+            "EATSS-E053", f"the report '{path}' {what}", hint="name a file in a folder that is"
         )
     if chosen == "html":
         from eatss.report.sweep_page import check_page  # noqa: PLC0415
@@ -151,13 +151,13 @@ def write_report(path: Path, text: str) -> None:
     """Write a report, all of it or nothing.
 
     Raises:
-        InputError: ``EATSS-H002`` it cannot be written.
+        InputError: ``EATSS-E053`` it cannot be written.
     """
     try:
         write_whole(path, text.encode())
     except OSError as error:
         raise input_error(
-            "EATSS-H002",
+            "EATSS-E053",
             f"cannot write '{path}': {error.strerror or error}",
             hint="name a file in a folder that can be written",
         ) from None
@@ -172,7 +172,7 @@ def write_figures(
 
     Raises:
         InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` a file cannot be
-            written, ``EATSS-H002`` the folder cannot be made.
+            written, ``EATSS-E053`` the folder cannot be made.
     """
     from eatss.report.plots import check_plot_file, save_figure  # noqa: PLC0415
     from eatss.report.sweep_figures import sweep_figures  # noqa: PLC0415 - matplotlib
@@ -181,7 +181,7 @@ def write_figures(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise input_error(
-            "EATSS-H002",
+            "EATSS-E053",
             f"cannot make the folder '{folder}': {error.strerror or error}",
             hint="name a folder in one that can be written",
         ) from None

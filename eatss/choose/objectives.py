@@ -89,7 +89,7 @@ def costs(expected: Predicted, objective: str) -> npt.NDArray[np.int64]:
 def nothing_allowed(kernel: str, objective: str) -> Diagnostic:
     """Return the finding that an objective allows none of the candidates that launch."""
     return Diagnostic(
-        code="EATSS-M023",
+        code="EATSS-M020",
         message=f"the objective {objective} allows no sizes of kernel {kernel} that can launch",
         hint="take another objective, or a card on which they are expected to do better",
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
@@ -22,8 +22,6 @@ _option = partial(option, panel="Model")
 ModelName = Literal["prediction", "eatss", "paper"]
 """How an objective is computed: the published one by the paper's rules or with exact footprints
 (``eatss``), others by the prediction of time and energy."""
-
-"""What makes code from the sizes: PPCG, or eatss itself."""
 
 ObjectiveName = str
 """What is best, a name of ``OBJECTIVES``: least energy, time, … or most of the paper's ``OBJ``."""
@@ -54,13 +52,15 @@ def exact(value: float) -> Fraction:
     return Fraction(repr(float(value)))
 
 
-def _require_number(name: str, value: object, *, whole: bool = False) -> None:
-    kinds = int if whole else (int, float)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
-        kind = "a whole number" if whole else "a number"
-        raise input_error(
-            "EATSS-M009", f"{name} is {value!r}, which is not {kind}", hint="None takes the default"
-        )
+def _is_number(
+    value: object, within: Callable[[Any], bool], *kinds: type[int] | type[float]
+) -> bool:
+    """Tell whether a value is nothing, or a number of some kinds that is within a range."""
+    if value is None:
+        return True
+    return (
+        isinstance(value, kinds or (int, float)) and not isinstance(value, bool) and within(value)
+    )
 
 
 @frozen
@@ -93,64 +93,47 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         """Check types and ranges."""
-        for name in ("split", "warp_fraction", "timeout_s"):
-            _require_number(name, getattr(self, name))
-        for name in ("shared_per_block_bytes", "element_bytes"):
-            _require_number(name, getattr(self, name), whole=True)
-        if self.model not in get_args(ModelName):
-            raise input_error(
-                "EATSS-M001",
-                f"there is no model {self.model!r}",
-                hint="write eatss or paper, or leave it out and name an objective",
-            )
         if self.model in PUBLISHED:
             object.__setattr__(self, "objective", "paper")
-        self._check_ranges()
-        self._check_prediction()
-
-    def _check_prediction(self) -> None:
-        published = {
-            "one vector for all kernels": self.uniform,
-            "a warp fraction": self.warp_fraction is not None,
-            "a split factor": self.split is not None,
-        }
-        if self.model != "prediction" and self.tf32 != "off":
-            raise input_error(
-                "EATSS-M012",
-                f"the objective {self.objective} has no place for tf32",
-                hint="leave it out, or take --objective energy",
-            )
-        what = next((name for name, given in published.items() if given), None)
-        if self.model == "prediction" and what is not None:
-            raise input_error(
-                "EATSS-M012",
-                f"the objective {self.objective} has no place for {what}",
-                hint="leave it out, or take --objective paper",
-            )
-
-    def _check_ranges(self) -> None:
-        if self.split is not None and not 0 <= self.split <= 1:
-            raise input_error(
-                "EATSS-M002",
-                f"the split factor is {self.split:g}, which is not between 0 and 1",
-                hint="0 gives all of the combined memory to the L1 cache, 1 all to shared memory",
-            )
-        if self.warp_fraction is not None and not 0 < self.warp_fraction <= 1:
-            raise input_error(
-                "EATSS-M003",
-                f"the warp fraction is {self.warp_fraction:g}, which is not above 0 and at most 1",
-                hint="usual values are 1, 0.5, 0.25 and 0.125",
-            )
-        # NaN passes a "not greater" test, so the accepted range is what is spelled out
-        if self.timeout_s is not None and not self.timeout_s > 0:
-            raise input_error("EATSS-M004", f"a timeout of {self.timeout_s:g} s leaves no time")
-        if self.shared_per_block_bytes is not None and self.shared_per_block_bytes < 0:
-            raise input_error(
-                "EATSS-M005",
-                f"a block cannot have {self.shared_per_block_bytes} bytes of shared memory",
-            )
-        if self.element_bytes is not None and self.element_bytes < 1:
-            raise input_error("EATSS-M006", f"an element cannot have {self.element_bytes} bytes")
+        # NaN passes a "not greater" test, so the accepted ranges are what is spelled out
+        ranges = (
+            ("model", self.model in get_args(ModelName), "eatss, paper or prediction"),
+            ("split", _is_number(self.split, lambda x: 0 <= x <= 1), "a number from 0 to 1"),
+            (
+                "warp_fraction",
+                _is_number(self.warp_fraction, lambda x: 0 < x <= 1),
+                "a number above 0 and at most 1",
+            ),
+            ("timeout_s", _is_number(self.timeout_s, lambda x: x > 0), "a number of seconds"),
+            (
+                "shared_per_block_bytes",
+                _is_number(self.shared_per_block_bytes, lambda x: x >= 0, int),
+                "a whole number of bytes",
+            ),
+            (
+                "element_bytes",
+                _is_number(self.element_bytes, lambda x: x >= 1, int),
+                "a whole number of bytes, at least 1",
+            ),
+        )
+        for name, fits, wanted in ranges:
+            if not fits:
+                raise input_error(
+                    "EATSS-M001", f"{name} is {getattr(self, name)!r}", hint=f"give {wanted}"
+                )
+        predicts = self.model == "prediction"
+        for what, given, other in (
+            ("one vector for all kernels", predicts and self.uniform, "paper"),
+            ("a warp fraction", predicts and self.warp_fraction is not None, "paper"),
+            ("a split factor", predicts and self.split is not None, "paper"),
+            ("tf32", not predicts and self.tf32 != "off", "energy"),
+        ):
+            if given:
+                raise input_error(
+                    "EATSS-M001",
+                    f"the objective {self.objective} has no place for {what}",
+                    hint=f"leave it out, or take --objective {other}",
+                )
 
     def shared_per_block(self, profile: GpuProfile) -> int:
         """Return the bytes of shared memory one block may have on ``profile``.
@@ -163,7 +146,7 @@ class ModelOptions:
         most = max(profile.shared_per_block_bytes, profile.shared_per_block_optin_bytes)
         if self.shared_per_block_bytes > most:
             raise input_error(
-                "EATSS-M007",
+                "EATSS-M001",
                 f"{self.shared_per_block_bytes} bytes of shared memory a block are more than "
                 f"the {most} bytes that {profile.title} can give",
             )

@@ -1,23 +1,26 @@
-"""The integer problem of one kernel at one split and one warp fraction, as data, and its answers.
+"""The integer problem of a kernel, or of a program with one vector, as data; and its answers.
 
-It says what to solve and knows nothing of a solver, so that Z3, brute force and
-SMT-LIB text all start from the same thing. Register tiles, pipeline stages or
-time tiles become further variables of it. What comes out passes a check here, or is a conflict,
-said in the user's terms.
+It says what to solve and knows nothing of a solver. What comes out passes a check here, or is a
+conflict, said in the user's terms. :func:`build_problem` is the paper's model [EATSS, Sec. IV].
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
-from functools import cached_property
-from math import inf
+from fractions import Fraction
+from itertools import product, takewhile
+from math import inf, prod
 
-from eatss.base.diagnostics import Diagnostic, InternalError
+from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
+from eatss.base.diagnostics import Diagnostic, InternalError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
 from eatss.base.text import bytes_text
+from eatss.cards.profile import GpuProfile
+from eatss.choose.options import Cell, ModelOptions, exact
+from eatss.polyhedral.kernel import Loop
 
 
 class Direction(Enum):
@@ -66,24 +69,6 @@ class Constraint:
     element_bytes: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A function of all variables of a problem, given by its values.
-
-    ``rows`` are the vectors it is defined at, entries in the order of the variables; ``values``
-    are integers in ``unit``. Vectors without a row are no solutions.
-    """
-
-    rows: tuple[tuple[int, ...], ...]
-    values: tuple[int, ...]
-    unit: str
-
-    @cached_property
-    def entries(self) -> dict[tuple[int, ...], int]:
-        """The values by vector."""
-        return dict(zip(self.rows, self.values, strict=True))
-
-
 @frozen
 class Problem:
     """Maximise ``objective`` over ``variables`` under ``constraints``.
@@ -101,14 +86,15 @@ class Problem:
 
 @frozen
 class TableProblem:
-    """Minimise ``cost`` over its rows; of equal costs the first row counts.
+    """Minimise ``costs`` over ``rows``, one each; of equal costs the first row counts.
 
-    ``variables`` name the entries of a row.
+    ``variables`` name the entries of a row; costs are integers.
     """
 
     kernel: str
     variables: tuple[str, ...]
-    cost: Table
+    rows: tuple[tuple[int, ...], ...]
+    costs: tuple[int, ...]
 
 
 @frozen
@@ -271,3 +257,361 @@ def _sentence(problem: Problem, constraint: Constraint) -> str:
     else:
         need = "more than there is"
     return f"{constraint.title}: {constraint.subject} {verb} {need}, {constraint.detail}"
+
+
+MAX_BLOCK_LOOPS = 3
+"""Parallel loops that make up a thread block [EATSS, Sec. IV-F]."""
+
+_SINGLE_BYTES = 4
+
+
+def build_problem(
+    facts: KernelFacts, profile: GpuProfile, cell: Cell, options: ModelOptions
+) -> Problem:
+    """Build the problem of one kernel.
+
+    Sizes are in iterations, memory in elements of the kernel's widest type.
+
+    Raises:
+        InputError: the options do not fit the profile or the facts.
+    """
+    if options.model == "paper" and facts.volume_kind is not VolumeKind.PRODUCT:
+        raise input_error(
+            "EATSS-M001",
+            "the paper's model counts a tile's elements as products of tile sizes",
+            hint="take --volume product with --model paper",
+        )
+    waf = cell.alignment(profile)
+    return Problem(
+        kernel=facts.name,
+        variables=tuple(tile_variable(loop, waf, profile) for loop in facts.loops)
+        + tuple(inner_variable(loop, waf) for loop in facts.inner_loops),
+        constraints=limits(facts, profile, cell, options),
+        objective=objective(facts, waf),
+        preference=preference(facts),
+    )
+
+
+def is_untiled(loop: Loop, waf: int) -> bool:
+    """Whether a tile loop is shorter than the alignment and so stays untiled."""
+    return loop.trip_count is not None and loop.trip_count < waf
+
+
+def tile_variable(loop: Loop, waf: int, profile: GpuProfile) -> Variable:
+    """Return the tile size of ``loop`` with its bounds [EATSS, Sec. IV-B]."""
+    trips = loop.trip_count
+    if trips is not None and is_untiled(loop, waf):
+        size = max(1, trips)
+        reason = f"{trips} trips, fewer than the alignment {waf}: left untiled"
+        return Variable(name=loop.name, step=size, lower=size, upper=size, reason=reason)
+    threads = profile.threads_per_block
+    if trips is not None and trips < threads:
+        highest, why = trips, f"the loop's {trips} trips"
+    else:
+        highest, why = threads, f"{threads} threads a block"
+    upper = max(waf, highest - highest % waf)
+    reason = f"a multiple of {waf}, at most {why}"
+    return Variable(name=loop.name, step=waf, lower=waf, upper=upper, reason=reason)
+
+
+def inner_extent(loop: Loop, waf: int) -> int:
+    """Return how many iterations of an inner loop one tile holds at a time.
+
+    Inner loops lie below the tile band and are not tiled. A short one (a filter
+    tap, a small reduction) is swept again and again while its data stay, so all
+    of it counts. A long one, or one of unknown length, streams: one iteration of
+    it is live at a time.
+    """
+    trips = loop.trip_count
+    return trips if trips is not None and 1 <= trips <= waf else 1
+
+
+def inner_variable(loop: Loop, waf: int) -> Variable:
+    """Return the fixed extent of an inner loop."""
+    size = inner_extent(loop, waf)
+    reason = (
+        f"inner loop, all {size} trips in a tile"
+        if size == loop.trip_count
+        else "inner loop, streams through the tile"
+    )
+    return Variable(name=loop.name, step=size, lower=size, upper=size, reason=reason)
+
+
+def block_loops(facts: KernelFacts) -> tuple[Loop, ...]:
+    """Return the parallel loops that make up a thread block [EATSS, Sec. IV-F]."""
+    return facts.parallel_loops[:MAX_BLOCK_LOOPS]
+
+
+def element_bytes(facts: KernelFacts, options: ModelOptions) -> int:
+    """Return the bytes of one element."""
+    return facts.element_bytes if options.element_bytes is None else options.element_bytes
+
+
+def precision_factor(size_bytes: int) -> int:
+    """Return ``FP_factor``: 32-bit registers an element takes [EATSS, Sec. IV-I]."""
+    return -(-size_bytes // _SINGLE_BYTES)
+
+
+def memory_of(memory: Memory, cell: Cell) -> Memory:
+    """Return where a reference is kept in ``cell``.
+
+    At split 0 there is no shared memory at all and every reference goes through L1,
+    which is what PPCG does under ``--max-shared-memory=0`` [EATSS, Fig. 8, 0 %].
+    """
+    return Memory.L1 if cell.split == 0 else memory
+
+
+def shared_budget_bytes(profile: GpuProfile, cell: Cell) -> int:
+    """Return the shared memory of an SM at the cell's split [EATSS, Sec. IV-J]."""
+    share = int(exact(cell.split) * profile.l1_shared_bytes)
+    return min(share, profile.shared_per_sm_bytes)
+
+
+def limits(
+    facts: KernelFacts, profile: GpuProfile, cell: Cell, options: ModelOptions
+) -> tuple[Constraint, ...]:
+    """Return the resource limits of a tile [EATSS, Sec. IV-G to IV-J].
+
+    Where no L1 is left an SM's share of L2 stands for it. ``B × references × FP_factor <= R_P_S``
+    counts the points of a tile, not threads: a thread computes several of them, so the threads of a
+    block do not bound it (the paper's own example has 6144).
+    """
+    size, at_split = element_bytes(facts, options), f"an SM at split {cell.split:g}"
+    cached = [v for v in facts.volumes if memory_of(v.memory, cell) is Memory.L1]
+    shared = [v for v in facts.volumes if memory_of(v.memory, cell) is Memory.SHARED]
+    limited: list[tuple[str, str, Sequence[Volume], int, str]] = []
+
+    def limit(name: str, title: str, volumes: Sequence[Volume], most: int, where: str) -> None:
+        text = f"the card has {bytes_text(most)}{where and f' {where}'}"
+        limited.append((name, title, volumes, most, text))
+
+    if cell.split == 1:
+        share = profile.l2_bytes // profile.sm_count
+        detail = f"an SM's share of L2 is {bytes_text(share)}, and split 1 leaves no L1"
+        limited.append(("l2_share", "L2 cache of an SM", cached, share, detail))
+    else:
+        budget = int((1 - exact(cell.split)) * Fraction(profile.l1_shared_bytes))
+        limit("l1", "L1 cache", cached, budget, at_split)
+    if cell.split > 0:
+        budget, block = shared_budget_bytes(profile, cell), options.shared_per_block(profile)
+        limit("shared_per_sm", "shared memory", shared, budget, at_split)
+        limit("shared_per_block", "shared memory", shared, block, "a block")
+    limit("l2", "L2 cache", facts.volumes, profile.l2_bytes, "")
+    points = Polynomial.product(loop.name for loop in block_loops(facts))
+    factor, distinct = precision_factor(size), facts.distinct_references
+    return (
+        *(
+            Constraint(
+                name=name,
+                title=title,
+                expression=sum((v.elements for v in volumes), start=Polynomial.constant(0)),
+                limit=most // size,
+                unit="elements",
+                detail=detail,
+                subject=_count(len({index for v in volumes for index in v.references})),
+                element_bytes=size,
+            )
+            for name, title, volumes, most, detail in limited
+        ),
+        Constraint(
+            name="registers",
+            title="registers",
+            expression=points * Polynomial.constant(distinct * factor),
+            limit=profile.registers_per_sm,
+            unit="registers",
+            detail=f"the card has {profile.registers_per_sm} an SM",
+            subject=f"{_count(distinct)} at {factor} for each point",
+        ),
+    )
+
+
+def _count(references: int) -> str:
+    return f"{references} reference{'' if references == 1 else 's'}"
+
+
+def weights(facts: KernelFacts, waf: int) -> tuple[tuple[str, int], ...]:
+    """Return ``H_i`` of every tile loop [EATSS, Sec. IV-K]."""
+    depth = len(facts.loops)
+    counts = dict(facts.stride_one)
+    result = []
+    for loop in facts.loops:
+        weight = counts.get(loop.name, 0)
+        if loop.name == facts.cma_loop:
+            weight *= waf
+        if (depth >= 3 and not loop.parallel) or (depth == 2 and loop.parallel):
+            weight = 0
+        result.append((loop.name, weight))
+    return tuple(result)
+
+
+def objective(facts: KernelFacts, waf: int) -> Polynomial:
+    """Return ``OBJ`` [EATSS, Eq. 2]; 0 for a kernel with no parallel loop and no weight."""
+    loops = block_loops(facts)
+    parallelism = Polynomial.product(loop.name for loop in loops) if loops else Polynomial.of([])
+    return parallelism + Polynomial.of((w, (name,)) for name, w in weights(facts, waf))
+
+
+def preference(facts: KernelFacts) -> tuple[tuple[str, Direction], ...]:
+    """Return how equal objectives are decided, every variable named.
+
+    First the larger tile of the CMA loop, then smaller serial tiles, outermost first,
+    then the smallest vector in the order of the loops.
+    """
+    cma = [loop for loop in facts.loops if loop.name == facts.cma_loop]
+    rest = [loop for loop in facts.loops if loop.name != facts.cma_loop]
+    serial = [loop for loop in rest if not loop.parallel]
+    parallel = [loop for loop in rest if loop.parallel]
+    return tuple((loop.name, Direction.LARGER) for loop in cma) + tuple(
+        (loop.name, Direction.SMALLER) for loop in (*serial, *parallel, *facts.inner_loops)
+    )
+
+
+_REGISTER_UNIT = 8  # registers are allotted to threads in multiples of eight
+
+
+def max_launchable_threads(profile: GpuProfile) -> int:
+    """Return the threads of a block that launch whatever the compiler does.
+
+    Even with the most registers a thread may have, so many threads fit the registers of a
+    block. A whole number of warps.
+    """
+    per_thread = -(-profile.registers_per_thread // _REGISTER_UNIT) * _REGISTER_UNIT
+    threads = min(profile.registers_per_block // per_thread, profile.threads_per_block)
+    warp = profile.threads_per_warp
+    return max(1, threads - threads % warp if threads >= warp else threads)
+
+
+def choose_block(
+    facts: KernelFacts, sizes: Mapping[str, int], profile: GpuProfile
+) -> tuple[tuple[str, int], ...]:
+    """Return the block size of each loop that maps to threads, the last one to ``x``.
+
+    The leading parallel loops of the band map to threads, three at most, as PPCG has it.
+    Each size divides its tile, so no thread idles. Among the choices that launch:
+    first a full warp along ``x`` (neighbours in memory are loaded together), then
+    the most threads, then the squarest share of points a thread, which reuses
+    operands most, then the widest ``x``.
+    """
+    leading = takewhile(lambda loop: loop.parallel, facts.loops[:MAX_BLOCK_LOOPS])
+    loops = [loop.name for loop in leading]
+    if not loops:
+        return ()
+    budget = max_launchable_threads(profile)
+    tiles = [sizes[name] for name in loops]
+    divisors = [[d for d in range(1, tile + 1) if tile % d == 0] for tile in tiles]
+
+    def merit(choice: tuple[int, ...]) -> tuple[int, ...]:
+        points = sum(tile // size for tile, size in zip(tiles, choice, strict=True))
+        along_x = min(choice[-1], profile.threads_per_warp)
+        return (along_x, prod(choice), -points, *reversed(choice))
+
+    best = max((one for one in product(*divisors) if prod(one) <= budget), key=merit)
+    return tuple(zip(loops, best, strict=True))
+
+
+def position_name(position: int) -> str:
+    """Return the name of the tile size at ``position``, 0 outermost."""
+    return f"d{position}"
+
+
+def build_uniform_problem(
+    kernels: Sequence[KernelFacts], profile: GpuProfile, cell: Cell, options: ModelOptions
+) -> Problem:
+    """Build one problem for all kernels.
+
+    The variables are the entries of the vector, outermost first; a kernel uses as many
+    of them as its band has loops. All kernels' constraints hold, each named after its
+    kernel, and the objective is the sum of the kernels' objectives. An entry is at most
+    the trip count of every loop it sizes, but for loops shorter than the
+    alignment: those stay untiled, their kernel counts them with their trip count, and they
+    do not bound the entry. Kernels without a band take no part.
+    """
+    kernels = [facts for facts in kernels if facts.loops]
+    waf = cell.alignment(profile)
+    constraints: list[Constraint] = []
+    objective = Polynomial.constant(0)
+    for facts in kernels:
+        problem = build_problem(facts, profile, cell, options)
+        renaming = _renaming(facts, waf)
+        unique = [other.name for other in kernels].count(facts.name) == 1
+        label = facts.name if unique else f"{facts.name}#{facts.index}"
+        objective = objective + _renamed(problem.objective, *renaming)
+        constraints += [
+            replace(
+                constraint,
+                name=f"{label}.{constraint.name}",
+                title=f"{label}: {constraint.title}",
+                expression=_renamed(constraint.expression, *renaming),
+            )
+            for constraint in problem.constraints
+        ]
+    depth = max((len(facts.loops) for facts in kernels), default=0)
+    return Problem(
+        kernel="the program",
+        variables=tuple(_entry(kernels, at, waf, profile) for at in range(depth)),
+        constraints=tuple(constraints),
+        objective=objective,
+        preference=_preference(kernels, depth),
+    )
+
+
+def kernel_sizes(facts: KernelFacts, waf: int, vector: dict[str, int]) -> dict[str, int]:
+    """Return the sizes of a kernel's own problem under the program's ``vector``.
+
+    A loop shorter than the alignment is one tile, so its size is its trip count.
+    """
+    names, constants = _renaming(facts, waf)
+    return {name: vector[entry] for name, entry in names.items()} | constants
+
+
+def _loops_at(kernels: Sequence[KernelFacts], position: int) -> list[Loop]:
+    return [facts.loops[position] for facts in kernels if position < len(facts.loops)]
+
+
+def _entry(
+    kernels: Sequence[KernelFacts], position: int, waf: int, profile: GpuProfile
+) -> Variable:
+    """Return the entry at ``position`` with the bounds all its loops agree on."""
+    found: dict[bool, list[Variable]] = {True: [], False: []}
+    for loop in _loops_at(kernels, position):
+        found[is_untiled(loop, waf)].append(tile_variable(loop, waf, profile))
+    tiled, short = found[False], found[True]
+    # where every loop is short, the longest decides: each of the others is one tile as well
+    decisive = min(tiled, key=lambda v: v.upper) if tiled else max(short, key=lambda v: v.upper)
+    return replace(decisive, name=position_name(position))
+
+
+def _renaming(facts: KernelFacts, waf: int) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the entry of each tiled loop, and the extents that are no variables."""
+    names, constants = {}, {loop.name: inner_extent(loop, waf) for loop in facts.inner_loops}
+    for position, loop in enumerate(facts.loops):
+        if is_untiled(loop, waf):
+            constants[loop.name] = max(1, loop.trip_count or 1)
+        else:
+            names[loop.name] = position_name(position)
+    return names, constants
+
+
+def _renamed(
+    polynomial: Polynomial, names: dict[str, str], constants: dict[str, int]
+) -> Polynomial:
+    return Polynomial.of(
+        (
+            term.coefficient * prod(constants.get(loop, 1) for loop in term.loops),
+            [names[loop] for loop in term.loops if loop in names],
+        )
+        for term in polynomial.terms
+    )
+
+
+def _preference(kernels: Sequence[KernelFacts], depth: int) -> tuple[tuple[str, Direction], ...]:
+    """Decide ties: larger where most CMA loops stand, then smaller serial, then smaller."""
+    loops = [_loops_at(kernels, at) for at in range(depth)]
+    votes = [sum(f.cma_loop == f.loops[at].name for f in kernels if at < len(f.loops))
+             for at in range(depth)]  # fmt: skip
+    cma = votes.index(max(votes)) if any(votes) else -1
+    rest = sorted(range(depth), key=lambda at: any(loop.parallel for loop in loops[at]))
+    return tuple(
+        [(position_name(cma), Direction.LARGER)] * (cma >= 0)
+        + [(position_name(at), Direction.SMALLER) for at in rest if at != cma]
+    )

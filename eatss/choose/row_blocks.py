@@ -15,9 +15,9 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import RowBlock
 from eatss.cards.profile import GpuProfile
+from eatss.choose.cuda import FULL_SPEED
 from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
-from eatss.choose.predicted_cuda import FULL_SPEED
 from eatss.choose.selection import KernelSelection
 from eatss.cost.cuda_model import rows_prediction
 from eatss.cost.expected import Prediction

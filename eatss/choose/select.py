@@ -15,7 +15,15 @@ from eatss.base.frozen import frozen
 from eatss.base.notices import Told, nobody
 from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
-from eatss.choose.build import (
+from eatss.choose.cuda import Structures, select_cuda
+from eatss.choose.cuda_candidates import layouts_of_each
+from eatss.choose.options import DEFAULT_TIMEOUT_S, Cell, ModelOptions
+from eatss.choose.ppcg import select_ppcg
+from eatss.choose.problem import (
+    Conflict,
+    Constraint,
+    Problem,
+    Solution,
     block_loops,
     build_problem,
     build_uniform_problem,
@@ -28,12 +36,6 @@ from eatss.choose.build import (
     shared_budget_bytes,
     weights,
 )
-from eatss.choose.cuda_candidates import layouts_of_each
-from eatss.choose.enumerate import enumerate_best
-from eatss.choose.options import DEFAULT_TIMEOUT_S, Cell, ModelOptions
-from eatss.choose.predicted_cuda import Structures, select_cuda
-from eatss.choose.predicted_ppcg import select_ppcg
-from eatss.choose.problem import Conflict, Constraint, Problem, Solution
 from eatss.choose.row_blocks import with_row_blocks
 from eatss.choose.selection import (
     CellResult,
@@ -43,7 +45,7 @@ from eatss.choose.selection import (
     Selection,
     Usage,
 )
-from eatss.choose.solver import solve
+from eatss.choose.solver import enumerate_best, solve
 from eatss.plan.phases import RowRun
 
 ALTERNATIVES = 3

@@ -331,7 +331,7 @@ class Selection(OfRun, Tabular):
         closed=True,
     )
     shown_by = "eatss.report.selection:selection_parts"
-    rows_by = "eatss.choose.selection_rows:selection_rows"
+    rows_by = "eatss.choose.expectation:program_rows"
 
     file: str
     functions: tuple[str, ...]
@@ -412,7 +412,7 @@ class Selection(OfRun, Tabular):
         keep PPCG's own sizes.
 
         Raises:
-            InputError: ``EATSS-M016``, the sizes were selected for generated code.
+            InputError: ``EATSS-C013``, the sizes were selected for generated code.
         """
         self._require_ppcg()
         sized = (k for k in self.kernels if k.tile_sizes and not k.keeps_default)
@@ -437,7 +437,7 @@ class Selection(OfRun, Tabular):
         """All arguments of PPCG that the selection needs, none where PPCG's default stands.
 
         Raises:
-            InputError: ``EATSS-M016``, the sizes were selected for generated code.
+            InputError: ``EATSS-C013``, the sizes were selected for generated code.
         """
         self._require_ppcg()
         if self.keeps_default:
@@ -452,7 +452,7 @@ class Selection(OfRun, Tabular):
     def _require_ppcg(self) -> None:
         if TARGETS[self.options.target].own:
             raise input_error(
-                "EATSS-M016",
+                "EATSS-C013",
                 f"these sizes were selected for the target {self.options.target}, not for PPCG",
                 hint="select for the target ppcg",
             )
@@ -473,7 +473,7 @@ class Selection(OfRun, Tabular):
         """Read what :meth:`to_dict` wrote.
 
         Raises:
-            InputError: ``EATSS-M010`` it is of another version, ``EATSS-M011`` it is damaged.
+            InputError: ``EATSS-M010``, it is of another version or damaged.
         """
         return SELECTION.from_dict(document)
 
@@ -497,7 +497,7 @@ SELECTION = Document(
     title="selection",
     kind=Selection,
     other_version="EATSS-M010",
-    damaged="EATSS-M011",
+    damaged="EATSS-M010",
     hint="write it anew with eatss select --format json",
 )
 

@@ -3,21 +3,30 @@
 Inside Z3 sizes are small bounded integers, and products are kept tractable. A table goes to it as
 text: a tree of the variables with the costs as leaves. Z3 compares every cost with the one that was
 found, in exact integers, and answers *unsatisfiable* where none is less.
+
+A vectorised enumeration gives Z3 the vector to begin with. Three facts keep the space small, each
+checked on the polynomials before it is used. A size that takes no part in the objective, that
+constraints only punish and whose smaller value is preferred stands at its smallest. A partial
+vector that breaks a monotone constraint with all other sizes at their smallest has no completion.
+Where objective and constraints are linear in a size and grow with it, its best value follows from
+the others by a division.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from math import isqrt
 from typing import Any
 
+import numpy as np
 import z3 as z3_module
 
 from eatss.base.diagnostics import Diagnostic, InternalError, NoSolutionError
+from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
 from eatss.choose.options import DEFAULT_TIMEOUT_S
 from eatss.choose.problem import (
@@ -29,9 +38,12 @@ from eatss.choose.problem import (
     Variable,
     conflict_message,
     excess,
+    fits,
+    is_monotone,
     monotone_constraints,
     rank,
     require_fit,
+    smallest,
     tightened,
 )
 
@@ -58,7 +70,7 @@ def solve(
         timeout_s: seconds after which the best vector so far is returned, unproven.
 
     Raises:
-        NoSolutionError: time ran out before any vector was found (``EATSS-M021``).
+        NoSolutionError: time ran out before any vector was found (``EATSS-M020``).
         InternalError: the solver's answer breaks the problem.
     """
     began = time.perf_counter()
@@ -71,7 +83,7 @@ def solve(
         if best is None:
             message = f"time ran out before any tile sizes of {problem.kernel} were found"
             hint = "give the solver more time"
-            raise NoSolutionError(Diagnostic(code="EATSS-M021", message=message, hint=hint))
+            raise NoSolutionError(Diagnostic(code="EATSS-M020", message=message, hint=hint))
     require_fit(problem, best, "the starting point" if start is not None else "the solver")
     best, proven = _climb(search, best)
     return Solution(
@@ -95,7 +107,7 @@ def _climb(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
             require_fit(search.problem, found, "the solver")
             if rank(search.problem, found) <= rank(search.problem, best):
                 message = f"the solver called sizes of {search.problem.kernel} better that are not"
-                raise InternalError(Diagnostic(code="EATSS-M902", message=message))
+                raise InternalError(Diagnostic(code="EATSS-M900", message=message))
             best = found
     return best, True
 
@@ -229,7 +241,7 @@ class Search:
         answer = solver.check()
         if answer == z3.sat:
             message = f"the solver takes back that {self.problem.kernel} has no solution"
-            raise InternalError(Diagnostic(code="EATSS-M903", message=message))
+            raise InternalError(Diagnostic(code="EATSS-M900", message=message))
         if answer == z3.unknown:
             return every
         return tuple(sorted(names[bare.decl().name()] for bare in solver.unsat_core()))
@@ -307,19 +319,18 @@ def solve_table(problem: TableProblem, *, timeout_s: float) -> Solution:
     """Find the row of least cost, the first of equal ones, and let Z3 refute any better one.
 
     Raises:
-        InternalError: ``EATSS-M904``, Z3 knows a better row.
+        InternalError: ``EATSS-M900``, Z3 knows a better row.
     """
     began = time.perf_counter()
-    cost = problem.cost
-    position = min(range(len(cost.values)), key=cost.values.__getitem__)
-    row, least = cost.rows[position], cost.values[position]
+    least = min(problem.costs)
+    row = problem.rows[problem.costs.index(least)]
     solver = z3.SimpleSolver(ctx=_context())
     solver.set("timeout", max(1, int(1000 * timeout_s)))
     solver.from_string(better_than(problem, least))
     answer = solver.check()
     if answer == z3.sat:
         message = f"the solver knows better sizes of {problem.kernel} than the best of the table"
-        raise InternalError(Diagnostic(code="EATSS-M904", message=message))
+        raise InternalError(Diagnostic(code="EATSS-M900", message=message))
     return Solution(
         values=tuple(zip(problem.variables, row, strict=True)),
         objective=least,
@@ -340,101 +351,216 @@ def _context() -> Any:
 
 
 def better_than(problem: TableProblem, least: int) -> str:
-    """Return SMT-LIB text that holds where a row costs less than ``least``."""
-    return "\n".join(
-        [
-            *_declarations(problem),
-            f"(define-fun least () Int {least})",
-            f"(assert {_disjunction(problem, lambda value: f'(< {value} least)')})",
-        ]
-    )
-
-
-def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
-    """Return a table as SMT-LIB 2: a script that finds ``best`` again and refutes anything better.
-
-    ``cost`` is the value of the row that the variables name. Demanding that it be less than that of
-    ``best`` gives ``unsat`` where ``best`` is the optimum.
-    """
-    cost = problem.cost
-    row = tuple(best[name] for name in problem.variables)
-    least = cost.entries[row]
-    names = " ".join(symbol(name) for name in problem.variables)
-    chosen = " ".join(f"(= {symbol(name)} {best[name]})" for name in problem.variables)
-    return "\n".join(
-        [
-            f"; Sizes of {problem.kernel}: minimise cost, in {cost.unit}.",
-            f"; {len(cost.rows)} rows; threads:i is a block's threads along the loop i.",
-            *_explained(problem),
-            "(set-option :produce-models true)",
-            "(set-logic QF_LIA)",
-            *_declarations(problem),
-            "(declare-const cost Int)",
-            f"(assert {_disjunction(problem, lambda value: f'(= cost {value})')})",
-            f"; the answer costs {least}",
-            "(push 1)",
-            f"(assert (and {chosen}))",
-            "(check-sat)",
-            f"(get-value (cost {names}))",
-            "(pop 1)",
-            "; the proof: no row costs less (unsat)",
-            "(push 1)",
-            f"(assert (< cost {least}))",
-            "(check-sat)",
-            "(pop 1)",
-            "",
-        ]
-    )
-
-
-def symbol(name: str) -> str:
-    """Return a name as a quoted symbol, which has no bar and no backslash."""
-    return f"|{name.replace('|', '!').replace(chr(92), '!')}|"
-
-
-def _explained(problem: TableProblem) -> list[str]:
-    """Return comments on variables that only some kernels have."""
-    found = [name.removeprefix("warps:") for name in problem.variables if name.startswith("warps:")]
-    return [
-        f"; warps:{name} is 1 where it computes products; stages are boxes at once."
-        for name in found
-    ]
-
-
-def _declarations(problem: TableProblem) -> list[str]:
-    """Return the variables, and a word for each value that one of them takes in the table."""
-    lines = [f"(declare-const {symbol(name)} Int)" for name in problem.variables]
-    for name, column in zip(problem.variables, zip(*problem.cost.rows, strict=True), strict=True):
-        lines += [
-            f"(define-fun {_has(name, value)} () Bool (= {symbol(name)} {value}))"
-            for value in sorted(set(column))
-        ]
-    return lines
-
-
-def _has(name: str, value: int) -> str:
-    return symbol(f"{name}={value}")
-
-
-def _disjunction(problem: TableProblem, leaf: Callable[[int], str]) -> str:
-    """Return that the variables have the values of some row, and what is said of its cost.
+    """Return SMT-LIB text that holds where a row costs less than ``least``.
 
     It is a tree: a disjunction over the values of one variable, and inside it over the next. The
     last variable comes first, because few tiles go with the same threads.
     """
-    cost = problem.cost
-    columns = list(zip(problem.variables, zip(*cost.rows, strict=True), strict=True))[::-1]
-    words = [{value: _has(name, value) for value in set(column)} for name, column in columns]
-    last = len(words) - 1
-    parts = ["(or"]
+    lines = []
+    for at, column in enumerate(zip(*problem.rows, strict=True)):
+        lines.append(f"(declare-const v{at} Int)")
+        lines += [
+            f"(define-fun v{at}_{value} () Bool (= v{at} {value}))" for value in sorted({*column})
+        ]
+    last = len(problem.variables) - 1
+    parts = ["(assert (or"]
     before: tuple[int, ...] = ()
-    for row, value in sorted(zip((row[::-1] for row in cost.rows), cost.values, strict=True)):
+    for row, cost in sorted(zip((row[::-1] for row in problem.rows), problem.costs, strict=True)):
         same = 0
         while before and same < last and row[same] == before[same]:
             same += 1
         if before:
             parts.append("))" * (last - same))
-        parts += [f" (and {words[at][row[at]]} (or" for at in range(same, last)]
-        parts.append(f" (and {words[last][row[last]]} {leaf(value)})")
+        parts += [f" (and v{last - at}_{row[at]} (or" for at in range(same, last)]
+        parts.append(f" (and v0_{row[last]} (< {cost} {least}))")
         before = row
-    return "".join([*parts, "))" * last, ")"])
+    return "\n".join([*lines, "".join([*parts, "))" * last, "))"])])
+
+
+# -- enumeration -------------------------------------------------------------------------------
+
+Columns = dict[str, Any]
+"""Sizes by name, a number for all rows or an entry a row."""
+
+DEFAULT_CAP = 1 << 22
+"""Vectors looked at before the enumeration gives up on being exact."""
+
+_CHUNK = 1 << 16
+_SAFE = 1 << 62
+
+
+@frozen
+class Enumeration:
+    """The best vector seen; ``exact`` where no vector of the problem is better."""
+
+    values: tuple[tuple[str, int], ...]
+    exact: bool
+
+
+def enumerate_best(problem: Problem, *, cap: int = DEFAULT_CAP) -> Enumeration | None:
+    """Return the best vector of ``problem``, ``None`` where none was found.
+
+    Looks at no more than about ``cap`` vectors; above that the answer is the best of
+    those seen and of a greedy search, and ``exact`` is false. Without a vector
+    the problem may still have a solution, unless it is monotone.
+    """
+    scan = _Scan(_reduced(problem), cap)
+    exact = _largest_value(scan.problem) < _SAFE
+    if exact:
+        scan.expand({}, 1)
+    if scan.best is None:
+        return None
+    values = tuple((v.name, scan.best[v.name]) for v in problem.variables)
+    return Enumeration(values=values, exact=exact and scan.left >= 0)
+
+
+def _reduced(problem: Problem) -> Problem:
+    """Narrow the variables without losing the best vector."""
+    lower = smallest(problem)
+    smaller = {name for name, way in problem.preference if way is Direction.SMALLER}
+    variables = []
+    for v in tightened(problem.variables, monotone_constraints(problem)):
+        idle = v.name in smaller and v.name not in problem.objective.loops
+        harmful = all(is_monotone(c.expression, lower, v.name) for c in problem.constraints)
+        variables.append(replace(v, upper=v.lower) if idle and harmful else v)
+    return replace(problem, variables=tuple(variables))
+
+
+def _largest_value(problem: Problem) -> int:
+    """Return a bound on the magnitude of every number the scan computes."""
+    upper = {v.name: max(v.upper, 1) for v in problem.variables}
+    polynomials = [c.expression for c in problem.constraints] + [problem.objective]
+    magnitudes = [
+        Polynomial.of((abs(t.coefficient), t.loops) for t in p.terms).evaluate(upper)
+        for p in polynomials
+    ]
+    return max([*magnitudes, *(c.limit for c in problem.constraints)])
+
+
+def _greedy(problem: Problem, lower: dict[str, int]) -> dict[str, int] | None:
+    """Grow one size after the other as far as it goes, from several first sizes."""
+    if not fits(problem, lower):
+        return None
+    growing = [v for v in problem.variables if v.upper > v.lower]
+    best = lower
+    for turn in range(len(growing)):
+        sizes = dict(lower)
+        for v in growing[turn:] + growing[:turn]:
+            sizes = max(sizes, _largest_fitting(problem, v, sizes), key=lambda s: rank(problem, s))
+        best = max(best, sizes, key=lambda s: rank(problem, s))
+    return best
+
+
+def _largest_fitting(problem: Problem, v: Variable, sizes: dict[str, int]) -> dict[str, int]:
+    """Return sizes with the largest of one that a bisection finds feasible, else as they are."""
+    values, low, high = v.values, 0, len(v.values) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(problem, {**sizes, v.name: values[middle]}):
+            low = middle
+        else:
+            high = middle - 1
+    grown = {**sizes, v.name: values[low]}
+    return grown if fits(problem, grown) else sizes
+
+
+class _Scan:
+    """A depth-first walk over chunks of partial vectors; ``left`` may still be looked at.
+
+    The best value of the ``last`` size follows from the others by a division.
+    """
+
+    def __init__(self, problem: Problem, left: int) -> None:
+        lower = smallest(problem)
+        self.problem, self.lower, self.left = problem, lower, left
+        self.best = _greedy(problem, lower)
+        self.upper = {v.name: v.upper for v in problem.variables}
+        self.prunable = monotone_constraints(problem)
+        self.objective_grows = is_monotone(problem.objective, lower)
+        free = [v for v in problem.variables if v.upper > v.lower]
+        solvable = filter(self._is_solvable, free)
+        self.last = max(solvable, key=lambda v: len(v.values), default=None)
+        self.order = [v for v in free if v is not self.last]
+
+    def _is_solvable(self, v: Variable) -> bool:
+        """Whether the best value of ``v`` is the largest feasible one, by a division."""
+        polynomials = [c.expression for c in self.problem.constraints]
+        grows = all(is_monotone(p, self.lower, v.name) for p in polynomials)
+        linear = all(
+            term.loops.count(v.name) <= 1
+            for p in [*polynomials, self.problem.objective]
+            for term in p.terms
+        )
+        # strictly growing: some term with v, none of them negative, all sizes positive
+        factors = [t.coefficient for t in self.problem.objective.terms if v.name in t.loops]
+        return linear and grows and bool(factors) and min(factors) > 0
+
+    def expand(self, chosen: Columns, count: int, depth: int = 0) -> None:
+        """Look at all vectors that begin with the chosen columns, of so many entries."""
+        if depth == len(self.order):
+            self._finish(chosen, count)
+            return
+        v = self.order[depth]
+        values = np.arange(v.lower, v.upper + 1, v.step, dtype=np.int64)
+        rows = max(1, _CHUNK // len(values))
+        for begin in range(0, count, rows):
+            if self.left < 0:
+                return
+            end = min(count, begin + rows)
+            grown = {
+                name: np.repeat(column[begin:end], len(values)) for name, column in chosen.items()
+            }
+            grown[v.name] = np.tile(values, end - begin)
+            keep = self._worthwhile(grown, len(grown[v.name]))
+            self.left -= len(keep)
+            if keep.any():
+                kept = {name: column[keep] for name, column in grown.items()}
+                self.expand(kept, int(keep.sum()), depth + 1)
+
+    def _worthwhile(self, chosen: Columns, count: int) -> Any:
+        """Return which partial vectors may be completed, and may be best."""
+        keep = np.ones(count, dtype=bool)
+        for constraint in self.prunable:
+            least = constraint.expression.evaluate({**self.lower, **chosen})
+            keep &= least <= constraint.limit
+        if self.best is not None and self.objective_grows:
+            most = self.problem.objective.evaluate({**self.upper, **chosen})
+            keep &= most >= self.problem.objective.evaluate(self.best)
+        return keep
+
+    def _finish(self, chosen: Columns, count: int) -> None:
+        """Compare whole vectors, each with the largest last size that it can have."""
+        problem, columns = self.problem, {**self.lower, **chosen}
+        if self.last is not None:
+            columns[self.last.name] = self._largest_feasible(self.last, columns, count)
+        keep = np.ones(count, dtype=bool)
+        for v in problem.variables:
+            keep &= columns[v.name] >= v.lower
+        for constraint in problem.constraints:
+            keep &= constraint.expression.evaluate(columns) <= constraint.limit
+        rows = np.flatnonzero(keep)
+        keys: list[Any] = [problem.objective.evaluate(columns)]
+        for name, way in problem.preference:
+            keys.append(columns[name] if way is Direction.LARGER else -columns[name])
+        for key in keys:
+            if len(rows) == 0:
+                return
+            full = np.broadcast_to(key, (count,))[rows]
+            rows = rows[full == full.max()]
+        found = {
+            name: int(np.broadcast_to(column, (count,))[rows[0]])
+            for name, column in columns.items()
+        }
+        if self.best is None or rank(problem, found) > rank(problem, self.best):
+            self.best = found
+
+    def _largest_feasible(self, v: Variable, columns: Columns, count: int) -> Any:
+        """Return the largest value of ``v`` that every constraint leaves, 0 for none."""
+        highest = np.full(count, v.upper, dtype=np.int64)
+        for constraint in self.problem.constraints:
+            if v.name in constraint.expression.loops:
+                none = constraint.expression.evaluate({**columns, v.name: 0})
+                slope = constraint.expression.evaluate({**columns, v.name: 1}) - none
+                bound = (constraint.limit - none) // np.maximum(slope, 1)
+                highest = np.minimum(highest, np.where(slope > 0, bound, v.upper))
+        return np.where(highest >= v.lower, v.lower + (highest - v.lower) // v.step * v.step, 0)

@@ -16,7 +16,7 @@ _COMBINERS = ("add", "multiply", "max", "min", "fmax", "fmin", "and", "or", "xor
 
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "eatss.objectives": (*get_args(ObjectiveName), "paper"),
-    "eatss.formats": ("table", "json", "ppcg", "ppcg-args", "smt2"),
+    "eatss.formats": ("table", "json", "ppcg", "ppcg-args"),
     "eatss.meters": ("auto", "counter", "power", "nvidia-smi", "jetson", "none"),
     "eatss.strategies": ("model", "random", "exhaustive", "local", "optuna", "kernel-tuner"),
     "eatss.transformations": ("swizzle",),

@@ -79,7 +79,7 @@ def read_selection(file: Path) -> Selection:
     """Read what ``eatss select --format json`` printed.
 
     Raises:
-        InputError: ``EATSS-C009`` the file cannot be read, ``EATSS-M010`` or ``EATSS-M011`` it
+        InputError: ``EATSS-C009`` the file cannot be read, ``EATSS-M010`` it
             is no selection.
     """
     from eatss.choose import Selection  # noqa: PLC0415 - keeps --help fast

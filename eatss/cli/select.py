@@ -52,7 +52,7 @@ def select(
             "--format -f",
             metavar="FORMAT",
             complete="eatss.formats",
-            help="What to print: table, json, ppcg, ppcg-args, smt2, or a format of a package.",
+            help="What to print: table, json, ppcg, ppcg-args, or a format of a package.",
         ),
     ] = "table",
     explain: Annotated[
@@ -124,7 +124,7 @@ def select(
         text = FORMATS.get(output)(selected)
         if not isinstance(text, str):
             raise input_error("EATSS-X006", f"the format '{output}' returned no text")
-        from eatss.choose import sizes_alone  # noqa: PLC0415 - what is kept needs none
+        from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - what is kept needs none
 
         alone = sizes_alone(found.selection) if output == "ppcg" else ()
         report_warnings(alone)

@@ -10,7 +10,7 @@ from eatss.analysis import KernelFacts
 from eatss.analysis.structure import Structure
 from eatss.cards import GpuProfile
 from eatss.choose import KernelSelection, Selection
-from eatss.choose.predicted_kernel import in_warps, structure_of
+from eatss.choose.cuda import in_warps, structure_of
 from eatss.lower.recipe.options import CodegenOptions
 from eatss.lower.schedule.thread_mapping import sizes_of
 

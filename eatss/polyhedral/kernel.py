@@ -187,7 +187,8 @@ class General:
 class ScheduledScop:
     """A scop with its dependences, its new schedule tree and its kernels.
 
-    ``general`` is the scop for any sizes. ``kernels`` stand in the order in which the schedule launches them.
+    ``general`` is the scop for any sizes. ``kernels`` stand in the order in which the schedule
+    launches them.
     ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
     as in PPCG. ``assumes`` are the sizes that the schedule is right for, where it is not for all

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from eatss.base.codec import json_text
 from eatss.base.extensions import Registry
 from eatss.base.frozen import frozen
-from eatss.base.targets import TARGETS
 
 if TYPE_CHECKING:
     from eatss.analysis.program import AnalysedProgram
@@ -67,17 +66,6 @@ def _ppcg_args(found: Selected) -> str:
     return "".join(f"{argument}\n" for argument in found.selection.ppcg_arguments)
 
 
-def _smt2(found: Selected) -> str:
-    from eatss.choose.smt2 import program_to_smt2  # noqa: PLC0415
-    from eatss.lower.structures import structures_for  # noqa: PLC0415 - others need no isl
-
-    program, profile = found.program, found.profile
-    cuda = TARGETS[found.selection.target].own
-    tf32 = found.selection.options.tf32
-    structures = structures_for(program, profile, tf32=tf32) if cuda else None
-    return program_to_smt2(program.facts, profile, found.selection, structures)
-
-
 FORMATS: Registry[Format] = Registry(
     "eatss.formats",
     "format",
@@ -86,7 +74,6 @@ FORMATS: Registry[Format] = Registry(
         "json": _json,
         "ppcg": _ppcg,
         "ppcg-args": _ppcg_args,
-        "smt2": _smt2,
     },
 )
 """Output formats of ``eatss select`` by name."""

@@ -38,12 +38,12 @@ def check_page() -> None:
     """Refuse a page where it cannot be made.
 
     Raises:
-        InputError: ``EATSS-H001`` Jinja2 or matplotlib is not installed.
+        InputError: ``EATSS-E052`` Jinja2 or matplotlib is not installed.
     """
     missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if missing:
         raise input_error(
-            "EATSS-H001",
+            "EATSS-E052",
             f"a page needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
             "not installed",
             hint="install what is missing with: pip install 'eatss[report]'; --format text needs "
@@ -59,7 +59,7 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
         report: what was computed of them.
 
     Raises:
-        InputError: ``EATSS-H001`` Jinja2 or matplotlib is not installed.
+        InputError: ``EATSS-E052`` Jinja2 or matplotlib is not installed.
     """
     check_page()
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - optional

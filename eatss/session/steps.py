@@ -16,7 +16,7 @@ from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
 from eatss.cards import GpuProfile
 from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection, select_program
-from eatss.choose.far_from_roofline import far_from_roofline, least_time_s
+from eatss.choose.expectation import far_from_roofline, least_time_s
 from eatss.choose.options import DEFAULT_TIMEOUT_S
 from eatss.cost.expected import host_time_s
 from eatss.lower.recipe.options import CodegenOptions
@@ -58,7 +58,7 @@ def select_for(
         told: is told which kernel it is at.
 
     Raises:
-        InputError: ``EATSS-K019``, TF32 beside ``strict_fp``; ``EATSS-M024``, the card has none.
+        InputError: ``EATSS-K019``, TF32 beside ``strict_fp``; ``EATSS-M001``, the card has none.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
     if options.tf32 != "off":
@@ -135,7 +135,7 @@ def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
         )
     if profile.peak_tf32_tensor_gflops is None:
         raise input_error(
-            "EATSS-M024",
+            "EATSS-M001",
             f"the profile {profile.name} has no tensor cores for TF32",
             hint="leave tf32 out; cards have them from compute capability 8.0 on",
         )

@@ -24,10 +24,10 @@ from eatss.choose import (
     Solution,
     Variable,
     build_problem,
-    build_uniform_problem,
-    enumerate_best,
     solve,
 )
+from eatss.choose.problem import build_uniform_problem
+from eatss.choose.solver import enumerate_best
 from tests.examples import examples
 
 MakeFacts = Callable[..., KernelFacts]

@@ -15,7 +15,7 @@ from eatss.cards import GpuProfile, load_profile
 from eatss.choose import ModelOptions, Selection
 from eatss.choose.objectives import costs
 from eatss.choose.options import ObjectiveName
-from eatss.choose.ppcg_candidates import candidates, offered
+from eatss.choose.ppcg import candidates, offered
 from eatss.choose.selection import PpcgOptions
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.session.steps import select_for

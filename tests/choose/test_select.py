@@ -15,7 +15,6 @@ from eatss.base.polynomial import Polynomial
 from eatss.cards.profile import GpuProfile
 from eatss.choose import (
     Cell,
-    CellResult,
     Conflict,
     KernelSelection,
     ModelOptions,
@@ -25,8 +24,9 @@ from eatss.choose import (
     select_program,
     solve,
 )
-from eatss.choose.build import choose_block, max_launchable_threads
+from eatss.choose.problem import choose_block, max_launchable_threads
 from eatss.choose.select import traffic
+from eatss.choose.selection import CellResult
 
 MakeFacts = Callable[..., KernelFacts]
 

@@ -13,7 +13,8 @@ import pytest
 from eatss.analysis.facts import KernelFacts
 from eatss.base.diagnostics import InputError
 from eatss.cards.profile import GpuProfile
-from eatss.choose import SCHEMA_VERSION, ModelOptions, Selection, select_program
+from eatss.choose import ModelOptions, Selection, select_program
+from eatss.choose.selection import SCHEMA_VERSION
 
 MakeFacts = Callable[..., KernelFacts]
 
@@ -114,7 +115,7 @@ def test_another_schema_is_the_users_mistake(document: Any) -> None:
 
 
 def test_a_list_is_no_selection() -> None:
-    with pytest.raises(InputError, match="EATSS-M011"):
+    with pytest.raises(InputError, match="EATSS-M010"):
         Selection.from_dict([])  # type: ignore[arg-type]
 
 
@@ -149,4 +150,4 @@ def test_a_damaged_document_is_the_users_mistake(
     target[path[-1]] = value
     with pytest.raises(InputError) as caught:
         Selection.from_dict(document)
-    assert caught.value.code == "EATSS-M011"
+    assert caught.value.code == "EATSS-M010"

@@ -22,10 +22,10 @@ from eatss.choose import (
     Solution,
     Variable,
     build_problem,
-    enumerate_best,
     solve,
 )
 from eatss.choose.problem import fits, is_monotone
+from eatss.choose.solver import enumerate_best
 
 MakeFacts = Callable[..., KernelFacts]
 
@@ -179,7 +179,7 @@ def test_when_time_is_over_with_nothing_found_there_is_no_solution(
 ) -> None:
     with pytest.raises(NoSolutionError) as caught:
         solve(build_problem(matmul, ga100, HALF, PAPER), timeout_s=1e-9)
-    assert caught.value.code == "EATSS-M021"
+    assert caught.value.code == "EATSS-M020"
 
 
 def test_a_wrong_starting_point_is_caught(ga100: GpuProfile, matmul: KernelFacts) -> None:

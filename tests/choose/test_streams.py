@@ -13,8 +13,8 @@ import eatss
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose import KernelSelection
+from eatss.choose.cuda import expected_of, structure_of
 from eatss.choose.cuda_candidates import LEAST_IDLE, every_candidate
-from eatss.choose.predicted_kernel import expected_of, structure_of
 from eatss.frontend.options import Reading
 from eatss.lower.structures import structures_for
 from eatss.program import Constant, Launch, Program, evaluate

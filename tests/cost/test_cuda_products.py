@@ -29,8 +29,8 @@ from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.profile import Tf32
 from eatss.choose import KernelSelection, ModelOptions, Selection
+from eatss.choose.cuda import candidate_of, structure_of
 from eatss.choose.cuda_candidates import MOST_PRODUCT_WORDS, candidates_of, sharing_candidates
-from eatss.choose.predicted_kernel import candidate_of, structure_of
 from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.frontend.options import Reading

@@ -8,16 +8,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import z3 as z3_module
 
 from eatss.base.shipped import data_directory
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss
-
-z3: Any = z3_module  # carries no types
 
 KERNELS = data_directory("kernels")
 
@@ -163,24 +159,6 @@ def test_no_solution_is_exit_code_1(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert "KiB" in done.stderr
-
-
-def test_smt2_states_the_problem_and_its_answer() -> None:
-    done = eatss(
-        "select", KERNELS / "gemm.c", "--gpu", "a100", "--model", "eatss", "--format", "smt2"
-    )
-    assert done.returncode == 0, done.stderr
-    assert "(set-logic QF_NIA)" in done.stdout
-    assert "(check-sat)" in done.stdout
-
-
-def test_smt2_of_a_prediction_is_its_table_with_the_answer_and_the_proof() -> None:
-    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "smt2")
-    assert done.returncode == 0, done.stderr
-    context = z3.Context()
-    answers = z3.Z3_eval_smtlib2_string(context.ref(), done.stdout).splitlines()
-    assert answers[0] == "sat"
-    assert answers[-1] == "unsat"
 
 
 @pytest.mark.parametrize(

@@ -94,10 +94,10 @@ def test_figures_are_files_of_their_own(tmp_path: Path) -> None:
     ("arguments", "code"),
     [
         (["missing.db"], "EATSS-D001"),
-        (["STORE", "-o", "report.docx"], "EATSS-H002"),
-        (["STORE", "-o", "nowhere/report.html"], "EATSS-H002"),
-        (["STORE", "-o", "."], "EATSS-H002"),
-        (["STORE", "--figures", "STORE"], "EATSS-H002"),
+        (["STORE", "-o", "report.docx"], "EATSS-E053"),
+        (["STORE", "-o", "nowhere/report.html"], "EATSS-E053"),
+        (["STORE", "-o", "."], "EATSS-E053"),
+        (["STORE", "--figures", "STORE"], "EATSS-E053"),
     ],
 )
 def test_mistakes_are_told(
@@ -111,7 +111,7 @@ def test_mistakes_are_told(
 
 
 def test_no_sweep_is_no_report() -> None:
-    with pytest.raises(InputError, match="EATSS-H003"):
+    with pytest.raises(InputError, match="EATSS-D001"):
         package.sweep_report([])
 
 

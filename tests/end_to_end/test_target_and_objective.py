@@ -95,7 +95,7 @@ def test_a_selection_for_generated_code_has_no_arguments_of_ppcg() -> None:
     for name in ("ppcg_arguments", "ppcg_sizes"):
         with pytest.raises(eatss.InputError, match="target cuda") as caught:
             getattr(selection, name)
-        assert caught.value.code == "EATSS-M016"
+        assert caught.value.code == "EATSS-C013"
     document = selection.to_dict()
     assert document["ppcg_sizes"] is document["ppcg_arguments"] is None
     assert document["ppcg_max_shared_memory"] is None

@@ -14,7 +14,7 @@ import eatss
 from eatss.analysis.structure import Structure
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.choose.predicted_kernel import structure_of
+from eatss.choose.cuda import structure_of
 from eatss.lower.structures import structures_for
 from eatss.program import Program
 

@@ -11,7 +11,7 @@ from eatss.analysis.structure import Structure
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose import ModelOptions, Selection
-from eatss.choose.predicted_kernel import structure_of
+from eatss.choose.cuda import structure_of
 from eatss.frontend.options import Reading
 from eatss.lower.recipe.options import CodegenOptions
 from eatss.lower.recipe.recipe import recipe_of

@@ -11,7 +11,7 @@ import pytest
 import eatss.base.shipped
 from eatss.analysis.mapping import reordering_loops
 from eatss.cards import load_profile
-from eatss.choose.predicted_kernel import structure_of
+from eatss.choose.cuda import structure_of
 from eatss.lower.recipe.options import CodegenOptions
 from eatss.lower.structures import structures_for
 from eatss.program import KernelCode, Program

@@ -14,7 +14,7 @@ from eatss.analysis.structure import Structure
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import KernelSelection, ModelOptions, Selection
-from eatss.choose.predicted_kernel import candidate_of
+from eatss.choose.cuda import candidate_of
 from eatss.cost.card import card_of
 from eatss.cuda.region import Made, RegionBuilder, RegionInput
 from eatss.frontend.options import Reading

@@ -163,7 +163,7 @@ def test_what_is_missing_is_named_with_what_to_install(
     with pytest.raises(InputError) as caught:
         pages.check_page()
     (finding,) = caught.value.diagnostics
-    assert finding.code == "EATSS-H001"
+    assert finding.code == "EATSS-E052"
     assert missing in finding.message
     assert finding.hint is not None
     assert "eatss[report]" in finding.hint

@@ -20,7 +20,7 @@ from eatss.base.diagnostics import SourceSpan, input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
-from eatss.choose.build import choose_block
+from eatss.choose.problem import choose_block
 from eatss.lower.recipe.options import CodegenOptions, NamedThreads
 from eatss.lower.schedule.mapping import MappedLoop, Mapping, SerialTile, laid_out
 from eatss.lower.schedule.names import NameTable

@@ -244,7 +244,7 @@ def _winner(
 @in_bounds
 def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     """Generate the model's best layouts: all kernels at their best, then one kernel at another."""
-    from eatss.choose.predicted_cuda import ranked_cuda  # noqa: PLC0415
+    from eatss.choose.cuda import ranked_cuda  # noqa: PLC0415
     from eatss.lower.structures import structures_for  # noqa: PLC0415 - most calls tune nothing
     from eatss.session.session import Session  # noqa: PLC0415
 

@@ -9,9 +9,8 @@ from os import PathLike
 
 from eatss.cards import GpuProfile
 from eatss.cards.document import profile_from_document
+from eatss.choose.cuda import expected_of, ranked_cuda
 from eatss.choose.options import SelectOptions
-from eatss.choose.predicted_cuda import ranked_cuda
-from eatss.choose.predicted_kernel import expected_of
 from eatss.choose.selection import SELECTION, KernelSelection, Selection
 from eatss.frontend.options import Reading
 from eatss.lower.own_sizes import with_own_sizes

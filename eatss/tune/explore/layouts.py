@@ -14,10 +14,9 @@ from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import MAX_STAGES, Structure
 from eatss.base.diagnostics import InputError, input_error
 from eatss.cards import GpuProfile
+from eatss.choose.cuda import cuda_at, in_warps, structure_of
 from eatss.choose.cuda_candidates import PLAIN_TILE
 from eatss.choose.options import ModelOptions
-from eatss.choose.predicted_cuda import cuda_at
-from eatss.choose.predicted_kernel import in_warps, structure_of
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.tune.point import Point, Value
 from eatss.tune.space.derived import NONE, Structures, cut_values, kernel_spaces

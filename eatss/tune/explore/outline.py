@@ -21,8 +21,8 @@ from eatss.base.objectives import MEASURES
 from eatss.base.targets import TARGETS
 from eatss.cards import GpuProfile
 from eatss.cards.document import profile_from_document
+from eatss.choose.cuda import ranked_cuda
 from eatss.choose.options import SelectOptions
-from eatss.choose.predicted_cuda import ranked_cuda
 from eatss.choose.selection import SELECTION, KernelSelection, Selection
 from eatss.lower.recipe.options import CodeRequest
 from eatss.lower.structures import structures_for

@@ -17,8 +17,8 @@ from eatss.analysis.layout import SplitK, WarpUse
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
+from eatss.choose.cuda import expected_of
 from eatss.choose.options import SelectOptions
-from eatss.choose.predicted_kernel import expected_of
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
 from eatss.lower.recipe.options import CodegenOptions, CodeRequest, NamedThreads

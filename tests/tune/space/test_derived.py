@@ -13,9 +13,9 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import Structure
 from eatss.base.diagnostics import NoSolutionError
 from eatss.cards import load_profile
+from eatss.choose.cuda import ranked_cuda
 from eatss.choose.cuda_candidates import LEAST_IDLE, PLAIN_TILE
 from eatss.choose.options import ModelOptions, SelectOptions
-from eatss.choose.predicted_cuda import ranked_cuda
 from eatss.frontend.options import Reading
 from eatss.lower.structures import structures_for
 from eatss.session.session import Session

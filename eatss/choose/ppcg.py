@@ -1,4 +1,4 @@
-"""Objectives that are predictions: the sizes and options that PPCG's code runs best with.
+"""The sizes and options that PPCG's code is predicted to run best with.
 
 PPCG has one ``--max-shared-memory`` for a program, so the kernels are
 chosen together: for every setting of the options the best sizes of each kernel, then the setting
@@ -11,6 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from math import prod
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
@@ -22,29 +25,139 @@ from eatss.analysis.layout import Layout, mapped
 from eatss.base.diagnostics import NoSolutionError
 from eatss.base.notices import Told, nobody
 from eatss.cards.profile import GpuProfile
-from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
+from eatss.choose.cuda import predicted_kernel
+from eatss.choose.objectives import NEVER, costs, nothing_allowed
 from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
-from eatss.choose.ppcg_candidates import (
-    SHARED_LIMITS,
-    Vector,
-    candidates,
-    offered,
-    variable_names,
-)
-from eatss.choose.predicted_kernel import predicted_kernel
-from eatss.choose.problem import Table, TableProblem
+from eatss.choose.problem import TableProblem
 from eatss.choose.selection import (
     PPCG_DEFAULT,
     PPCG_SHARED_BYTES,
     KernelSelection,
     PpcgOptions,
-    Selection,
 )
 from eatss.choose.solver import solve_table
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at
 from eatss.plan.numbers import Number
+from eatss.plan.ppcg import PpcgCandidates, PpcgKernel
+
+DEFAULT_TILE = 32
+"""PPCG's tile along every loop."""
+
+DEFAULT_BLOCKS: dict[int, tuple[int, ...]] = {0: (), 1: (512,), 2: (32, 16), 3: (32, 4, 4)}
+"""PPCG's threads of a block, the last number along ``x``, by the number of mapped loops."""
+
+
+SHARED_LIMITS = (PPCG_SHARED_BYTES, 0, 16384, 32768, 49152)
+"""What ``--max-shared-memory`` may be; one number for the program."""
+
+POINTS = (1, 2, 4, 5, 8, 10, 16)
+"""Points of a thread along one loop; fives for trips such as 4000, which no larger power of two
+divides."""
+
+MOST_POINTS = {1: 16, 2: 40, 3: 16}
+"""Points of a thread in all, by the number of mapped loops."""
+
+MOST_GUARDED = 0.25
+"""Share of a thread's points along a loop that may stand behind tests of their own, because the
+loop's end cuts tiles off. PPCG tests them at every step of the loops inside."""
+
+LEAST_THREADS = 32
+MOST_THREADS = 1024
+
+SERIAL_TILES = {1: (8, 16, 32, 64, 128), 2: (4, 8, 16, 32, 64)}
+"""Tiles of the loops that are not mapped, by how many they are."""
+
+Vector = tuple[int, ...]
+"""Tiles of all loops of the band, then threads of the mapped ones."""
+
+
+def variable_names(kernel: PpcgKernel) -> tuple[str, ...]:
+    """Return the names of a vector's entries: tiles by loop, blocks as ``threads:loop``."""
+    return kernel.band + tuple(f"threads:{name}" for name in kernel.threads)
+
+
+def default_vector(kernel: PpcgKernel) -> Vector:
+    """Return what PPCG takes where it is told nothing."""
+    tiles = (DEFAULT_TILE,) * len(kernel.band)
+    return tiles + DEFAULT_BLOCKS[len(kernel.threads)]
+
+
+def offered(kernel: PpcgKernel) -> tuple[Vector, ...]:
+    """Return the vectors to choose from, PPCG's default first."""
+    mapped = len(kernel.threads)  # the leading loops of the band
+    trips = tuple(kernel.trips[name] for name in kernel.band)
+    return (default_vector(kernel), *_vectors(trips[:mapped], trips[mapped:]))
+
+
+@lru_cache(maxsize=256)
+def _vectors(mapped: Vector, serial: Vector) -> tuple[Vector, ...]:
+    """Return the vectors for loops of so many trips, those mapped to threads first."""
+    sizes = SERIAL_TILES[min(2, max(1, len(serial)))]
+    tiles_of_serial = list(
+        product(*(sorted({min(size, trips) for size in sizes}) for trips in serial))
+    )
+    return tuple(
+        tuple(t * p for t, p in zip(threads, points, strict=True)) + chosen + threads
+        for threads, points in _mapped(mapped)
+        for chosen in tiles_of_serial
+    )
+
+
+def _mapped(loops: Vector) -> list[tuple[Vector, Vector]]:
+    """Return threads and points of a thread along the mapped loops."""
+    count = len(loops)
+    if not count:
+        return [((), ())]
+    reaches = [_reach(trips) for trips in loops]
+    least = min(LEAST_THREADS, prod(reaches))
+    threads = [
+        choice
+        for choice in product(*([1 << n for n in range(11) if 1 << n <= r] for r in reaches))
+        if least <= prod(choice) <= MOST_THREADS and choice[-1] >= min(4, reaches[-1])
+    ]
+    points = [p for p in product(POINTS, repeat=count) if prod(p) <= MOST_POINTS[count]]
+    return [
+        (t, p)
+        for t in threads
+        for p in points
+        if all(
+            a * b <= reach and guarded(trips, a, b) <= MOST_GUARDED * b
+            for trips, a, b, reach in zip(loops, t, p, reaches, strict=True)
+        )
+    ]
+
+
+def guarded(trips: int, threads: int, points: int) -> int:
+    """Return how many points of a thread along a loop may lie beyond its end.
+
+    One point a thread needs one test for the whole thread, which costs nothing inside.
+    """
+    left = trips % (threads * points)
+    return 0 if points == 1 or not left else points - left // threads
+
+
+def _reach(trips: int) -> int:
+    """Return the power of two at or above a number of trips."""
+    return 1 << max(0, trips - 1).bit_length()
+
+
+def candidates(
+    kernel: PpcgKernel, vectors: Sequence[Vector], options: PpcgOptions
+) -> PpcgCandidates:
+    """Return vectors as columns, under options that hold for the whole program."""
+    table, ones = np.array(vectors, dtype=np.float64).T, np.ones(len(vectors))
+    tiles, blocks = table[: len(kernel.band)], table[len(kernel.band) :]
+    return PpcgCandidates(
+        tile_sizes=tuple(zip(kernel.band, tiles, strict=True)),
+        block=tuple(zip(kernel.threads, blocks, strict=True)),
+        stages=ones,
+        resident=ones,
+        shared_limit_bytes=options.max_shared_memory * ones,
+        unroll=options.unroll_gpu_tile * ones,
+    )
+
 
 MARGIN = 1.25
 """Sizes of ours are taken where the default is expected to cost so many times as much: below that
@@ -165,11 +278,8 @@ class _Kernel:
         return TableProblem(
             kernel=self.facts.name,
             variables=variable_names(self.model.kernel),
-            cost=Table(
-                rows=tuple(self.vectors[row] for row in rows),
-                values=tuple(int(table[row]) for row in rows),
-                unit=OBJECTIVES.get(self.objective).unit,
-            ),
+            rows=tuple(self.vectors[row] for row in rows),
+            costs=tuple(int(table[row]) for row in rows),
         )
 
     def described(self, cell: _Cell, row: int, timeout_s: float, share_s: float) -> KernelSelection:
@@ -238,7 +348,7 @@ def select_ppcg(
         told: is told which kernel it is at.
 
     Raises:
-        NoSolutionError: ``EATSS-M023``, the objective allows no candidate that launches.
+        NoSolutionError: ``EATSS-M020``, the objective allows no candidate that launches.
     """
     began = time.perf_counter()
     most_bytes = options.shared_per_block(profile)
@@ -266,25 +376,6 @@ def select_ppcg(
     timeout_s = options.timeout_s or DEFAULT_TIMEOUT_S
     found = (one.described(cell, row, timeout_s, share_s) for one, cell, row in picked)
     return tuple(found), settings[chosen]
-
-
-def ppcg_problems(
-    kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection
-) -> tuple[TableProblem | None, ...]:
-    """Return the table behind each kernel of a predicted selection, ``None`` for one without sizes.
-
-    The table is that of the setting of PPCG's options that was selected.
-    """
-    setting, objective = selection.ppcg_options, selection.options.objective
-    assert setting is not None
-    problems: list[TableProblem | None] = []
-    for facts, kernel in zip(kernels, selection.kernels, strict=True):
-        problem = None
-        if kernel.tile_sizes:
-            own = _Kernel(facts, profile, (PPCG_DEFAULT, setting), objective)
-            problem = own.problem(own.cells[1], kept=kernel.keeps_default)
-        problems.append(problem)
-    return tuple(problems)
 
 
 _Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]

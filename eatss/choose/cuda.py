@@ -1,4 +1,4 @@
-"""Objectives that are predictions, for the code that eatss generates.
+"""The layout that generated code is predicted to run best with.
 
 A kernel is chosen alone: of every layout of every structure that the generator offers, the one with
 the least cost. A layout that would not launch, or whose sums do not fit registers, is not offered.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -25,15 +25,156 @@ from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
-from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions
-from eatss.choose.predicted_kernel import predicted_kernel
-from eatss.choose.problem import Table, TableProblem
-from eatss.choose.selection import KernelSelection
+from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
+from eatss.choose.problem import TableProblem
+from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
 from eatss.choose.solver import solve_table
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
+from eatss.cost.expected import Prediction
 from eatss.plan.contract import ROOM_BESIDE_SUMS
 from eatss.plan.numbers import Flag, Number, largest
 from eatss.plan.stage import element_words
+
+
+def predicted_kernel(
+    facts: KernelFacts,
+    profile: GpuProfile,
+    objective: ObjectiveName,
+    /,
+    *,
+    layout: Layout,
+    private: Collection[int] = (),
+    shared: Collection[int] = (),
+    shared_limit_bytes: int,
+    prediction: Prediction | None = None,
+    **found: Any,
+) -> KernelSelection:
+    """Return the selection of sizes.
+
+    Args:
+        facts: the kernel.
+        profile: the card.
+        objective: what was least.
+        layout: what was chosen; it has no sizes where the kernel runs in one thread.
+        private: the references that registers have, by position; L1 has those that none has.
+        shared: those that shared memory has.
+        shared_limit_bytes: shared memory that a block may have.
+        prediction: what is expected of the sizes.
+        found: how they were found.
+    """
+    return KernelSelection.of(
+        facts,
+        layout,
+        objective_formula=OBJECTIVES.get(objective).formula,
+        shared_limit_bytes=shared_limit_bytes,
+        references=tuple(
+            ReferenceSelection.at(
+                one, "private" if at in private else "shared" if at in shared else "l1"
+            )
+            for at, one in enumerate(facts.references)
+        ),
+        usage=_usage(prediction, profile, shared_limit_bytes),
+        predicted=prediction,
+        **found,
+    )
+
+
+def _usage(
+    prediction: Prediction | None, profile: GpuProfile, shared_limit_bytes: int
+) -> tuple[Usage, ...]:
+    """Return what a prediction expects a kernel to use of the limits of a card."""
+    if prediction is None or not prediction.threads:
+        return ()
+    warps = -(-prediction.threads // profile.threads_per_warp)
+    per_sm = prediction.resident_blocks * warps * profile.threads_per_warp
+    limits = (
+        ("threads", "threads of a block", prediction.threads, profile.threads_per_block, "threads"),
+        ("occupancy", "threads of an SM", per_sm, profile.max_threads_per_sm, "threads"),
+        ("registers_thread", "registers of a thread (estimate)", prediction.registers,
+         profile.registers_per_thread, "registers"),
+        ("shared_per_block", "shared memory of a block", prediction.shared_bytes,
+         shared_limit_bytes, "bytes"),
+    )  # fmt: skip
+    return tuple(
+        Usage(name=n, title=t, used=used, available=most, unit=unit, binding=10 * used > 9 * most)
+        for n, t, used, most, unit in limits
+    )
+
+
+ONE_THREAD = "it runs in one thread, for which nothing is predicted"
+NO_REGISTERS = "its sums do not fit registers, and what the code does then is not predicted"
+STAGED_SUMS = "it stages arrays beside sums that are spread, and what that does is not predicted"
+TOO_LARGE = "a block of it does not fit the card"
+FAR_FACTORS = "its warps load factors of products from memory, and what that does is not predicted"
+
+
+def structure_of(structures: Sequence[Structure], kernel: Layout) -> Structure | None:
+    """Return how a selected kernel is cut; ``None`` for one without launches to choose sizes of."""
+    if kernel.spread is None and not kernel.tile_sizes:
+        return None
+    return next((one for one in structures if one.cut == kernel.cut), None)
+
+
+def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[str, int]) -> bool:
+    """Tell whether warps can use a structure's instruction: its threads are boxes of lanes.
+
+    Each thread has whole matrices' worth of points then, and a tile of the sums whole steps.
+
+    Args:
+        structure: the structure.
+        tiles: by loop of the band.
+        threads: by mapped loop.
+    """
+    own = structure.instruction
+    if own is None:
+        return False
+    several = {name for name, count in threads.items() if count > 1}
+    return all(
+        several == {one.rows, one.columns}
+        and tiles[one.sum_loop] % own.steps == 0
+        and all(
+            threads[name] % lanes == 0 and tiles[name] % (threads[name] * points) == 0
+            for name, lanes, points in zip(
+                (one.rows, one.columns), own.lanes, own.points, strict=True
+            )
+        )
+        for one in structure.products
+    )
+
+
+def candidate_of(facts: KernelFacts, structure: Structure, kernel: KernelSelection) -> Candidates:
+    """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
+    groups = (group for launch in structure.launches for group in launch.stageable)
+    block = tuple((loop.name, kernel.threads.get(loop.name, 1)) for loop in mapped_loops(facts))
+    own = kernel.chosen() | {"block": block, "row_block": None}
+    staged = {group: int(kernel.shared.issuperset(group)) for group in groups}
+    return Candidates(**own, structure=structure, staged=staged).map(lambda one: np.array([one]))
+
+
+def expected_of(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    kernel: KernelSelection,
+) -> tuple[Prediction | None, str | None]:
+    """Return what is expected of a selected kernel, or why nothing is."""
+    structure = structure_of(structures, kernel)
+    if structure is None and not facts.loops:  # one thread, nothing to choose
+        structure = next((one for one in structures if not one.spreads), None)
+    if structure is None:
+        return None, ONE_THREAD
+    stageable = [(own, {*group}) for own in structure.launches for group in own.stageable]
+    if any(own.sum_loop and kernel.shared & group for own, group in stageable):
+        return None, STAGED_SUMS
+    factors = {at for one in structure.products for at in one.references}
+    if not all(factors & group <= kernel.shared for _, group in stageable):
+        return None, FAR_FACTORS
+    found = CudaModel.of(facts, profile).columns(candidate_of(facts, structure, kernel))
+    if not np.all(found.fits):
+        return None, NO_REGISTERS
+    prediction = found.at(0)
+    return prediction, TOO_LARGE if prediction is None else None
+
 
 Structures = Mapping[str, tuple[Structure, ...]]
 """The structures of each kernel, by its name."""
@@ -66,7 +207,7 @@ AT_ONCE = 1 << 16
 """Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
 
 
-class _Choice:
+class CudaChoice:
     """A kernel on a card, and all of its layouts, structure by structure.
 
     About ``most`` layouts of each structure are looked at.
@@ -146,11 +287,8 @@ class _Choice:
         return TableProblem(
             kernel=self.facts.name,
             variables=tuple(entries),
-            cost=Table(
-                rows=tuple(map(tuple, table.tolist())),
-                values=tuple(self.costs[kept].tolist()),
-                unit=OBJECTIVES.get(self.options.objective).unit,
-            ),
+            rows=tuple(map(tuple, table.tolist())),
+            costs=tuple(self.costs[kept].tolist()),
         )
 
     def described(self, own: Candidates, row: int, **found: Any) -> KernelSelection:
@@ -211,10 +349,10 @@ def select_cuda(
 
     Raises:
         NoSolutionError: ``EATSS-M020``, no layout of it can launch on the card, or
-            ``EATSS-M023``, the objective allows none of those that can.
+            ``EATSS-M020``, the objective allows none of those that can.
     """
     began = time.perf_counter()
-    choice = _Choice(facts, structures, profile, options, most)
+    choice = CudaChoice(facts, structures, profile, options, most)
     if not choice.every and mapped_loops(facts) and structures:
         raise _no_solution(facts)
     if not choice.every:  # it runs in one thread
@@ -266,7 +404,7 @@ def ranked_cuda(
         options: what is best.
         count: how many are wanted.
     """
-    choice = _Choice(facts, structures, profile, options)
+    choice = CudaChoice(facts, structures, profile, options)
     found: list[KernelSelection] = []
     alike: Counter[tuple[object, ...]] = Counter()
     for place in np.argsort(choice.costs, kind="stable").tolist():
@@ -294,22 +432,9 @@ def cuda_at(
         profile: the card.
         options: what is predicted for.
     """
-    choice = _Choice(facts, (), profile, options)
+    choice = CudaChoice(facts, (), profile, options)
     made = choice.described(layout, 0)
     return made if np.all(choice.model.columns(layout).fits) else replace(made, predicted=None)
-
-
-def cuda_problems(
-    kernels: Sequence[KernelFacts],
-    structures: Structures,
-    profile: GpuProfile,
-    options: ModelOptions,
-) -> tuple[TableProblem | None, ...]:
-    """Return the table behind each kernel, ``None`` for one without layouts."""
-    return tuple(
-        _Choice(facts, structures.get(facts.name, ()), profile, options).problem()
-        for facts in kernels
-    )
 
 
 def _no_solution(facts: KernelFacts) -> NoSolutionError:
