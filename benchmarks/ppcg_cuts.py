@@ -37,7 +37,7 @@ from pathlib import Path
 import islpy as isl
 
 from eatss import api
-from eatss.analysis.program import AnalysedProgram, AnalysedScop
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.base.diagnostics import EatssError
 from eatss.base.shipped import data_directory
 from eatss.polyhedral.kernel import Kernel

@@ -34,8 +34,7 @@ import eatss
 from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION, UNLIMITED_W
 from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, SplitK
-from eatss.analysis.mapping import thread_axes, threads_along
+from eatss.analysis.layout import Candidates, SplitK, thread_axes, threads_along
 from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.base.shipped import data_directory
 from eatss.base.targets import AXES

@@ -27,7 +27,7 @@ from eatss.session.kept import kept_program, kept_selection, write_kept
 from eatss.session.source import Source
 
 if TYPE_CHECKING:
-    from eatss.analysis.program import AnalysedProgram
+    from eatss.analysis.analyse import AnalysedProgram
     from eatss.choose.expectation import ProgramExpectation
 
 

@@ -1,11 +1,22 @@
-"""The facts of a kernel: its CMA loop, memory classes, reuse, volumes [EATSS, Sec. IV-D, IV-E]."""
+"""The facts of all kernels of a program [EATSS, Sec. IV-D, IV-E], and loops that run slowly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume, VolumeKind
-from eatss.analysis.work import kernel_work, overlapping
+from eatss.analysis.work import (
+    bytes_of,
+    bytes_of_arrays,
+    instances_of,
+    kernel_work,
+    overlapping,
+    parameter_values,
+    sizes_of,
+)
+from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.base.expected_run import ProgramSize
+from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.kernel import Kernel, Reference, ScheduledScop, Subscript, footprint
@@ -209,3 +220,145 @@ def _distance(a: Subscript, b: Subscript) -> int | None:
     """Return ``|a - b|`` where it is a known constant, else ``None``."""
     alike = a.affine and b.affine and (a.coefficients, a.symbols) == (b.coefficients, b.symbols)
     return abs(a.offset - b.offset) if alike else None
+
+
+@frozen
+class AnalysedScop:
+    """One region with its schedule and the facts of its kernels.
+
+    ``scop`` is the region as read; what is scheduled may lack its dead code. ``warnings`` say why
+    the kernels may be others than PPCG's.
+    """
+
+    scop: Scop
+    scheduled: ScheduledScop
+    facts: tuple[KernelFacts, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+@frozen
+class AnalysedProgram:
+    """All regions of a C file; kernels are numbered through the file.
+
+    ``dtype`` is the element type selected for, in its C spelling. ``max_operations`` bounds isl's
+    work on one region, ``None`` for the default.
+    """
+
+    file: str
+    dtype: str
+    scops: tuple[AnalysedScop, ...]
+    warnings: tuple[Diagnostic, ...]
+    max_operations: int | None = None
+
+    @property
+    def facts(self) -> tuple[KernelFacts, ...]:
+        """The facts of all kernels of the file, in launch order."""
+        return tuple(fact for scop in self.scops for fact in scop.facts)
+
+    @property
+    def sizes(self) -> tuple[ProgramSize, ...]:
+        """The sizes that counts of all kernels are for."""
+        return sizes_of(scop.scop for scop in self.scops)
+
+    @property
+    def doubts(self) -> tuple[Diagnostic, ...]:
+        """Why the kernels may be others than PPCG's."""
+        return tuple(warning for scop in self.scops for warning in scop.warnings)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions the regions stand in, each once, in source order."""
+        return tuple(dict.fromkeys(scop.scheduled.scop.function for scop in self.scops))
+
+    @property
+    def host_statements(self) -> tuple[str, ...]:
+        """The statements that no kernel has, as ``function: S0``."""
+        return tuple(
+            f"{scop.scheduled.scop.function}: {name}"
+            for scop in self.scops
+            for name in scop.scheduled.host_statements
+        )
+
+    @property
+    def host_instances(self) -> int | None:
+        """How many instances those statements have, ``None`` where they cannot be counted."""
+        found = [
+            instances_of(scop.scheduled.scop, scop.scheduled.host_statements) for scop in self.scops
+        ]
+        instances = [one for one in found if one is not None]
+        return sum(instances) if len(instances) == len(found) else None
+
+    @property
+    def host_bytes(self) -> dict[str, int]:
+        """How many bytes of each array those statements touch, as far as they can be counted."""
+        found: dict[str, int] = {}
+        for scop in self.scops:
+            found |= bytes_of(scop.scheduled.scop, scop.scheduled.host_statements)
+        return found
+
+    @property
+    def array_bytes(self) -> int:
+        """How many bytes all arrays take at the sizes; those of several regions count once."""
+        found: dict[tuple[str, str], int] = {}
+        for region in self.scops:
+            scop = region.scheduled.scop
+            for name, own in bytes_of_arrays(scop, parameter_values(scop)).items():
+                place = scop.function, name
+                found[place] = max(own, found.get(place, 0))
+        return sum(found.values())
+
+
+@frozen
+class SlowLoop:
+    """A loop of a kernel that dependences on one array or scalar keep from running fast.
+
+    Attributes:
+        kernel: The kernel, as it is called in selections.
+        loop: The loop.
+        effect: What becomes of it: ``"is not tiled"``, ``"runs in one thread"``.
+        array: The array, or the scalar.
+        dependence: How its values bind iterations: ``"each iteration of j sets it anew"``,
+            ``"iteration i needs i - 1"``.
+        spans: Where the source accesses it, in order; at least one place.
+        rewrite: What to write instead.
+        statements: Those that wait for it, where kernels of generated code say so.
+    """
+
+    kernel: str
+    loop: str
+    effect: str
+    array: str
+    dependence: str
+    spans: tuple[SourceSpan, ...]
+    rewrite: str
+    statements: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is told of it, and the rewrite, in one line."""
+        return f"{self.message}; {self.rewrite}"
+
+    @property
+    def message(self) -> str:
+        """What is told of it."""
+        return (
+            f"the loop {self.loop} of {self.kernel} {self.effect} because of "
+            f"'{self.array}' ({_lines(self.spans)}): {self.dependence}"
+        )
+
+    def note(self) -> Diagnostic:
+        """Return the finding that tells it."""
+        return Diagnostic(
+            code="EATSS-A010",
+            severity=Severity.NOTE,
+            message=self.message,
+            span=self.spans[0],
+            hint=self.rewrite,
+        )
+
+
+def _lines(spans: Sequence[SourceSpan]) -> str:
+    lines = sorted({span.line for span in spans})
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    return f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"

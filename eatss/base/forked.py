@@ -52,7 +52,6 @@ _MOST_IDLE = 3
 
 _NEEDED = (
     "analysis",
-    "analysis.counts",
     "cards",
     "choose",
     "cost",

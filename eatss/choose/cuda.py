@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, Layout
-from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.layout import Candidates, Layout, mapped_loops
 from eatss.analysis.structure import Structure
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.cards.profile import GpuProfile

@@ -13,14 +13,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, Group, SharedSum, SplitK, WarpUse
-from eatss.analysis.mapping import mapped_loops, reordering_loops, thread_axes, threads_along
+from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
+from eatss.analysis.layout import (
+    Candidates,
+    Group,
+    SharedSum,
+    SplitK,
+    WarpUse,
+    mapped_loops,
+    reordering_loops,
+    thread_axes,
+    threads_along,
+)
 from eatss.analysis.structure import (
     Structure,
     WarpInstruction,
 )
-from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.base.targets import AXES, CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.cost.demand import Column

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from eatss.analysis.facts import KernelFacts
+from eatss.analysis.facts import KernelFacts, StatementFacts, touched_bytes
 from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.structure import Structure, TensorFormat
-from eatss.analysis.touched import touched_bytes
-from eatss.analysis.work import StatementFacts
 from eatss.base.codec import JsonForm, encode
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, SourceSpan, input_error
 from eatss.base.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text, why_unknown

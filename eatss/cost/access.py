@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.plan.numbers import Flag, Interval, Number, no

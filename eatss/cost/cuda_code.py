@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
+from eatss.analysis.facts import AccessFacts
 from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
-from eatss.analysis.work import AccessFacts
 from eatss.cost.access import (
     LINE_BYTES,
     SECTOR_BYTES,

@@ -22,10 +22,9 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.facts import KernelFacts
+from eatss.analysis.facts import KernelFacts, TouchedBox, touched_bytes
 from eatss.analysis.layout import Candidates, RowBlock, mapped
 from eatss.analysis.structure import ROWS_TOGETHER
-from eatss.analysis.touched import TouchedBox, touched_bytes
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import SECTOR_BYTES

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.cost.access import (
     LINE_BYTES,
     SECTOR_BYTES,

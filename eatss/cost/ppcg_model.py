@@ -10,9 +10,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.facts import KernelFacts
-from eatss.analysis.touched import touched_bytes
-from eatss.analysis.work import AccessFacts
+from eatss.analysis.facts import AccessFacts, KernelFacts, touched_bytes
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES

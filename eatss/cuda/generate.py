@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from eatss.analysis.counts.least_work import work_of
+from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.cards import GpuProfile
 from eatss.cuda.file_text import file_text

@@ -11,8 +11,8 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.analyse import SlowLoop
 from eatss.analysis.layout import Layout, RowBlock, SharedSum
-from eatss.analysis.slow_loops import SlowLoop
 from eatss.base.diagnostics import input_error
 from eatss.base.forked import left_s
 from eatss.base.targets import AXES, CUDA

@@ -8,7 +8,7 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.analysis.sizes import leaving_accesses
+from eatss.analysis.work import leaving_accesses
 from eatss.base.diagnostics import input_error
 from eatss.lower.arrays import DeviceArray, declared_shape
 from eatss.lower.index_range import INT_MAX, Sizes

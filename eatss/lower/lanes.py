@@ -5,7 +5,7 @@
     const int tj = lane % 2 + 2 * (lane / 8) + 8 * (warp % 2);
     const int ti = lane / 2 % 4 + 4 * (warp / 2);
 
-for 16 threads along ``j`` where lanes are interleaved. Why is said in :mod:`eatss.analysis.banks`.
+for 16 threads along ``j`` where lanes are interleaved; :mod:`eatss.analysis.structure` says why.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
-from eatss.analysis.banks import ALONG_X, ALONG_Y
+from eatss.analysis.structure import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import SourceSpan, internal_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA

@@ -26,9 +26,9 @@ from itertools import combinations, permutations
 
 import islpy as isl
 
-from eatss.analysis.facts import KernelFacts
+from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.structure import LaunchFacts, ProductFacts, WarpInstruction
-from eatss.analysis.work import StatementFacts, reference_of
+from eatss.analysis.work import reference_of
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.lower.instructions import INSTRUCTIONS

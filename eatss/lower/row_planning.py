@@ -8,8 +8,8 @@ from dataclasses import replace
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.layout import RowBlock
-from eatss.analysis.program import AnalysedProgram
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.planning import Unit, share_scalars, what_is_summed, with_sums_held

@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from eatss.analysis import KernelFacts
-from eatss.analysis.layout import Layout, SharedSum, SplitK
-from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.layout import Layout, SharedSum, SplitK, mapped_loops
 from eatss.analysis.structure import (
     LaunchFacts,
     PartFacts,

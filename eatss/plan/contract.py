@@ -16,13 +16,14 @@ from functools import reduce
 from itertools import product
 from typing import Protocol, TypeAlias
 
-from eatss.analysis.banks import bank_cycles, best_padding
 from eatss.analysis.structure import (
     MATRIX_ROWS,
     VECTOR_BYTES,
     WORD_BYTES,
     ProductFacts,
     WarpInstruction,
+    bank_cycles,
+    best_padding,
 )
 from eatss.base.frozen import frozen
 from eatss.plan.numbers import Flag, Number, chosen, least, most

@@ -20,11 +20,10 @@ from typing import Protocol
 
 import numpy as np
 
-from eatss.analysis import banks
-from eatss.analysis.facts import KernelFacts
+from eatss.analysis import structure as banks
+from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Candidates
 from eatss.analysis.structure import LaunchFacts, RegisterTileFacts, Structure
-from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.base.targets import AXES, CUDA
 from eatss.plan.contract import (
     STEPS_LOADED,
@@ -564,7 +563,7 @@ class LaunchPlan(Tiled):
         return found & all_of(one.loads_ahead(words) for one in serial)
 
     def vector_wavefronts(self, access: AccessFacts) -> Number:
-        """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.banks`].
+        """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.structure`].
 
         Vectors of lanes lie beside each other, or in rows that differ in their banks.
         """

@@ -16,10 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from eatss.analysis.facts import KernelFacts
+from eatss.analysis.facts import AccessFacts, KernelFacts
 from eatss.analysis.layout import Candidates, RowBlock, SplitK
 from eatss.analysis.structure import LaunchFacts, Structure
-from eatss.analysis.work import AccessFacts
 from eatss.base.frozen import frozen
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of

@@ -26,9 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.facts import KernelFacts
+from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
-from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.base.frozen import frozen
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Number

@@ -29,8 +29,7 @@ from dataclasses import field, replace
 from itertools import combinations
 from math import prod
 
-from eatss.analysis.banks import interleaves
-from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
+from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES, interleaves
 from eatss.base.frozen import frozen
 from eatss.plan.numbers import (
     Flag,
@@ -294,7 +293,7 @@ def interleaved(
 ) -> dict[tuple[str, str], Flag]:
     """Return for two loops where lanes are interleaved along them: vectors take fewer wavefronts.
 
-    Threads have neighbouring points along both [:mod:`eatss.analysis.banks`].
+    Threads have neighbouring points along both [:mod:`eatss.analysis.structure`].
 
     Args:
         of: the loops.

@@ -48,7 +48,7 @@ def with_tiled_sums(scheduled: ScheduledScop) -> ScheduledScop:
 
     The order in which instances run is the same: what changes is that the loops may be tiled. Tiles
     take sums in another order where any but the last loop of a sum has tiles of several iterations
-    (:func:`eatss.analysis.mapping.reordering_loops`).
+    (:func:`eatss.analysis.layout.reordering_loops`).
     """
     kernels = {kernel.statements: kernel for kernel in scheduled.kernels if kernel.inner_loops}
     if not any(kernel.reductions for kernel in kernels.values()):

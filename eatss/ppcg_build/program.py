@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
-from eatss.analysis.counts.least_work import work_of
-from eatss.analysis.program import AnalysedProgram, AnalysedScop
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
+from eatss.analysis.operations import work_of
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.cuda.file_text import entry_texts, operators_of_host

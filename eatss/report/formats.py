@@ -22,7 +22,7 @@ from eatss.base.extensions import Registry
 from eatss.base.frozen import frozen
 
 if TYPE_CHECKING:
-    from eatss.analysis.program import AnalysedProgram
+    from eatss.analysis.analyse import AnalysedProgram
     from eatss.cards import GpuProfile
     from eatss.choose.selection import Selection
 

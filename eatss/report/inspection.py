@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import VolumeKind
-from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
 from eatss.report.render import headed, render

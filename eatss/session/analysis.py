@@ -11,10 +11,9 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis import VolumeKind
-from eatss.analysis.analyse import analyse
-from eatss.analysis.mapping import reordering_loops
-from eatss.analysis.program import AnalysedProgram, AnalysedScop
-from eatss.analysis.sizes import ASSUMED_SIZE
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, analyse
+from eatss.analysis.layout import reordering_loops
+from eatss.analysis.work import ASSUMED_SIZE
 from eatss.base.diagnostics import (
     Diagnostic,
     EatssError,

@@ -7,8 +7,7 @@ from itertools import product
 from math import prod
 
 from eatss.analysis import KernelFacts
-from eatss.analysis.program import AnalysedProgram, AnalysedScop
-from eatss.analysis.slow_loops import SlowLoop
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
 from eatss.analysis.work import instances_of
 from eatss.base.frozen import frozen
 from eatss.lower.schedule.names import NameTable

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.analysis import VolumeKind
-from eatss.analysis.analyse import analyse
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop, analyse
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.program import AnalysedProgram, AnalysedScop
-from eatss.analysis.slow_loops import SlowLoop
 from eatss.analysis.work import instances_of
 from eatss.base.diagnostics import Diagnostic, EatssError
 from eatss.base.forked import anew

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import islpy as isl
 
 from eatss.analysis import VolumeKind
-from eatss.analysis.program import AnalysedProgram
-from eatss.analysis.slow_loops import SlowLoop
+from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.files import folder_named
 from eatss.base.forked import anew, room_for, taken_s

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eatss.analysis.program import AnalysedProgram
-from eatss.analysis.slow_loops import SlowLoop
+from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.expected_run import sizes_text
 from eatss.base.forked import allow_more

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.analysis.counts.count import UncountableError, count, count_points
+from eatss.analysis.count import UncountableError, count, count_points
 from eatss.program import IntExpr, c_text, evaluate
 
 NAMES = ("N", "M")

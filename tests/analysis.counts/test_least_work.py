@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.analysis.counts.least_work import work_of
+from eatss.analysis.operations import work_of
 from eatss.base.shipped import data_directory
 from eatss.frontend import FrontendOptions
 from eatss.frontend.symbolic import parse_symbolic

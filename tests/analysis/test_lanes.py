@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from eatss.analysis.banks import interleaved_wavefronts, interleaves, vector_wavefronts
+from eatss.analysis.structure import interleaved_wavefronts, interleaves, vector_wavefronts
 
 WARP, HALF = 32, 16
 

@@ -10,7 +10,7 @@ import islpy as isl
 import pytest
 
 import eatss
-from eatss.analysis.sizes import bytes_of_arrays, sizes_of
+from eatss.analysis.work import bytes_of_arrays, sizes_of
 from eatss.base.expected_run import ProgramSize, sizes_text
 from eatss.base.targets import TargetName
 from eatss.frontend import parse_source

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import eatss.base.shipped
-from eatss.analysis.mapping import thread_axes, threads_along
+from eatss.analysis.layout import thread_axes, threads_along
 from eatss.base.diagnostics import NoSolutionError
 from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import eatss
-from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import ModelOptions, Selection

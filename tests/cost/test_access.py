@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.analysis.work import StatementFacts
+from eatss.analysis.facts import StatementFacts
 from eatss.api import inspect
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile

@@ -20,9 +20,8 @@ import numpy as np
 import pytest
 
 import eatss
-from eatss.analysis import banks
-from eatss.analysis.layout import Candidates
-from eatss.analysis.mapping import mapped_loops
+from eatss.analysis import structure as banks
+from eatss.analysis.layout import Candidates, mapped_loops
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose import ModelOptions

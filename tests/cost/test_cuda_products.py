@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates
-from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.layout import Candidates, mapped_loops
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.profile import Tf32

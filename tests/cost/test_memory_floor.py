@@ -12,8 +12,7 @@ import islpy as isl
 import pytest
 
 import eatss
-from eatss.analysis.facts import KernelFacts
-from eatss.analysis.touched import SECTOR_BYTES, TouchedBox, touched_bytes
+from eatss.analysis.facts import SECTOR_BYTES, KernelFacts, TouchedBox, touched_bytes
 from eatss.base.targets import TARGETS, TargetName
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 import eatss
-from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose import ModelOptions

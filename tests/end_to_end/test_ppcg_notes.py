@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 import eatss
-from eatss.analysis.slow_loops import SlowLoop
+from eatss.analysis.analyse import SlowLoop
 from eatss.base.diagnostics import Severity, SourceSpan
 
 PRODUCT = """\

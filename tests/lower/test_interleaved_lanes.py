@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.analysis.banks import ALONG_X, ALONG_Y
+from eatss.analysis.structure import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import InternalError, SourceSpan
 from eatss.base.shipped import data_directory
 from eatss.lower.lanes import interleaved_places, lane_and_warp

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 import eatss.base.shipped
-from eatss.analysis.mapping import reordering_loops
+from eatss.analysis.layout import reordering_loops
 from eatss.cards import load_profile
 from eatss.choose.cuda import structure_of
 from eatss.lower.recipe.options import CodegenOptions

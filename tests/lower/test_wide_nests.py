@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.analysis.mapping import grid_axes, thread_axes
+from eatss.analysis.layout import grid_axes, thread_axes
 from eatss.api import codegen, select
 from eatss.base.diagnostics import InputError, InternalError, SourceSpan
 from eatss.base.options import parse_blocks

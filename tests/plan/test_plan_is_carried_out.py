@@ -8,8 +8,7 @@ from functools import cache
 
 import pytest
 
-from eatss.analysis.layout import WarpUse
-from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.layout import WarpUse, mapped_loops
 from eatss.analysis.structure import Structure
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile

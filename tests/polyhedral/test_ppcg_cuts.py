@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 

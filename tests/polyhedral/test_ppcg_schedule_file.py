@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram
 from eatss.base.codec import encode
 from eatss.base.diagnostics import InputError
 from eatss.session.steps import ppcg_schedule_of

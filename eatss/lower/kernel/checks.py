@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from eatss.analysis.banks import COPIED_BYTES
+from eatss.analysis.structure import COPIED_BYTES
 from eatss.base.diagnostics import Diagnostic, InternalError
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.barriers import passed_on, varies, varying_names

@@ -8,8 +8,8 @@ from math import prod
 from typing import NoReturn
 
 from eatss.analysis import KernelFacts
-from eatss.analysis.layout import Layout
-from eatss.analysis.mapping import (
+from eatss.analysis.layout import (
+    Layout,
     grid_axes,
     mapped_loops,
     reordering_loops,

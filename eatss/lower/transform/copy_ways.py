@@ -68,8 +68,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eatss.analysis.banks import COPIED_BYTES
-from eatss.analysis.structure import WORD_BYTES
+from eatss.analysis.structure import COPIED_BYTES, WORD_BYTES
 from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
 from eatss.lower.kernel.nodes import (

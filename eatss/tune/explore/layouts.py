@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, SharedSum, SplitK, WarpUse
-from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.layout import Candidates, SharedSum, SplitK, WarpUse, mapped_loops
 from eatss.analysis.structure import MAX_STAGES, Structure
 from eatss.base.diagnostics import InputError, input_error
 from eatss.cards import GpuProfile

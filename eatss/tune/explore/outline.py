@@ -13,7 +13,7 @@ from itertools import islice
 from math import inf
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.layout import mapped_loops
 from eatss.base.diagnostics import Diagnostic, EatssError, did_you_mean, input_error
 from eatss.base.forked import allow_more, in_bounds
 from eatss.base.frozen import frozen

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, Group, Layout, SplitK
-from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.layout import Candidates, Group, Layout, SplitK, mapped_loops
 from eatss.analysis.structure import WORD_BYTES, Structure
 from eatss.base.diagnostics import Diagnostic, NoSolutionError, input_error
 from eatss.base.targets import AXES, CUDA, TARGETS, TargetName

@@ -1,1 +1,0 @@
-"""What a region has to do: exact counts of points, operations, least traffic."""
