@@ -1,10 +1,26 @@
-"""CMA loop, memory classes, reuse, weights and distinct references of small kernels."""
+"""What the model knows of a kernel, and the sizes that its counts are for."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from typing import get_args
+
+import islpy as isl
+import pytest
+
+import eatss
 from eatss.analysis import KernelFacts, Memory
+from eatss.analysis.work import bytes_of_arrays, sizes_of
 from eatss.api import inspect
+from eatss.base.expected_run import ProgramSize, sizes_text
 from eatss.base.shipped import data_directory
+from eatss.base.targets import TargetName
+from eatss.frontend import parse_source
+from eatss.frontend.options import Reading
+from eatss.report.render import printed
+from eatss.report.selection import selection_table
+from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")
 
@@ -52,29 +68,9 @@ def test_a_diagonal_is_not_contiguous() -> None:
     assert classes(facts) == {"a[i][i]": Memory.SHARED, "b[i]": Memory.L1}
 
 
-def test_a_strided_reference_is_not_contiguous() -> None:
-    facts = facts_of("for (int i = 0; i < 100; i++) a[i] = b[2 * i];",
-                     "double a[100], double b[200]")  # fmt: skip
-    assert classes(facts) == {"a[i]": Memory.L1, "b[2 * i]": Memory.SHARED}
-
-
-def test_scalars_live_in_registers() -> None:
-    (facts,) = inspect(KERNELS / "gemm.c").facts
-    assert {reference.array for reference in facts.references} == {"A", "B", "C"}
-    assert facts.distinct_references == 3
-
-
 def test_references_of_one_cache_line_count_once() -> None:
     (facts,) = [f for f in inspect(KERNELS / "fdtd-2d.c").facts if len(f.references) >= 6]
     assert facts.distinct_references == 4
-
-
-def test_neighbours_further_than_a_line_count_apart() -> None:
-    near = facts_of("for (int i = 0; i < 64; i++) b[i] = a[i] + a[i + 15];",
-                    "double a[100], double b[100]")  # fmt: skip
-    far = facts_of("for (int i = 0; i < 64; i++) b[i] = a[i] + a[i + 16];",
-                   "double a[100], double b[100]")  # fmt: skip
-    assert (near.distinct_references, far.distinct_references) == (2, 3)
 
 
 def test_the_type_override_halves_the_element() -> None:
@@ -119,3 +115,141 @@ def test_kernels_of_several_regions_are_numbered_through_the_file() -> None:
     program = inspect(f"void f(double a[64]) {{\n{region}{region}}}\n")
     assert [facts.name for facts in program.facts] == ["kernel0", "kernel1"]
     assert len(program.scops) == 2
+
+
+COPIES = """
+void copies(int b, int n, int m, double x[4096][b][n][m], double y[4096][b][n][m]) {
+#pragma scop
+  for (int s = 0; s < 4096; s++)
+    for (int l = 0; l < b; l++)
+      for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+          y[s][l][i][j] = x[s][l][i][j];
+#pragma endscop
+}
+"""
+
+SWEEPS = """
+#ifndef N
+#define N 2000
+#endif
+void sweeps(int steps, double a[N], double b[N]) {
+#pragma scop
+  for (int t = 0; t < steps; t++) {
+    for (int i = 1; i < N - 1; i++) b[i] = a[i - 1] + a[i + 1];
+    for (int i = 1; i < N - 1; i++) a[i] = b[i];
+  }
+#pragma endscop
+}
+"""
+
+TRIANGLE = """
+void triangle(int n, double a[2 * n][n]) {
+#pragma scop
+  for (int i = 0; i < 2 * n; i++)
+    for (int j = 0; j < n; j++)
+      if (j <= i) a[i][j] = 0;
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize("target", get_args(TargetName))
+def test_open_sizes_are_said_to_be_assumed_with_units_that_people_read(target: TargetName) -> None:
+    found = eatss.predict(COPIES, gpu="h200", target=target)
+    said = "at b=n=m=64 assumed, --param b=… --param n=… --param m=…"  # 16 GiB
+    assert said in repr(found)
+    text = printed(found, "table")
+    assert said in text
+    assert re.search(r"expected [\d.]+ ms, [\d.]+ J", text)
+    assert "e+" not in text
+    assert found.to_dict()["sizes"][0] == {"name": "b", "value": 64, "assumed": True}
+    assert {row["sizes"] for row in found.to_rows()} == {said}
+
+
+def test_sizes_that_are_given_are_named_first() -> None:
+    selection = eatss.select(SWEEPS, gpu="h200", target="cuda", cache=False)
+    said = "at N=2000, steps=4096 assumed, --param steps=…"
+    assert said in repr(selection)
+    assert said in selection_table(selection)
+    assert selection.sizes[0] == ProgramSize(name="N", value=2000)
+    given = eatss.select(SWEEPS, gpu="h200", target="cuda", parameters={"steps": 7}, cache=False)
+    assert "at N=2000, steps=7\n" in selection_table(given)
+    assert [(one.value, one.assumed) for one in given.sizes] == [(2000, False), (7, False)]
+
+
+def test_what_is_counted_is_counted_at_the_sizes_that_are_said() -> None:
+    first, _ = Session(SWEEPS, cut="eatss").analysed.facts
+    assert first.work.launches == 4096
+    (triangle,) = Session(TRIANGLE, cut="eatss").analysed.facts
+    assert dict(triangle.work.trips) == {"i": 8192, "j": 4096}
+    assert triangle.work.arrays[0].elements == 8192 * 4096
+    assert triangle.work.statements[0].instances == 8192 * 4096 - 4096 * 4095 // 2
+
+
+@pytest.mark.parametrize(
+    ("known", "values"),
+    [
+        ("n = 7", [("n", 7, False), ("m", 4096, True)]),
+        ("n <= 100 and m >= 2 n", [("n", 100, True), ("m", 4096, True)]),
+        ("m >= 5000 and n = 2 m", [("n", 10000, True), ("m", 5000, True)]),
+    ],
+)
+def test_assumed_sizes_are_what_may_be(known: str, values: list[tuple[str, int, bool]]) -> None:
+    source = "void f(int n, int m, double a[n][m]) {\n#pragma scop\n"
+    source += "  for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[i][j] = 0;\n"
+    (scop,) = parse_source(source + "#pragma endscop\n}\n").scops
+    context = isl.Set.read_from_str(scop.isl_context, f"[n, m] -> {{ : {known} }}")
+    found = sizes_of([replace(scop, context=context)])
+    assert [(one.name, one.value, one.assumed) for one in found] == values
+
+
+def test_a_program_without_names_for_its_sizes_says_so() -> None:
+    assert sizes_text(()) == "at the sizes in the source"
+
+
+def test_arrays_that_the_card_has_no_room_for_are_warned_of() -> None:
+    with pytest.warns(eatss.EatssWarning, match="arrays take 8 TiB at b=n=m=512") as said:
+        found = eatss.predict(COPIES, gpu="h200", parameters=dict.fromkeys("bnm", 512))
+    assert "EATSS-M026" in str(said[0].message)
+    text = printed(found, "table")
+    assert re.search(r"expected [\d.]+ (s|h), [\d.]+ [kM]?J", text)
+    assert "e+" not in text
+
+
+POINTER = """
+void scaled(int n, double *x, double y[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++) y[i] = 2 * x[i + 8];
+#pragma endscop
+}
+"""
+
+
+def test_arrays_of_open_length_are_as_long_as_what_is_touched() -> None:
+    (scop,) = parse_source(POINTER).scops
+    assert bytes_of_arrays(scop, {"n": 1000}) == {"x": 8 * 1008, "y": 8000}
+    (fact,) = Session(POINTER, Reading(parameters={"n": 10**6})).analysed.facts
+    assert {one.name: one.elements for one in fact.work.arrays} == {"x": 10**6 + 8, "y": 10**6}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body", "sizes"),
+    [
+        ("double u[64][64], double *v", "for (int j = 0; j < n; j++) v[i] += u[i][j];", {"n": 64}),
+        ("double b[100], double *v", "v[i] = b[2 * i] + b[2 * i + 1];", {"n": 50}),
+        (
+            "int m, double A[n][m], double b[9]",
+            "for (int j = 0; j < m; j++) A[i][j] = b[j] + b[i];",
+            {"n": 9, "m": 9},
+        ),
+        ("float a[n][n][n]", "a[i][0][0] = 0;", {"n": 1024}),  # 2048: 2^33 elements
+        ("double a[n]", "if (n > 5000) a[i] = 0;", {"n": 4096}),
+    ],
+)
+def test_assumed_sizes_are_some_that_the_code_takes(
+    arguments: str, body: str, sizes: dict[str, int]
+) -> None:
+    source = f"void f(int n, {arguments}) {{\n#pragma scop\n  for (int i = 0; i < n; i++) {body}\n"
+    (scop,) = parse_source(source + "#pragma endscop\n}\n").scops
+    assert {one.name: one.value for one in sizes_of([scop])} == sizes

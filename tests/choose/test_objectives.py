@@ -122,10 +122,3 @@ def test_an_objective_that_errs_is_told(
     with pytest.raises(InputError, match=said) as raised:
         eatss.select(GEMM, gpu="h200", objective=name)
     assert raised.value.code == "EATSS-M022"
-
-
-def test_an_unknown_objective_is_told_with_the_known_ones() -> None:
-    done = in_process("select", str(GEMM), "-g", "h200", "--objective", "speed")
-    assert done.returncode == 2
-    assert "there is no objective 'speed'" in done.stderr
-    assert "energy, time, edp, paper" in done.stderr

@@ -85,13 +85,6 @@ def test_a_selection_survives_json(selection: Selection) -> None:
     assert back.to_dict() == selection.to_dict()
 
 
-def test_a_selection_with_one_vector_survives_json(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    selection = select_program(
-        [matmul], ga100, ModelOptions(model="eatss", uniform=True, split=0.0)
-    )
-    assert Selection.from_dict(json.loads(json.dumps(selection.to_dict()))) == selection
-
-
 def test_the_time_taken_does_not_tell_selections_apart(selection: Selection) -> None:
     slower = replace(
         selection,
@@ -101,29 +94,11 @@ def test_the_time_taken_does_not_tell_selections_apart(selection: Selection) -> 
     assert hash(slower) == hash(selection)
 
 
-def test_other_sizes_tell_selections_apart(selection: Selection) -> None:
-    first = selection.kernels[0]
-    other = replace(selection, kernels=(replace(first, objective=1), *selection.kernels[1:]))
-    assert other != selection
-
-
 @pytest.mark.parametrize("document", [{}, {"schema_version": 99}, {"schema_version": "1"}])
 def test_another_schema_is_the_users_mistake(document: Any) -> None:
     with pytest.raises(InputError) as caught:
         Selection.from_dict(document)
     assert caught.value.code == "EATSS-M010"
-
-
-def test_a_list_is_no_selection() -> None:
-    with pytest.raises(InputError, match="EATSS-M010"):
-        Selection.from_dict([])  # type: ignore[arg-type]
-
-
-def test_the_place_of_the_damage_is_told(selection: Selection) -> None:
-    document = copy.deepcopy(selection.to_dict())
-    document["kernels"][0]["usage"]["l1"]["used"] = "much"
-    with pytest.raises(InputError, match=r"kernels\[0\]\.usage\.l1\.used: 'much' is no int"):
-        Selection.from_dict(document)
 
 
 @pytest.mark.parametrize(

@@ -130,27 +130,6 @@ def test_the_hint_of_a_far_prediction_is_of_its_cause() -> None:
     assert "each launch has little work" in (note.hint or "")
 
 
-@pytest.mark.parametrize("target", ["ppcg", "cuda"])
-def test_a_program_of_one_kernel_has_a_total_and_one_without_kernels(target: TargetName) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", eatss.EatssWarning)
-        selection = eatss.select(_sum(SUMS["norm"]), gpu="h200", target=target)
-    run = selection.expected
-    assert run is not None
-    assert selection.to_dict()["time_s"] == run.time_s >= run.least_time_s
-    assert f"{run.amounts}" in selection_table(selection).splitlines()[-1]
-    assert (selection.warnings == ()) == (target == "cuda")  # PPCG leaves it on the host
-
-
-def test_sizes_of_ones_own_have_their_expectation_in_code() -> None:
-    source = _sum("for (int i = 0; i < N; i++) y[i] = x[i];")
-    for sizes in ({}, {"tiles": {"i": 32}, "block": (32,)}):
-        program = eatss.codegen(source, gpu="h200", **sizes)  # type: ignore[arg-type]
-        predicted = eatss.predict(source, gpu="h200", target="cuda", **sizes)  # type: ignore[arg-type]
-        assert program.expected is not None
-        assert program.expected == predicted.expected
-
-
 def test_a_default_of_ppcg_that_does_not_launch_says_why() -> None:
     (kernel,) = eatss.select(KERNELS / "conv-2d.c", gpu="h200").kernels
     assert kernel.default is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -58,33 +57,6 @@ def test_lines_and_strips_are_named() -> None:
     assert len(ax.patches) == 3
     assert ax.get_ylabel() == "power in W"
     assert min(ax.get_yticks()) >= 0
-
-
-def test_many_names_leave_room_for_power() -> None:
-    many = replace(FOUND, windows=tuple(window(f"layer {k}", k / 40) for k in range(40)))
-    ax = many.plot(Figure().add_subplot())
-    bottom, top = ax.get_ylim()
-    assert bottom < 0 < top == pytest.approx(1.1 * 312)
-    assert -bottom < top
-    assert len(ax.patches) == 40
-    assert max(patch.get_y() + patch.get_height() for patch in ax.patches) < 0.45  # type: ignore[attr-defined]
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_source_that_draws_nothing_is_drawn() -> None:
-    still = tuple(PowerSample(time_s=k / 10, power_w=0.0) for k in range(5))
-    none = replace(FOUND, sources=(replace(source("card 0"), trace=still),), windows=())
-    bottom, top = none.plot(Figure().add_subplot()).get_ylim()
-    assert bottom == 0 < top
-
-
-def test_without_axes_new_ones_are_made() -> None:
-    from matplotlib import pyplot as plt  # noqa: PLC0415
-
-    plt.switch_backend("agg")
-    ax = FOUND.plot()
-    assert ax.figure is not None
-    plt.close("all")
 
 
 def test_a_program_is_drawn_the_same_way_each_time(tmp_path: Path) -> None:

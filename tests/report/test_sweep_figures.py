@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -112,30 +111,6 @@ def test_a_split_shows_every_variant_on_one_side() -> None:
     assert clouds(panels[0])[0][:, 0].max() <= mean < clouds(panels[0])[1][:, 0].min()
 
 
-def test_a_text_is_there_or_not_and_has_no_mean() -> None:
-    rows = [
-        row(k, 1.0 + k, 2.0, values=(("n", k), ("warps", "mma" if k % 3 else "none")))
-        for k in range(9)
-    ]
-    found = evaluate(of_rows(rows)).found
-    first, _, third = metric_split(found, "warps=mma")
-    assert labels(third) == ["others (3)", "warps=mma (6)"]
-    assert [one.get_text() for one in first.get_xticklabels()] == ["no", "yes"]
-    assert not first.lines
-    assert metric_split(found, "n")[0].lines
-
-
-def test_bars_tell_the_fewest_and_the_most_variants() -> None:
-    rows = [row(k, 1.0 + k, 2.0, metrics=(("m", 1.0 * k % 4),) if k < 7 else ()) for k in range(9)]
-    related = evaluate(of_rows(rows)).evaluation.correlations
-    assert correlation_bars(related).get_xlabel().endswith("7 to 9 variants")
-    assert (
-        correlation_bars([c for c in related if c.metric == "x"])
-        .get_xlabel()
-        .endswith(", 9 variants")
-    )
-
-
 def test_where_the_first_is_the_best_of_all_nothing_empty_is_drawn() -> None:
     rows = [row(k, 1.0 + k, 1.0 + k, at_s=float(k)) for k in range(6)]
     last = [row(9, 0.5, 2.0, at_s=9.0)]
@@ -191,8 +166,3 @@ def test_poor_sweeps_have_the_figures_that_they_can_have(made: object) -> None:
     for one in sweep_figures(evaluate(made)):  # type: ignore[arg-type]
         one.draw().draw_without_rendering()
         assert one.csv
-
-
-def test_one_variant_or_none_has_no_figure() -> None:
-    assert sweep_figures(evaluate(of_rows([row(1, 1.0)]))) == ()
-    assert sweep_figures(evaluate(replace(sweep(variants=0, roles=False)))) == ()

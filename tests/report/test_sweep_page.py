@@ -29,7 +29,6 @@ from eatss.report.sweep_tables import (
     variants_table,
     weighted_table,
 )
-from eatss.reporting import evaluated
 from eatss.tune.evaluation.sweep_evaluation import evaluate, summed_up
 from eatss.tune.store.nouns import Sweep
 from tests.synthetic_sweeps import of_rows, programs, row, sweep
@@ -91,13 +90,6 @@ def test_the_page_asks_for_nothing_from_outside(page: str) -> None:
     assert policy is not None
     assert policy.startswith("default-src 'none'")
     assert not re.search(r"https?://", re.sub(r'(href|src)="data:[^"]*"', "", page))
-
-
-def test_pages_are_as_small_as_they_are_to_be() -> None:
-    """Per variant, a link to all data takes under 400 bytes: 3000 of them are 1.2 MB."""
-    found = evaluate(sweep(variants=150, careful=0))
-    link = pages._csv_link(variants_table(found, most=None, with_metrics=True).csv)
-    assert len(link) < 400 * len(found.found)
 
 
 def test_every_table_has_its_data_behind_a_link(page: str) -> None:
@@ -187,11 +179,6 @@ def test_sentences_say_the_numbers_of_a_small_sweep() -> None:
     assert "number 1 of 3 by speed and number 2 of 3 by energy" in text
 
 
-def test_where_nothing_is_to_trade_the_sentence_says_so() -> None:
-    made = of_rows([row(1, 1.0, 1.0), row(2, 2.0, 2.0)])
-    assert any("nothing to trade" in one for one in sentences(evaluate(made).evaluation))
-
-
 def test_the_text_fits_80_columns() -> None:
     text = report_text(summed_up([evaluate(one) for one in programs(2, 40)]))
     assert max(len(line) for line in text.splitlines()) <= 80
@@ -223,43 +210,6 @@ console.log(JSON.stringify([keys, ordered(keys, false), ordered(keys, true)]));
     assert falling == [4, 3, 0, 5, 1, 2]
 
 
-@pytest.mark.skipif(NODE is None, reason="needs node")
-def test_the_script_sorts_a_table_up_then_down_and_marks_the_column() -> None:
-    program = f"""
-const module = {{ exports: {{}} }};
-{SCRIPT}
-const cell = (value) => ({{ dataset: {{ value }}, textContent: value }});
-const header = () => ({{
-  state: "none",
-  getAttribute() {{ return this.state; }},
-  setAttribute(name, value) {{ this.state = value; }},
-}});
-const body = {{
-  rows: [["1", "7"], ["3", "5"], ["2", "6"]].map((row) => ({{ cells: row.map(cell) }})),
-  appendChild(row) {{
-    this.rows.splice(this.rows.indexOf(row), 1);
-    this.rows.push(row);
-  }},
-}};
-const headers = [header(), header()];
-const table = {{ tHead: {{ rows: [{{ cells: headers }}] }}, tBodies: [body] }};
-const seen = [];
-for (const column of [0, 0, 1]) {{
-  module.exports.sortBy(table, column);
-  seen.push([body.rows.map((row) => row.cells[0].textContent).join(""),
-             headers.map((one) => one.state).join(" ")]);
-}}
-console.log(JSON.stringify(seen));
-"""
-    assert NODE is not None
-    done = subprocess.run([NODE, "-e", program], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [
-        ["123", "ascending none"],
-        ["321", "descending none"],
-        ["321", "none ascending"],
-    ]
-
-
 def test_a_row_that_is_only_a_role_shows_what_was_decided() -> None:
     role = replace(
         row(0, 1.0, 1.0, role="ours", values=(("role", "ours"),)), decided="tile[32, 160, 32]"
@@ -275,30 +225,6 @@ def test_a_row_that_is_only_a_role_shows_what_was_decided() -> None:
     assert {one[place] for one in variants.rows} == {"tile[32, 160, 32]", ""}
 
 
-def test_a_choice_at_a_size_is_no_point_and_shows_what_it_decided() -> None:
-    values = (("role", "ours"), ("NI", 500))
-    role = replace(row(0, 1.0, 1.0, role="ours", values=values), decided="tile[32, 160, 32]")
-    found = evaluate(of_rows([role, row(1, 2.0, 3.0), row(2, 3.0, 2.0)]))
-    texts = [one[-1] for one in frontier_table(found).rows]
-    assert "tile[32, 160, 32]" in texts
-    assert not any("role=" in str(text) for text in texts)
-    variants = variants_table(found)
-    assert variants.columns.count("role") == 1
-    assert "NI" not in variants.columns
-
-
-def test_what_a_model_selected_for_a_point_is_listed() -> None:
-    rows = [
-        replace(
-            row(n, 1.0 + n, 2.0, values=(("model", "paper"), ("split", n / 4))), decided=f"t{n}"
-        )
-        for n in range(3)
-    ]
-    variants = variants_table(evaluate(of_rows(rows)))
-    place = variants.columns.index("decided")
-    assert {one[place] for one in variants.rows} == {"t0", "t1", "t2"}
-
-
 def test_a_study_of_sizes_says_so_and_lists_all_of_them() -> None:
     several = report_text(summed_up([evaluate(sweep(variants=30, sizes=(2000, 500)))]))
     assert "2 problem sizes were measured" in several
@@ -307,16 +233,3 @@ def test_a_study_of_sizes_says_so_and_lists_all_of_them() -> None:
     one = report_text(summed_up([evaluate(sweep(variants=30))]))
     assert "problem sizes" not in one
     assert "N=2000 " not in one
-
-
-@pytest.mark.parametrize(("splits", "wide"), [(8, False), (9, True)])
-def test_more_than_eight_splits_take_the_width_of_the_page(splits: int, wide: bool) -> None:
-    rows = [row(n, 1.0 + n, 2.0, values=(("split", n / 10),)) for n in range(splits)]
-    rows.append(row(99, 3.0, 3.0, role="default", values=(("role", "default"),)))
-    figures = {one.name: one for one in sweep_figures(evaluate(of_rows(rows)))}
-    assert figures["splits"].wide == wide
-
-
-def test_a_sweep_that_is_given_twice_counts_once() -> None:
-    one, other = programs(2, 20)
-    assert [each.sweep for each in evaluated([one, other, one])] == [one, other]

@@ -1,7 +1,8 @@
-"""Plots of a card's characterisation: what is drawn is what was measured or modelled."""
+"""Tables and plots of a card's characterisation, of the recorded runs on an H200."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -11,25 +12,111 @@ from matplotlib.lines import Line2D
 
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
+from eatss.cards.profile import Calibration
 from eatss.measurement.characterize.access_patterns import PATTERNS
 from eatss.measurement.characterize.benchmark import Group
-from eatss.measurement.characterize.energy_roofline import EnergyRoofline
-from eatss.measurement.characterize.result import read_record
+from eatss.measurement.characterize.fit import EnergyFit, calibrated
+from eatss.measurement.characterize.result import Record, read_record
 from eatss.measurement.characterize.roofline_points import (
     RooflinePoint,
     power_limited_roofline_of,
     roofline_of,
 )
 from eatss.report.card_plots import (
-    PANELS,
     Roofs,
     block_size,
     memory_curve,
     predicted_against_measured,
-    roofline_figure,
     roofline_panel,
 )
+from eatss.report.characterization import (
+    arithmetic_rows,
+    differences,
+    latency_table,
+    memory_rows,
+    rows_table,
+)
 from eatss.report.plots import new_figure, save_figure
+from eatss.report.render import render
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
+RECORDS = tuple(read_record(RESULTS / f"characterize-{n}.jsonl") for n in (1, 2, 3))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> list[tuple[Calibration, EnergyFit]]:
+    return [calibrated(record) for record in RECORDS]
+
+
+@pytest.fixture(scope="module")
+def fit(fitted: list[tuple[Calibration, EnergyFit]]) -> EnergyFit:
+    return fitted[0][1]
+
+
+def first() -> Record:
+    return RECORDS[0]
+
+
+def test_a_row_of_arithmetic_is_its_result_over_instructions_of_threads(fit: EnergyFit) -> None:
+    rows = arithmetic_rows(first(), fit)
+    result, row = first().named("fp64 add"), rows["fp64 add"]
+    assert result is not None
+    assert result.energy_j is not None
+    assert row["gross pJ"] == pytest.approx(result.energy_j / result.operations * 1e12)
+    constant_j = fit.constant_w.value * result.time_s
+    assert row["net pJ"] == pytest.approx((result.energy_j - constant_j) / result.operations * 1e12)
+    assert row["spec/cycle"] == 64
+    assert row["real/cycle"] == pytest.approx(64, rel=0.01)
+    assert row["GFLOP/s/W"] == pytest.approx(result.flops / result.energy_j / 1e9)
+
+
+def test_net_energy_of_an_addition_is_the_fitted_price(fit: EnergyFit) -> None:
+    rows = arithmetic_rows(first(), fit)
+    prices = dict(fit.prices)
+    for name, feature in (("fp32 add", "fp32_add"), ("fp64 add", "fp64_add")):
+        assert rows[name]["net pJ"] == pytest.approx(prices[feature].value * 1e12 / 32, rel=0.05)
+
+
+def test_memory_gets_cheaper_towards_the_registers(fit: EnergyFit) -> None:
+    rows = memory_rows(first(), fit)
+    way = [rows[name]["net pJ/B"] for name in ("DRAM read", "L2 read", "L1 read")]
+    assert way == sorted(way, reverse=True)
+    dram = rows["DRAM read"]
+    result = first().named("DRAM read")
+    assert result is not None
+    assert result.energy_j is not None
+    assert dram["nJ/transaction"] == pytest.approx(
+        result.energy_j / (result.useful_bytes / 128) * 1e9, rel=1e-6
+    )
+
+
+def test_what_was_not_measured_is_a_dash(fit: EnergyFit) -> None:
+    text = render(rows_table("instruction", arithmetic_rows(first(), fit)))
+    division = next(line for line in text.splitlines() if line.split()[:2] == ["fp32", "div"])
+    assert division.split()[2] == "-"
+    launch = next(x for x in render(latency_table(first(), 1980.0)).splitlines() if "launch" in x)
+    assert launch.split()[-2] == "-"
+
+
+def test_differences_tell_runs_of_one_card_from_cards(
+    fitted: list[tuple[Calibration, EnergyFit]],
+) -> None:
+    b, c, a = (one for one, _ in fitted)
+    x, y, z = (one.value("constant_w") or 0 for one in (a, b, c))
+    runs, cards = differences("constant_w", (a, b, c))
+    assert runs == pytest.approx(abs(y - z) / ((y + z) / 2))
+    mean = (y + z) / 2
+    assert cards == pytest.approx(abs(x - mean) / ((x + mean) / 2))
+    assert differences("constant_w", (a,)) == (None, None)
+    assert differences("constant_w", (b, c))[1] is None
+
+
+def test_the_committed_tables_are_what_the_benchmark_prints(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    importlib.import_module("benchmarks.characterize").report(RESULTS)
+    assert capsys.readouterr().out == (RESULTS / "characterize.txt").read_text(encoding="utf-8")
+
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
 RECORD = read_record(RESULTS / "characterize-1.jsonl")
@@ -86,27 +173,6 @@ def test_the_roofline_is_that_of_the_machine_and_has_its_corner() -> None:
     assert axes.get_ylabel() == "speed in GFLOP/s"
 
 
-def test_the_arch_line_is_that_of_the_machine() -> None:
-    axes = roofline_panel(ROOFS, "energy")
-    x, y = data(axes, "arch line")
-    assert y == pytest.approx(MACHINE.efficiency_flops_j(x) / 1e9)
-    x, y = data(axes, "held to 700 W at full clock")
-    assert y == pytest.approx(1 / MACHINE.capped_energy_j(1.0, x) / 1e9)
-    x, y = data(axes, "held to 700 W by lower clocks")
-    assert ROOFS.lowered is not None
-    assert y == pytest.approx(1 / ROOFS.lowered.energy_j(1.0, x) / 1e9)
-    assert axes.get_ylabel() == "efficiency in GFLOP/J"
-
-
-def test_the_power_line_is_that_of_the_machine_and_never_above_its_limit() -> None:
-    axes = roofline_panel(ROOFS, "power")
-    x, y = data(axes, "power line")
-    assert y == pytest.approx(MACHINE.power_w(x))
-    _, y = data(axes, "held to 700 W")
-    assert y.max() == 700
-    assert axes.get_ylabel() == "power in W"
-
-
 def test_measured_points_stand_where_they_were_measured() -> None:
     with_flops = [one for one in POINTS if one.flops]
     intensities = [one.flops / one.useful_bytes for one in with_flops]
@@ -120,19 +186,6 @@ def test_measured_points_stand_where_they_were_measured() -> None:
         assert list(y) == pytest.approx(value)
 
 
-def test_balances_stand_at_those_of_the_machine() -> None:
-    for what in PANELS:
-        axes = roofline_panel(ROOFS, what)
-        for label, at in (
-            ("time balance", MACHINE.time_balance),
-            ("energy balance", MACHINE.energy_balance),
-            ("half efficiency", MACHINE.half_efficiency_intensity),
-        ):
-            x, _ = data(axes, label)
-            assert set(x) == {at}
-        assert sum("flop/byte" in text for text in legend(axes)) == 3
-
-
 def test_a_program_has_its_ceiling_and_what_it_reached() -> None:
     axes = roofline_panel(ROOFS, "time")
     assert point(axes, "stencil: ceiling") == (4.0, PLACED.speed_ceiling_flops_s / 1e9)
@@ -140,13 +193,6 @@ def test_a_program_has_its_ceiling_and_what_it_reached() -> None:
     axes = roofline_panel(ROOFS, "energy")
     assert point(axes, "stencil: ceiling") == (4.0, PLACED.efficiency_ceiling_flops_j / 1e9)
     assert point(axes, "stencil: measured") == (4.0, 16.0)
-
-
-def test_a_card_without_a_limit_or_readings_has_lines_only() -> None:
-    machine = EnergyRoofline.from_rates(flops_s=1e12, bytes_s=1e11, flop_pj=10, byte_pj=90)
-    for what in PANELS:
-        labels = legend(roofline_panel(Roofs(title="made up", machine=machine), what))
-        assert not any(text.startswith(("held", "measured", "constant")) for text in labels)
 
 
 @pytest.mark.parametrize(
@@ -181,17 +227,6 @@ def test_block_sizes_of_a_pattern_have_bandwidth_power_and_occupancy() -> None:
     assert [text.split()[-1] for text in legend(axes)[2:]] == ["GB/s", "W"]
 
 
-def test_legends_stand_outside_of_the_data() -> None:
-    figure = new_figure()
-    axes = roofline_panel(ROOFS, "time", axes=figure.subplots())
-    figure.canvas.draw()
-    found = axes.get_legend()
-    assert found is not None
-    assert found.get_window_extent().y1 < axes.get_window_extent().y0
-    label = axes.xaxis.label.get_window_extent()
-    assert found.get_window_extent().y1 <= label.y0
-
-
 def test_predictions_stand_against_measurements_with_the_diagonal() -> None:
     axes = predicted_against_measured([(1.0, 2.0), (30.0, 10.0)], "J", label="fitted")
     assert axes.collections[0].get_offsets().tolist() == [[2.0, 1.0], [10.0, 30.0]]  # type: ignore[union-attr]
@@ -202,12 +237,6 @@ def test_predictions_stand_against_measurements_with_the_diagonal() -> None:
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlabel() == "measured energy in J"
     assert [text.split(",")[0] for text in legend(axes)] == ["fitted", "held out", "as measured"]
-
-
-@pytest.mark.parametrize("pairs", [[], [(1.0, 0.0)], [(-1.0, 2.0)]])
-def test_amounts_that_have_no_logarithm_are_refused(pairs: list[tuple[float, float]]) -> None:
-    with pytest.raises(ValueError, match="above zero"):
-        predicted_against_measured(pairs, "J")
 
 
 @pytest.mark.samples(1)
@@ -226,16 +255,6 @@ def test_a_figure_is_written_by_its_suffix_and_the_same_each_time(
         written.append(path.read_bytes())
     assert written[0].startswith(begin)
     assert written[0] == written[1]
-
-
-def test_a_roofline_figure_has_a_row_a_machine_and_three_panels() -> None:
-    figure = roofline_figure([ROOFS, ROOFS], "a card")
-    assert [axes.get_ylabel().split()[-1] for axes in figure.axes] == [
-        "GFLOP/s",
-        "GFLOP/J",
-        "W",
-    ] * 2
-    assert {axes.get_xlabel() for axes in figure.axes} == {"intensity in flop/byte"}
 
 
 @pytest.mark.parametrize("name", ["plot.jpg", "nowhere/plot.png"])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,30 +12,33 @@ from typing import Any
 import numpy as np
 import pytest
 
+import eatss
 import eatss.base.shipped
-from eatss.analysis.layout import thread_axes, threads_along
+from eatss.analysis.layout import RowBlock, thread_axes, threads_along
 from eatss.base.diagnostics import NoSolutionError
 from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile, load_profile
-from eatss.choose import ModelOptions, Selection
+from eatss.choose import KernelSelection, Selection
 from eatss.choose import cuda as predicted_cuda
-from eatss.choose.cuda import FULL_SPEED, FULL_SPEED_AHEAD, CudaChoice, expected_of
-from eatss.choose.cuda_candidates import every_candidate
-from eatss.choose.expectation import KernelExpectation
+from eatss.choose.cuda import FULL_SPEED, FULL_SPEED_AHEAD, CudaChoice, expected_of, structure_of
+from eatss.choose.cuda_candidates import LEAST_IDLE, every_candidate
 from eatss.choose.objectives import costs
-from eatss.cost.cuda_model import CudaModel
+from eatss.choose.options import SelectOptions
+from eatss.cost.cuda_model import CudaModel, rows_prediction
+from eatss.frontend.options import Reading
+from eatss.lower.row_planning import row_runs_for
 from eatss.lower.structures import structures_for
+from eatss.program import Constant, Launch, Program, evaluate
 from eatss.report.selection import selection_table
+from eatss.session.session import Session
 from eatss.session.steps import select_for
 from tests.choose.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 from tests.examples import SLOW_KERNELS, with_long
 
 FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
 
-SLOW = ("adi", "fdtd-apml")
 CARDS = {"double": ("t4", "h200"), "float": ("xavier", "a100-40gb")}
-GOLDEN = Path(__file__).parents[1] / "lower" / "golden"
 OBJECTIVES: tuple[Any, ...] = ("energy", "time", "edp")
 
 
@@ -137,20 +140,6 @@ def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> No
         )
 
 
-@pytest.mark.long
-def test_the_table_has_the_best_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predicted_cuda, "MOST_ROWS", 10)
-    card = load_profile("h200")
-    (facts,) = analysed("mttkrp").program.facts
-    problem = CudaChoice(facts, structures("mttkrp")[facts.name], card, ENERGY).problem()
-    assert problem is not None
-    every = sorted(all_costs("mttkrp", card, "energy", 0))
-    found = sorted(problem.costs)
-    assert 10 <= len(found) < len(every)
-    assert found == every[: len(found)]  # of equal costs all or none
-    assert every[len(found)] > found[-1]
-
-
 @pytest.mark.samples(1)
 @pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "durbin", "heat-3d"])
 def test_a_selected_layout_is_expected_to_do_what_the_selection_says(name: str) -> None:
@@ -160,28 +149,6 @@ def test_a_selected_layout_is_expected_to_do_what_the_selection_says(name: str) 
         found, note = expected_of(own, structures(name)[own.name], card, kernel)
         assert found == kernel.predicted
         assert (note is None) == (found is not None)
-
-
-@pytest.mark.long
-def test_equal_input_gives_equal_output() -> None:
-    card = load_profile("a100-40gb")
-    for name in ("gemm", "correlation", "trmm"):
-        assert select(name, card) == select(name, card)
-
-
-@pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "durbin"])
-def test_a_selection_survives_json(name: str) -> None:
-    selection = selected(name)
-    document = json.loads(json.dumps(selection.to_dict()))
-    assert document["schema_version"] == 5
-    assert Selection.from_dict(document) == selection
-
-
-def test_json_says_how_sums_are_spread_and_what_the_host_runs() -> None:
-    first, second = eatss.select(FORWARD, gpu="h200", target="cuda").to_dict()["kernels"]
-    assert first["spread"].keys() == {"lanes", "tile", "chunks"}
-    assert (first["sum_loops"], first["host_loop"]) == (["k"], "i")
-    assert (second["spread"], second["sum_loops"], second["host_loop"]) == (None, [], None)
 
 
 def test_the_table_says_so_too_and_speaks_of_no_default() -> None:
@@ -202,15 +169,6 @@ def test_without_shared_memory_nothing_is_staged() -> None:
     assert kernel.predicted.shared_bytes == 0
 
 
-def test_more_shared_memory_is_never_expected_to_cost_more() -> None:
-    card = load_profile("h200")
-    costs_of = [
-        select("gemm", card, shared_per_block_bytes=size).kernels[0].objective
-        for size in (0, 8192, 49152, card.shared_per_block_optin_bytes)
-    ]
-    assert costs_of == sorted(costs_of, reverse=True)
-
-
 def test_a_card_that_runs_no_layout_is_an_error_that_names_the_kernel() -> None:
     with pytest.raises(NoSolutionError) as caught:
         select("gemm", replace(load_profile("h200"), threads_per_block=16))
@@ -218,13 +176,6 @@ def test_a_card_that_runs_no_layout_is_an_error_that_names_the_kernel() -> None:
     assert finding.code == "EATSS-M020"
     assert "kernel0" in finding.message
     assert finding.hint
-
-
-def test_all_kernels_without_a_layout_are_reported_at_once() -> None:
-    card = replace(load_profile("h200"), threads_per_block=16)
-    with pytest.raises(NoSolutionError) as caught:
-        select("2mm", card)
-    assert [f.code for f in caught.value.diagnostics] == ["EATSS-M020"] * 2
 
 
 def test_strict_order_spreads_nothing() -> None:
@@ -329,38 +280,6 @@ def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) 
     assert prod(threads) * lanes >= 32
 
 
-def test_a_convolution_layer_reuses_both_operands_in_registers() -> None:
-    source = (GOLDEN / "convolution-layer.c").read_text(encoding="utf-8")
-    (kernel,) = eatss.select(source, gpu="h200", target="cuda").kernels
-    points = {name: kernel.tile_size(name) // threads for name, threads in kernel.block}
-    assert points["k"] > 1  # each of the input's elements meets several filters
-    assert points["x"] * points["y"] * points["n"] > 1  # and each filter several elements
-    assert kernel.block[-1][0] == "x"
-
-
-def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
-    for gpu in ("h200", "a100-40gb"):
-        (kernel,) = selected("gemm", gpu).kernels
-        points = [kernel.tile_size(loop) // threads for loop, threads in kernel.block]
-        assert all(p > 1 for p in points)
-        assert {r.array for r in kernel.references if r.placement == "shared"} == {"A", "B"}
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("name", with_long(KERNELS[::3], SLOW))
-def test_the_command_for_sizes_selects_what_codegen_selects(name: str) -> None:
-    """Sizes of the source alone lead to what sizes of any value lead to."""
-    source = eatss.base.shipped.data_directory("kernels") / f"{name}.c"
-    alone = eatss.select(source, gpu="h200", target="cuda")
-    theirs = selected(name)
-    assert [(k.tile_sizes, k.block, k.spread, k.host_loop) for k in alone.kernels] == [
-        (k.tile_sizes, k.block, k.spread, k.host_loop) for k in theirs.kernels
-    ]
-    assert [[r.placement for r in k.references] for k in alone.kernels] == [
-        [r.placement for r in k.references] for k in theirs.kernels
-    ]
-
-
 PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "programs").glob("*.c"))
 KNOWN = [("gemm", {"NK": 256}), ("2mm", {"NK": 200, "NJ": 320}), ("mttkrp", {"K": 64})]
 
@@ -397,23 +316,6 @@ def test_with_known_sizes_what_is_selected_is_what_is_generated(
     )
 
 
-def test_loops_may_be_called_what_they_like() -> None:
-    source = """
-#define N 512
-void f(double C[N][N], double A[N][N], double B[N][N]) {
-#pragma scop
-  for (int lanes = 0; lanes < N; lanes++)
-    for (int chunks = 0; chunks < N; chunks++)
-      for (int sum = 0; sum < N; sum++)
-        C[lanes][chunks] += A[lanes][sum] * B[sum][chunks];
-#pragma endscop
-}
-"""
-    (kernel,) = eatss.select(source, gpu="h200", target="cuda").kernels
-    assert kernel.optimal == "proven"
-    assert kernel.loops == ("lanes", "chunks", "sum")
-
-
 FOUR = """
 void f(double C[4][4][4][4], double A[4][4][100000], double B[4][4][100000]) {
 #pragma scop
@@ -435,12 +337,6 @@ def test_sums_of_four_loops_are_shared_by_blocks() -> None:
     assert f"split over {kernel.spread.chunks} blocks" in " ".join(code.notes).replace(
         f"{kernel.spread.lanes} threads and ", ""
     )
-
-
-def test_options_of_the_paper_are_refused() -> None:
-    with pytest.raises(eatss.InputError) as caught:
-        ModelOptions(target="cuda", uniform=True)
-    assert caught.value.code == "EATSS-M001"
 
 
 def test_a_product_of_doubles_runs_on_tensor_cores_where_a_card_has_them() -> None:
@@ -479,32 +375,181 @@ def test_tensor_cores_are_told_in_the_table_in_json_and_in_the_proof() -> None:
     assert {row["stages"] for row in rows if not row["warps:mma_f64_16x8x4"]} <= {1}
 
 
-@pytest.mark.long
-def test_sizes_of_the_user_use_tensor_cores_where_threads_are_boxes_of_lanes() -> None:
-    source = eatss.base.shipped.data_directory("kernels") / "gemm.c"
-
-    def expected(k: int, block: tuple[int, int]) -> KernelExpectation:
-        tiles = {"i": 64, "j": 64, "k": k}
-        (found,) = eatss.predict(
-            source, gpu="h200", target="cuda", tiles=tiles, block=block
-        ).kernels
-        return found
-
-    fits = expected(16, (16, 8))
-    assert fits.warps is not None
-    assert fits.predicted is not None
-    for k, block in ((2, (16, 8)), (16, (4, 32)), (16, (64, 2))):
-        alone = expected(k, block)
-        assert alone.warps is None
-        assert alone.predicted is not None
-        assert alone.predicted.time_s > 2 * fits.predicted.time_s
-        program = eatss.codegen(source, gpu="h200", tiles={"i": 64, "j": 64, "k": k}, block=block)
-        assert "eatss_mma" not in program.text
-        assert program.kernels[0].shared_bytes == alone.predicted.shared_bytes
-
-
 def test_products_whose_factors_are_not_staged_are_not_predicted() -> None:
     source = eatss.base.shipped.data_directory("kernels") / "gemm.c"
     (found,) = eatss.predict(source, gpu="h200", target="cuda", placements={"A": "l1"}).kernels
     assert found.predicted is None
     assert "from memory" in (found.note or "")
+
+
+GEMM = data_directory("kernels") / "gemm.c"
+H200 = load_profile("h200")
+
+
+def defined(size: int, dtype: str) -> dict[str, str | int]:
+    return {"DATA_TYPE": dtype, **dict.fromkeys(("NI", "NJ", "NK"), size)}
+
+
+@cache
+def product(size: int, dtype: str) -> KernelSelection:
+    found = eatss.select(GEMM, gpu="h200", target="cuda", defines=defined(size, dtype))
+    return found.kernels[0]
+
+
+@cache
+def generated() -> Program:
+    return eatss.codegen(GEMM, gpu="h200", defines=defined(1111, "float"))
+
+
+def test_each_sm_has_a_block_where_tiles_leave_much_of_the_last_round_idle() -> None:
+    kernel = product(1111, "float")
+    own = kernel.shared_sum
+    assert own is not None
+    assert (own.loop, own.blocks, own.streamed) == ("k", 132, True)
+    assert kernel.streams == 132
+    tiles = 1
+    for loop in "ij":
+        tiles *= -(-1111 // dict(kernel.tile_sizes)[loop])
+    assert 1 - tiles / 132 / -(-tiles // 132) > LEAST_IDLE
+
+
+def test_what_is_selected_is_made() -> None:
+    program, kernel = generated(), product(1111, "float")
+    (code,) = program.kernels
+    assert "132 blocks take equal shares of the turns over k of all tiles" in code.notes
+    assert dict(code.tile_sizes) == dict(kernel.tile_sizes)
+    assert kernel.predicted is not None
+    assert code.shared_bytes == kernel.predicted.shared_bytes
+    steps: Any = program.entries[0].body
+    while not isinstance(steps[0], Launch):
+        steps = steps[0].body
+    grid = [evaluate(one, dict.fromkeys(("NI", "NJ", "NK"), 1111)) for one in steps[0].grid]
+    assert grid == [132, 1, 1]
+    parts, arrived = program.entries[0].temporaries
+    assert parts.shape[0] == Constant(2 * 132)
+    assert arrived.zeroed
+
+
+def test_the_structure_and_what_is_predicted_are_those_of_the_stream() -> None:
+    reading = Reading(defines={name: str(text) for name, text in defined(1111, "float").items()})
+    analysed = Session(GEMM, reading).symbolic.program
+    (own,) = structures_for(analysed, H200).values()
+    kernel = product(1111, "float")
+    structure = structure_of(own, kernel)
+    assert structure is not None
+    assert structure.stream_loop == "k"
+    assert structure.shared_loop is None
+    expected, alone = (
+        expected_of(analysed.facts[0], own, H200, one)[0]
+        for one in (kernel, replace(kernel, shared_sum=None))
+    )
+    assert kernel.predicted is not None
+    assert expected is not None
+    assert alone is not None
+    assert expected.time_s == pytest.approx(kernel.predicted.time_s)
+    assert expected.time_s < alone.time_s
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(1111, "float"), pytest.param(1111, "double", marks=pytest.mark.long)]
+)
+def test_layouts_with_streams_have_boxes_and_an_idle_card_without(size: int, dtype: str) -> None:
+    reading = Reading(defines={name: str(text) for name, text in defined(size, dtype).items()})
+    analysed = Session(GEMM, reading).symbolic.program
+    own = structures_for(analysed, H200)["kernel0"]
+    streaming = [
+        one for one in every_candidate(analysed.facts[0], own, H200) if np.any(one.streams)
+    ]
+    assert streaming
+    for layouts in streaming:
+        assert layouts.structure.stream_loop == "k"
+        assert not layouts.structure.spreads
+        assert (layouts.streams == 132).all()
+        assert np.all(np.sum([*layouts.staged.values()], axis=0) > 0)
+        tiles = np.prod([-(-size // layouts.tiles[loop]) for loop in "ij"], axis=0)
+        assert np.all(tiles / 132 / -(-tiles // 132) < 1 - LEAST_IDLE)
+
+
+H200 = load_profile("h200")
+SOFTMAX = Path(__file__).parents[2] / "benchmarks" / "programs" / "softmax.c"
+TARGET = SelectOptions(target="cuda")
+
+
+def softmax(**sizes: int) -> Session:
+    defines = tuple(f"{name}={value}" for name, value in sizes.items())
+    return Session(SOFTMAX, Reading(defines=defines), code=True)
+
+
+def of_run(session: Session) -> tuple[Any, Any]:
+    (run,) = row_runs_for(session.analysed, H200)
+    return {one.name: one for one in session.analysed.facts}, run
+
+
+def test_a_softmax_is_one_kernel_and_costs_less() -> None:
+    session = softmax(NI=20000, NJ=2000)
+    one, apart = (session.select(H200, TARGET, fuse_rows=fuse) for fuse in (True, False))
+    first, *others = one.kernels
+    assert first.row_block is not None
+    assert len(others) == 3
+    assert first.row_block.kernels == tuple(kernel.name for kernel in one.kernels)
+    assert all(kernel.predicted is not None and kernel.predicted.launches == 0 for kernel in others)
+    assert all(kernel.row_block is None for kernel in (*others, *apart.kernels))
+    assert first.predicted is not None
+    energy = sum(kernel.predicted.energy_j for kernel in apart.kernels if kernel.predicted)
+    assert first.predicted.energy_j < energy
+    assert Selection.from_dict(one.to_dict()) == one
+
+
+def test_few_long_rows_stay_apart() -> None:
+    selection = softmax(NI=4, NJ=1000000).select(H200, TARGET)
+    assert all(kernel.row_block is None for kernel in selection.kernels)
+
+
+def test_what_registers_keep_of_a_row_is_what_code_keeps() -> None:
+    _, run = of_run(softmax(NI=20000, NJ=2000))
+    kept = {one.array: one for one in run.registers.kept}
+    assert set(kept) == {"in", "out"}
+    assert kept["in"].load_in == 2  # the maximum begins behind the first element
+    assert not kept["in"].stores
+    assert kept["out"].load_in is None
+    assert kept["out"].stores == (len(run.phases) - 1,)
+    assert {one.array for one in run.registers.values} == {"most", "sum"}
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_a_row_that_is_kept_moves_through_l2_once(rows: int) -> None:
+    facts, run = of_run(softmax(NI=20000, NJ=2000))
+    whole, parts = (
+        rows_prediction(
+            facts,
+            run,
+            RowBlock(
+                kernels=run.kernels,
+                loops=1,
+                rows=np.array([rows]),
+                lanes=np.array([128.0]),
+                tile=np.array([tile]),
+            ),
+            H200,
+            in_order=False,
+        )
+        for tile in (2048.0, 512.0)
+    )
+    matrix = 20000 * 2000 * 8
+    assert whole.demand.l2_bytes[0] == pytest.approx(2 * matrix, rel=0.1)
+    assert parts.demand.l2_bytes[0] > 4 * matrix
+    assert whole.demand.dram_bytes[0] == pytest.approx(2 * matrix, rel=0.01)
+    assert whole.demand.registers[0] > parts.demand.registers[0]
+
+
+def test_code_for_any_size_keeps_no_rows() -> None:
+    session = softmax()
+    numeric, symbolic = (
+        row_runs_for(session.analysed, H200, code=code)
+        for code in (None, lambda: [one.scheduled for one in session.symbolic.regions])
+    )
+    assert {phase.length for phase in numeric[0].phases} == {None, 2000}
+    assert {phase.length for phase in symbolic[0].phases} == {None}
+    assert numeric[0].kernels == symbolic[0].kernels
+    assert numeric[0].registers.kept
+    assert not any(own.kept for _, own in symbolic[0].storage)

@@ -1,4 +1,4 @@
-"""What ``eatss measure`` prints of hand-made measurements."""
+"""What measure and compare print and draw of hand-made measurements."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import csv
 import json
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eatss.base.diagnostics import InputError
 from eatss.measurement.measurement import (
     Counter,
     KernelCounters,
     LoadState,
     Measurement,
     Missing,
+    comparison_from_dict,
     measurement_from_dict,
 )
-from eatss.report.measurement import render_measurements
-from eatss.report.render import bytes_amount, figure, milliseconds, ratio_text, seconds, with_prefix
-from tests.report.measurements import failed, measured, method, ratio, window
+from eatss.measurement.requirement import judge, parse_requirements
+from eatss.report.measurement import render_comparison, render_measurements
+from eatss.report.plots import plot_comparisons
+from eatss.report.render import bytes_amount, figure, milliseconds, seconds, with_prefix
+from tests.report.measurements import comparison, failed, failed_row, measured, row, window
 
 
 def table(*measurements: Measurement) -> str:
@@ -47,11 +52,6 @@ def test_the_method_the_meter_and_how_sure_stand_below() -> None:
     assert "checked the original at NI=37 NJ=41 NK=43" in text
 
 
-def test_a_window_shorter_than_asked_for_is_not_called_longer() -> None:
-    short = replace(window(), duration_s=1.5)
-    assert "1 window of 1.5 s or more" in table(measured(windows=(short,)))
-
-
 def test_unknown_throttling_is_not_called_none() -> None:
     for dark in (None, LoadState()):
         text = table(measured(windows=(replace(window(), during=dark),)))
@@ -59,15 +59,6 @@ def test_unknown_throttling_is_not_called_none() -> None:
     calm = LoadState(samples=1, throttle=())
     text = table(measured(windows=(replace(window(), during=calm),)))
     assert "clocks   not held back" in text
-
-
-def test_what_ended_by_the_budget_says_so() -> None:
-    text = table(measured(method=method(ended="budget")))
-    assert "the budget ended before the interval was narrow enough" in " ".join(text.split())
-
-
-def test_an_unchecked_program_says_that_it_may_be_wrong() -> None:
-    assert "nothing: results may be wrong" in table(measured(method=method(checked=())))
 
 
 @pytest.mark.parametrize(
@@ -87,12 +78,6 @@ def test_a_failure_shows_status_and_reason_and_no_figures(status: str, reason: s
     assert "GFLOP/s" not in text
 
 
-def test_an_unstable_measurement_shows_its_figures_with_the_reason() -> None:
-    text = table(measured(status="unstable", reason="energy is known to ±8 % only"))
-    assert "unstable: energy is known to ±8 % only" in text
-    assert "7.000" in text
-
-
 def test_what_was_not_measured_is_a_dash_with_its_reason_and_never_a_zero() -> None:
     names = ("energy_j", "power_w", "gflops_per_joule")
     gaps = tuple(Missing(what=name, reason="no sensor answers") for name in names)
@@ -100,12 +85,6 @@ def test_what_was_not_measured_is_a_dash_with_its_reason_and_never_a_zero() -> N
     text = table(measured(missing=gaps, **nothing))
     assert "energy_j, power_w, gflops_per_joule: no sensor answers" in text
     assert " ".join(text.splitlines()[3].split()) == "7.000 ±0.1% - - 94.1 18286 - 5"
-
-
-def test_what_the_failure_explains_is_not_said_twice() -> None:
-    found = failed("selected", "timeout", "too slow")
-    found = replace(found, missing=(Missing(what="time_s", reason="too slow"),))
-    assert table(found).count("too slow") == 1
 
 
 def test_what_follows_from_another_gap_is_not_said_again() -> None:
@@ -123,12 +102,6 @@ def test_tile_sizes_are_shown_once_where_kernels_share_them() -> None:
     assert "tiles    i 32, j 64\n" in table(measured(tile_sizes=(("k0", sizes), ("k1", sizes))))
     text = table(measured(tile_sizes=(("k0", sizes), ("k1", ()))))
     assert "tiles    k0: i 32, j 64; k1: none\n" in text
-
-
-def test_remarks_are_shown() -> None:
-    assert "note     another process used the card" in table(
-        measured(notes=("another process used the card",))
-    )
 
 
 def test_counters_are_named_for_people_with_units() -> None:
@@ -190,10 +163,99 @@ def test_amounts_read_well() -> None:
     assert [seconds(value) for value in (0.5, 12.3, 200)] == ["0.50 s", "12 s", "3 min 20 s"]
 
 
-def test_an_interval_has_as_many_digits_as_it_deserves() -> None:
-    assert ratio_text(ratio(1.02, 0.02)) == "1.020 [1.000, 1.040]"
-    assert ratio_text(ratio(2.0, 0.2)) == "2.00 [1.60, 2.40]"
-    assert ratio_text(ratio(100.0, 0.001)) == "100.0 [99.9, 100.1]"
-    assert ratio_text(ratio(1.0, 0.0)) == "1.000 [1.000, 1.000]"
-    assert ratio_text(replace(ratio(1.5), low=None, high=None)) == "1.500"
-    assert ratio_text(None) == "-"
+SIDES = comparison(
+    row("selected", 2.0, 0.5),
+    row("32,64,16", 1.004, 1.02),
+    failed_row("i=32,j=64"),
+    failed_row("1024", "rejected by the model", "kernel0 needs 2 MiB of shared memory"),
+)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_tables_fit_the_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = render_comparison(SIDES, "table").splitlines()
+    assert max(map(len, lines)) <= width
+    assert "selected  ok       7.000 ±0.1% 4.800 ±0.6% 686   18286    26.7       5" in lines
+    assert "selected    2.000 [1.980, 2.020]   0.500 [0.495, 0.505]  2.000 [1.980, 2.020]" in lines
+
+
+def test_failures_stand_in_both_tables_with_their_reasons() -> None:
+    text = render_comparison(SIDES, "table")
+    assert "i=32,j=64 failed " in text
+    assert "i=32,j=64   wrong result\n" in text
+    assert "wrong result: C differs" in text
+    assert "1024      rejected " in text
+    assert "rejected by the model: kernel0 needs 2 MiB of shared memory" in text
+
+
+def test_what_holds_for_all_is_said_once() -> None:
+    text = render_comparison(SIDES, "table")
+    assert text.count("the original at NI=37") == 1
+    assert "all measured" in text
+
+
+def test_the_best_of_each_column_is_highlighted_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "120")
+    text = render_comparison(SIDES, "table")
+    assert "\x1b[1;32m7.000\x1b[0m" in text
+    assert "\x1b[1;32m14.00\x1b[0m" not in text
+
+
+def test_json_can_be_read_back_and_holds_the_verdicts() -> None:
+    verdicts = judge(SIDES, parse_requirements(["energy<=1", "time<=0.1"]))
+    document = json.loads(render_comparison(SIDES, "json", verdicts))
+    assert [verdict["met"] for verdict in document["requirements"]] == [True, False]
+    assert document["requirements"][1]["text"] == "time<=0.1"
+    assert document["requirements"][1]["ratio"]["value"] == 0.5
+    assert comparison_from_dict(document) == SIDES
+
+
+def test_counters_of_variants_stand_side_by_side() -> None:
+    one, other = row(), row("64")
+    counted = [
+        replace(
+            side,
+            measurement=replace(
+                side.measurement,
+                counters=(
+                    KernelCounters(
+                        kernel="gemm_k0",
+                        launches=1,
+                        counters=(Counter(name="smsp__inst_executed.sum", value=n, unit="inst"),),
+                    ),
+                ),
+            ),
+        )
+        for side, n in ((one, 1e9), (other, 2e9))
+    ]
+    lines = [line.split() for line in render_comparison(comparison(*counted), "table").splitlines()]
+    assert ["warp", "instructions", "1.000", "G", "2.000", "G"] in lines
+
+
+def test_the_plot_names_programs_variants_panels_and_failures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib").rcParams["svg.fonttype"] = "none"
+    file = tmp_path / "plot.svg"
+    programs = [
+        comparison(row("selected", speedup, energy), program=name)
+        for name, speedup, energy in (("gemm", 8.0, 0.1), ("atax", 1.1, 0.9), ("mvt", 0.9, 1.2))
+    ]
+    plot_comparisons([*programs, comparison(failed_row("selected"), program="lu")], file)
+    text = file.read_text()
+    for word in ("gemm", "atax", "lu", "geo. mean", "selected", "32", "failed or not measured"):
+        assert f">{word}<" in text
+    for word in ("performance", "energy", "PPW, GFLOP/J", "(lower is better)", "ratio to 32"):
+        assert word in text
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eatss.report.plots.find_spec", lambda _: None)
+    with pytest.raises(InputError) as caught:
+        plot_comparisons([SIDES], tmp_path / "plot.png")
+    assert caught.value.code == "EATSS-E052"
+    assert caught.value.diagnostics[0].hint == "install it with: pip install 'eatss[plot]'"
