@@ -5,7 +5,6 @@ A comment of one line stands right before the block that it is about:
 - ``<!-- not run: REASON -->``: the commands are not executed; ``NOT_RUN`` has the reasons.
 - ``<!-- exit code: 2 -->``: the last command of the block ends with it.
 - ``<!-- differs: NAME, NAME -->``: parts of an output are not the same twice; ``DIFFERS`` has them.
-- ``<!-- of: COMMAND -->``: a block of output is that of a command in the text.
 - ``<!-- file: NAME -->``: the block is a file that commands of the page name.
 - ``<!-- excerpt: FILE -->``: the block stands in a file of the repository.
 
