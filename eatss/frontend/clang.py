@@ -275,13 +275,6 @@ class ClangMessage(Found):
     option: str
 
 
-@frozen
-class MacroDefinition(Found):
-    """A ``#define`` of a file."""
-
-    name: str
-
-
 class Unit:
     """A parsed translation unit."""
 
@@ -357,15 +350,6 @@ class Unit:
                 if definition is not None and definition.location.file is None:
                     used.add(str(cursor.spelling))
         return frozenset(used)
-
-    @property
-    def macro_definitions(self) -> tuple[MacroDefinition, ...]:
-        """The macros that the main file and its headers define, in order; recorded, as above."""
-        return tuple(
-            MacroDefinition(name=str(cursor.spelling), **_place(cursor.location))
-            for cursor in self._unit.cursor.get_children()
-            if cursor.kind is CursorKind.MACRO_DEFINITION and cursor.location.file is not None
-        )
 
     @property
     def messages(self) -> tuple[ClangMessage, ...]:

@@ -416,24 +416,21 @@ def _read(source: SourceText, run: _Run, findings: Findings) -> FrontendResult:
     findings.raise_errors()
     looks_at_macros = bool(options.defines) and not run.symbols
 
-    def parsed_with(defines: Sequence[str]) -> Unit:
-        return parse_unit(
-            source.file,
-            source.data,
-            include_dirs=options.include_dirs,
-            defines=(*defines, *(f"{name}={name}" for name in run.symbols)),
-            prelude="".join(f"extern const {type_} {one};\n" for one, type_ in run.symbols.items()),
-            macros=looks_at_macros,
-        )
-
-    unit = parsed_with(options.defines)
+    unit = parse_unit(
+        source.file,
+        source.data,
+        include_dirs=options.include_dirs,
+        defines=(*options.defines, *(f"{name}={name}" for name in run.symbols)),
+        prelude="".join(f"extern const {type_} {one};\n" for one, type_ in run.symbols.items()),
+        macros=looks_at_macros,
+    )
     check_cycles(unit, source, findings)
     findings.raise_errors()
     regions = pair_pragmas(find_pragmas(unit, source, findings), source, findings)
     check_messages(unit, source, regions, findings)
     findings.raise_errors()
     if looks_at_macros:
-        warn_of_unused(options.defines, unit, parsed_with, source, findings)
+        warn_of_unused(options.defines, unit, source, findings)
     placed = _select(regions, unit, source, options, findings)
     scops = []
     for region in placed:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
-
-from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen
@@ -396,12 +394,9 @@ def _warn_of_header(message: ClangMessage, source: SourceText, findings: Finding
 # line by line and keeps the open conditions, since real headers guard several macros at once
 # (``#if !defined(NI) && !defined(NJ)``).
 #
-# Warns of macros given with ``-D`` that change nothing: misspelt, or defined again by the file.
-#
-# A macro is used where clang records that it is expanded, or tested by ``#if`` or ``#ifdef``, with
-# the definition of the command line. What is expanded only within other macros is not recorded. So
-# where there is no record, the text is parsed with what is no C in the macro's place: where clang
-# then says what it said before, the macro stands nowhere.
+# A macro given with ``-D`` is used where clang records that it is expanded, or tested by ``#if`` or
+# ``#ifdef``, with the definition of the command line. What is expanded within other macros only is
+# not recorded, so what their bodies name counts as used.
 
 
 _SPLICED = re.compile(r"\\\r?\n")
@@ -418,12 +413,13 @@ class MacroNames:
 
     ``guarded`` are the object-like macros defined only where they are not yet, each with its
     bodies; ``tested`` are those that decide which code there is (``#if N > 100``), ``conditions``
-    all names in conditions, ``#ifdef`` and ``defined`` too.
+    all names in conditions, ``#ifdef`` and ``defined`` too, ``named`` those in bodies of macros.
     """
 
     guarded: tuple[tuple[str, tuple[str, ...]], ...]
     tested: frozenset[str]
     conditions: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
 
 
 def macro_names(texts: Iterable[str]) -> MacroNames:
@@ -454,6 +450,7 @@ def macro_names(texts: Iterable[str]) -> MacroNames:
         guarded=tuple((name, tuple(found)) for name, found in guarded.items()),
         tested=_closure(tested, bodies),
         conditions=frozenset(asked - {"defined"}),
+        named=frozenset().union(*bodies.values()),
     )
 
 
@@ -484,93 +481,43 @@ def _closure(names: set[str], bodies: dict[str, set[str]]) -> frozenset[str]:
     return frozenset(closed)
 
 
-_NO_C = ") @ ("
-"""What is no C wherever it stands; the parentheses break what would make it a string."""
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_UNDEF = re.compile(rb"^[ \t]*#[ \t]*undef[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
-_MOST_NAMED = 8
-
-
-def warn_of_unused(
-    defines: Sequence[str],
-    unit: Unit,
-    parsed_with: Callable[[Sequence[str]], Unit],
-    source: SourceText,
-    findings: Findings,
-) -> None:
-    """Add a warning for each macro of the command line that changes nothing.
-
-    Args:
-        defines: macros as for a compiler: ``NAME``, ``NAME=VALUE``, ``NAME(A)=VALUE``.
-        unit: what was parsed with them, macros recorded.
-        parsed_with: parses the same text with other macros.
-        source: the main file.
-        findings: gets the warnings.
-    """
-    heads = {macro_name(define): define.partition("=")[0] for define in defines}
-    used = unit.used_macros
-    doubtful = [name for name in heads if name not in used]
-    if not doubtful:
-        return
-
-    def says_the_same(names: Iterable[str]) -> bool:
-        instead = {name: f"{heads[name]}={_NO_C}" for name in names}
-        others = [instead.get(macro_name(one), one) for one in defines]
-        try:
-            return parsed_with(others).messages == unit.messages
-        except TranslationUnitLoadError:  # so much was it used
-            return False
-
-    if not says_the_same(doubtful):
-        doubtful = [name for name in doubtful if says_the_same([name])]
-    definitions = unit.macro_definitions
-    for name in doubtful:
-        again = next((one for one in definitions if one.name == name), None)
-        if again is None:
-            _warn_of_no_use(name, unit, source, findings)
-        else:
-            findings.warn(
-                "EATSS-F095",
-                f"-D {name} changes nothing: '{name}' is defined here all the same",
-                span=span_of(again, source, len(again.name)),
-                hint=f"write #ifndef {name} before it and #endif after it",
-            )
-
-
 def macro_name(define: str) -> str:
     """Return the name that ``NAME``, ``NAME=VALUE`` or ``NAME(A)=VALUE`` defines."""
-    match = _NAME.match(define)
+    match = _MACRO_WORD.match(define)
     assert match is not None
     return match[0]
 
 
-def _warn_of_no_use(name: str, unit: Unit, source: SourceText, findings: Findings) -> None:
-    for match in _UNDEF.finditer(source.data):
-        if match[1].decode() == name:
-            findings.warn(
-                "EATSS-F095",
-                f"-D {name} changes nothing: '{name}' is undefined here",
-                span=source.span(match.start(1), match.end(1)),
-                hint="remove the #undef",
-            )
-            return
+def warn_of_unused(
+    defines: Sequence[str], unit: Unit, source: SourceText, findings: Findings
+) -> None:
+    """Add a warning for each macro of the command line that surely changes nothing.
+
+    Args:
+        defines: macros as for a compiler: ``NAME``, ``NAME=VALUE``, ``NAME(A)=VALUE``.
+        unit: what was parsed with them, macros recorded.
+        source: the main file.
+        findings: gets the warnings.
+    """
+    unrecorded = {macro_name(define) for define in defines} - unit.used_macros
+    if not unrecorded:
+        return
     texts = [source.data.decode("utf-8", "replace")]
     texts += [Path(one).read_text("utf-8", "replace") for one in unit.user_files[1:]]
+    if any("##" in text for text in texts):
+        return
     found = macro_names(texts)
-    offered = [one for one, bodies in found.guarded if any(bodies)]
-    spelled = {one.lower(): one for one in (*sorted(found.conditions), *offered)}
-    close = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.6)
-    if name in found.conditions:
-        hint = "what asks for it stands where other macros leave it out"
-    elif close:
-        hint = f"did you mean {spelled[close[0]]}?"
-    elif offered:
-        hint = f"macros that -D sets here: {', '.join(offered[:_MOST_NAMED])}"
-    else:
-        hint = "no macro of this file can be set with -D: #ifndef before its #define lets it be"
-    findings.warn(
-        "EATSS-F095",
-        f"-D {name} changes nothing: nothing that is compiled in '{source.file}' uses it",
-        hint=hint,
-    )
+    given = set(_MACRO_WORD.findall(" ".join(one.partition("=")[2] for one in defines)))
+    guarded = [name for name, bodies in found.guarded if any(bodies)]
+    spelled = {one.lower(): one for one in (*sorted(found.conditions), *guarded)}
+    for name in sorted(unrecorded - found.named - given):
+        close = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.6)
+        hint = f"write #ifndef {name} before its #define and #endif after it"
+        if close and spelled[close[0]] != name:
+            hint = f"did you mean {spelled[close[0]]}?"
+        findings.warn(
+            "EATSS-F095",
+            f"-D {name} changes nothing: nothing that is compiled in '{source.file}' uses it as it "
+            "is given",
+            hint=hint,
+        )
