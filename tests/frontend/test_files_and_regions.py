@@ -1,17 +1,28 @@
-"""Files that cannot be read, pragmas that do not match, options that name nothing."""
+"""Files, regions, options, macros and what surrounds a region."""
 
 from __future__ import annotations
 
-import os
+import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
 
 from eatss.base.diagnostics import Diagnostic, InputError, Severity
+from eatss.base.shipped import data_directory
 from eatss.frontend import FrontendOptions, parse_file, parse_source
+from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop
+from tests.end_to_end.in_process import eatss as command
+
+# -- Files that cannot be read, pragmas that do not match, options that name nothing.
+
 
 KERNEL = (
     "void f(int n, double *A) {\n#pragma scop\nfor (int i = 0; i < n; i++) A[i] = 0;\n"
@@ -36,26 +47,10 @@ def test_a_missing_file_is_a_finding(tmp_path: Path) -> None:
     assert finding(lambda: parse_file(tmp_path / "none.c")).code == "EATSS-F001"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_an_unreadable_file_is_a_finding(tmp_path: Path) -> None:
-    path = tmp_path / "secret.c"
-    path.write_text(KERNEL)
-    path.chmod(0)
-    assert finding(lambda: parse_file(path)).code == "EATSS-F001"
-
-
-def test_a_name_that_is_no_path_is_a_finding() -> None:
-    assert finding(lambda: parse_file("a\0b.c")).code == "EATSS-F001"
-
-
 def test_a_directory_is_a_finding(tmp_path: Path) -> None:
     found = finding(lambda: parse_file(tmp_path))
     assert found.code == "EATSS-F001"
     assert "directory" in found.message
-
-
-def test_a_device_is_a_finding() -> None:
-    assert finding(lambda: parse_file(os.devnull)).code == "EATSS-F001"
 
 
 def test_a_file_of_ten_megabytes_is_a_finding(tmp_path: Path) -> None:
@@ -63,11 +58,6 @@ def test_a_file_of_ten_megabytes_is_a_finding(tmp_path: Path) -> None:
     path.write_bytes(KERNEL.encode() + b"/* x */\n" * (10 * 2**20 // 8))
     assert finding(lambda: parse_file(path)).code == "EATSS-F001"
     assert finding(lambda: parse_source(path.read_text())).code == "EATSS-F001"
-
-
-@pytest.mark.parametrize("text", ["", " \n\t\n"])
-def test_an_empty_file_is_a_finding(text: str) -> None:
-    assert finding_in(text).code == "EATSS-F001"
 
 
 def test_nul_bytes_are_a_finding_with_their_place() -> None:
@@ -97,19 +87,7 @@ def test_a_byte_order_mark_and_line_ends_of_windows_are_fine() -> None:
     assert scop.statements[0].span.line == 3
 
 
-def test_spans_name_the_file_as_given(tmp_path: Path) -> None:
-    path = tmp_path / "k.c"
-    path.write_text(KERNEL)
-    scop = parse_file(path).scops[0]
-    assert scop.file == str(path)
-    assert str(scop.statements[0].span) == f"{path}:3:29"
-
-
 # -- pragmas ---------------------------------------------------------------------------------
-
-
-def test_no_region_is_a_finding() -> None:
-    assert finding_in("int x;\n").code == "EATSS-F010"
 
 
 @pytest.mark.parametrize(
@@ -134,10 +112,6 @@ def test_unmatched_and_nested_pragmas_are_findings(text: str) -> None:
 )
 def test_a_region_that_is_no_part_of_a_block_is_a_finding(text: str) -> None:
     assert finding_in(text).code == "EATSS-F010"
-
-
-def test_a_region_without_statements_is_a_finding() -> None:
-    assert finding_in("void f(void) {\n#pragma scop\n#pragma endscop\n}\n").code == "EATSS-F010"
 
 
 def test_pragmas_in_comments_strings_and_inactive_code_do_not_count() -> None:
@@ -167,14 +141,6 @@ def test_every_way_to_write_a_pragma_counts(opening: str, closing: str) -> None:
     assert len(parse_source(macros + text).scops[0].statements) == 1
 
 
-def test_a_pragma_under_a_macro_counts_when_the_macro_is_set() -> None:
-    text = KERNEL.replace("#pragma scop", "#ifdef ON\n#pragma scop\n#endif").replace(
-        "#pragma endscop", "#ifdef ON\n#pragma endscop\n#endif"
-    )
-    assert finding_in(text).code == "EATSS-F010"
-    assert len(parse_source(text, options=FrontendOptions(defines=("ON",))).scops) == 1
-
-
 def test_a_pragma_of_a_macro_from_a_header_is_not_passed_over_in_silence(tmp_path: Path) -> None:
     (tmp_path / "marks.h").write_text('#define BEGIN _Pragma("scop")\n')
     text = '#include "marks.h"\n' + KERNEL + KERNEL.replace("#pragma scop", "BEGIN")
@@ -182,13 +148,6 @@ def test_a_pragma_of_a_macro_from_a_header_is_not_passed_over_in_silence(tmp_pat
     with pytest.raises(InputError) as caught:
         parse_source(text.replace("void f", "void g", 1), options=options)
     assert caught.value.code == "EATSS-F010"
-
-
-def test_other_pragmas_do_not_matter() -> None:
-    text = KERNEL.replace("for (", "#pragma omp parallel for\nfor (")
-    result = parse_source(text)
-    assert len(result.scops) == 1
-    assert result.warnings == ()
 
 
 TWO = KERNEL + KERNEL.replace("void f", "void g").replace(
@@ -200,14 +159,6 @@ def test_several_regions_come_in_source_order() -> None:
     scops = parse_source(TWO).scops
     assert [(s.function, s.index) for s in scops] == [("f", 0), ("g", 1), ("g", 2)]
     assert [s.statements[0].name for s in scops] == ["S0"] * 3
-
-
-def test_a_region_inside_a_loop_has_the_counter_as_parameter(only: Callable[[str], Scop]) -> None:
-    scop = only(
-        "void f(int n, double *A) { for (int t = 0; t < 9; t++) {\n#pragma scop\n"
-        "A[t] = 0;\n#pragma endscop\n} }\n"
-    )
-    assert scop.parameters == ("t",)
 
 
 def test_regions_are_chosen_by_function_and_by_number() -> None:
@@ -265,15 +216,6 @@ def test_macros_and_include_folders_reach_clang(tmp_path: Path) -> None:
 # -- clang's errors ----------------------------------------------------------------------------
 
 
-def test_missing_system_headers_do_not_matter_outside_the_region() -> None:
-    text = (
-        "#include <mpi.h>\n#include <stdio.h>\n#include <sys/resource.h>\n"
-        'MPI_Comm world;\nvoid g(void) { MPI_Status s; undeclared(3, &s); printf("x"); }\n'
-    )
-    result = parse_source(text + KERNEL)
-    assert result.warnings == ()
-
-
 def test_a_missing_header_is_named_where_the_region_depends_on_it() -> None:
     found = finding_in("#include <sizes.h>\n" + KERNEL.replace("i < n", "i < SIZE"))
     assert found.code == "EATSS-F007"
@@ -288,18 +230,6 @@ def test_a_missing_header_is_named_where_a_macro_of_it_is_missing() -> None:
     assert found.code == "EATSS-F007"
     assert found.hint is not None
     assert "macros.h" in found.hint
-
-
-def test_a_missing_header_of_the_users_own_is_a_warning() -> None:
-    result = parse_source('#include "sizes.h"\n' + KERNEL)
-    assert [w.code for w in result.warnings] == ["EATSS-F091"]
-    assert result.warnings[0].severity is Severity.WARNING
-
-
-def test_an_array_of_an_unknown_type_is_refused() -> None:
-    assert finding_in("#include <r.h>\n" + KERNEL.replace("double", "real_t")).code == "EATSS-F007"
-    text = "typedef unknown_t real_t;\n" + KERNEL.replace("double", "real_t")
-    assert finding_in(text).code == "EATSS-F007"
 
 
 def test_a_syntax_error_elsewhere_is_reported_with_clangs_words() -> None:
@@ -325,14 +255,6 @@ def test_the_same_array_under_two_names_is_refused(setting: str) -> None:
     text = (
         f"void f(int n, double *A) {{ {setting}\n#pragma scop\n"
         "for (int i = 1; i < n; i++) A[i] = p[i - 1];\n#pragma endscop\n}\n"
-    )
-    assert finding_in(text).code == "EATSS-F024"
-
-
-def test_a_pointer_to_a_parameter_of_the_region_is_refused() -> None:
-    text = (
-        "void f(int n) { int *p = &n;\n#pragma scop\n"
-        "for (int i = 0; i < n; i++) p[i] = 0;\n#pragma endscop\n}\n"
     )
     assert finding_in(text).code == "EATSS-F024"
 
@@ -410,3 +332,282 @@ def test_a_file_that_includes_itself_is_said_to(tmp_path: Path) -> None:
     assert said["main.c"].message == "'one.h' includes itself through 'two.h'"
     assert {finding.code for finding in said.values()} == {"EATSS-F009"}
     assert parse_file(tmp_path / "once.c").scops
+
+
+# -- Macros given with ``-D`` that change nothing, and those that do.
+
+
+LOOPS = """\
+void f(double A[N]) {
+#pragma scop
+  for (int i = 0; i < N; i++)
+    A[i] = 2.0 * A[i];
+#pragma endscop
+}
+"""
+GUARDED = "#ifndef N\n#define N 100\n#endif\n"
+
+
+def warned(text: str, *defines: str) -> list[Diagnostic]:
+    found = parse_source(text, options=FrontendOptions(defines=defines)).warnings
+    return [one for one in found if one.code == "EATSS-F095"]
+
+
+def names(found: list[Diagnostic]) -> list[str]:
+    return [re.findall(r"^-D (\w+) changes nothing: ", one.message)[0] for one in found]
+
+
+@pytest.mark.parametrize(
+    ("before", "define", "hint"),
+    [
+        ("#define N 100\n", "N=200", "write #ifndef N before its #define and #endif after it"),
+        ("#define N 9\n#if 0\nint M;\n#endif\n", "M", "write #ifndef M"),
+        ("#undef M\n#define N 9\n", "M=4", "write #ifndef M"),
+        ("#define N 9\nint F;\n", "F(x)=x", "write #ifndef F"),
+        (GUARDED, "NN=3", "did you mean N?"),
+        (GUARDED, "n=3", "did you mean N?"),
+        (
+            "#ifdef SMALL_DATASET\n#endif\n#define N 9\n",
+            "SMALL_DATASE",
+            "did you mean SMALL_DATASET?",
+        ),
+    ],
+)
+def test_what_it_never_uses_is_told(before: str, define: str, hint: str) -> None:
+    (found,) = warned(before + LOOPS, define)
+    assert found.severity is Severity.WARNING
+    assert "nothing that is compiled in '<source>' uses it" in found.message
+    assert (found.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("before", "define"),
+    [
+        (GUARDED, "N=200"),
+        ("", "N=200"),
+        ("#define N M\n", "M=200"),  # within another macro only
+        ("#define CAT(a, b) a##b\n#define N CAT(SI, ZE)\n", "SIZE=200"),
+        ("#define N F(4)\n", "F(x)=(x+1)"),
+        ("#if M > 3\n#endif\n#define N 9\n", "M=4"),
+        ("#ifndef M\n#endif\n#define N 9\n", "M"),
+        ("#define W N\nenum { WIDTH = W };\n#undef N\n#define N 9\n", "N=4"),  # used before
+    ],
+)
+def test_what_the_preprocessor_uses_is_not_told(before: str, define: str) -> None:
+    assert warned(before + LOOPS, define) == []
+
+
+def test_several_are_told_each_and_those_that_work_are_not(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text("#define K 3\n" + GUARDED)
+    (tmp_path / "main.c").write_text('#include "sizes.h"\n' + LOOPS)
+    options = FrontendOptions(defines=("K=4", "N=7", "MISSPELT", "NDEBUG"))
+    found = parse_file(tmp_path / "main.c", options).warnings
+    assert names(list(found)) == ["K", "MISSPELT", "NDEBUG"]
+
+
+@pytest.mark.parametrize("subcommand", ["select", "codegen"])
+def test_commands_tell_it_once(subcommand: str, tmp_path: Path) -> None:
+    (tmp_path / "k.c").write_text("#define N 64\n" + LOOPS)
+    done = command(subcommand, tmp_path / "k.c", "-g", "a100", "-D", "N=32", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("EATSS-F095") == 1
+
+
+@pytest.mark.parametrize("kernel", ["gemm", "jacobi-2d"])
+def test_the_macros_of_the_shipped_kernels_all_work(kernel: str) -> None:
+    text = (data_directory("kernels") / f"{kernel}.c").read_text()
+    for dataset in ("MINI", "SMALL", "STANDARD", "MEDIUM", "LARGE", "EXTRALARGE"):
+        assert warned(text, f"{dataset}_DATASET", "DATA_TYPE=float") == []
+
+
+names_of_macros = st.sampled_from(["A", "B", "C", "D"])
+words = st.lists(names_of_macros | st.sampled_from(["1", "2"]), max_size=3).map(" ".join)
+line = st.one_of(
+    st.builds("#define {} {}".format, names_of_macros, words),
+    st.builds("#define {}(x) x {}".format, names_of_macros, words),
+    st.builds("#undef {}".format, names_of_macros),
+    st.builds("const char *VARIABLE = STR({});".format, words),
+)
+
+
+def block(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    condition = st.one_of(
+        st.builds("#ifdef {}".format, names_of_macros),
+        st.builds("#ifndef {}".format, names_of_macros),
+        st.builds("#if defined({}) || {} > 1".format, names_of_macros, names_of_macros),
+    )
+    lines = st.lists(inner, max_size=3).map("\n".join)
+    return st.builds("{}\n{}\n#else\n{}\n#endif".format, condition, lines, lines)
+
+
+programs = st.lists(st.recursive(line, block, max_leaves=6), max_size=6).map("\n".join)
+
+
+@pytest.mark.skipif(shutil.which("cpp") is None, reason="needs cpp")
+@settings(max_examples=15, deadline=None)
+@given(programs, names_of_macros)
+def test_what_is_told_to_change_nothing_changes_nothing(body: str, name: str) -> None:
+    """The preprocessor's output is the same with other values, and without the macro."""
+    number = count()
+    body = re.sub("VARIABLE", lambda _: f"v{next(number)}", body)
+    text = f"#define STR_(x) #x\n#define STR(x) STR_(x)\n{body}\n" + EIGHT
+    given_as = ("1", "5", "z z")
+    outputs = {preprocessed(text, f"-D{name}={value}") for value in given_as}
+    outputs.add(preprocessed(text))
+    assume(None not in outputs)
+    told = names(warned(text, f"{name}=1"))
+    event("told" if told else "not told")
+    if told:
+        assert len(outputs) == 1
+    if not re.search(rf"\b{name}\b", text):
+        assert told == [name]
+
+
+EIGHT = LOOPS.replace("N", "8").replace("A", "a")
+
+
+def preprocessed(text: str, *options: str) -> str | None:
+    """Return what the preprocessor makes of a text, ``None`` where it finds a fault."""
+    words = ["cpp", "-P", "-w", *options, "-"]
+    done = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+# -- What is said of the C program around a region.
+
+
+TEXT = """\
+static double g[10];
+double h[10];
+static const double c3[3] = {1, 2, 3};
+typedef double real;
+struct s { int a; };
+int glob;
+static long sg;
+void f(unsigned n, int mod, real *x, const float (*restrict y)[20], double z, struct s *q,
+       void *v, char **w, int)
+{
+  int i = 0, loc = n;
+  double t[10];
+  static double u[10];
+#pragma scop
+  for (i = 0; i < mod; i++) {
+    double inner = z;
+    *x = inner + y[i][2];
+    g[i] = h[i] * c3[i % 3];
+    t[i] = u[i];
+    h[loc] = 1;
+    h[glob + sg] = 2;
+  }
+#pragma endscop
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def scop() -> Scop:
+    return parse_source(TEXT).scops[0]
+
+
+def test_the_parameters_of_the_function_stand_in_their_order(scop: Scop) -> None:
+    found = [(p.name, p.c_type, p.is_pointer) for p in scop.function_parameters]
+    assert found == [
+        ("n", "unsigned int", False),
+        ("mod", "int", False),
+        ("x", "double *", True),
+        ("y", "const float (*restrict)[20]", True),
+        ("z", "double", False),
+        ("q", "struct s *", True),
+        ("v", "void *", True),
+        ("w", "char **", True),
+        ("", "int", False),
+    ]
+    assert [p.position for p in scop.function_parameters] == list(range(9))
+
+
+def test_an_array_parameter_is_a_pointer_and_keeps_its_sizes() -> None:
+    text = "void f(int n, double A[n][8])\n{\n#pragma scop\n A[0][0] = 1;\n#pragma endscop\n}\n"
+    assert [(p.c_type, p.is_pointer) for p in parse_source(text).scops[0].function_parameters] == [
+        ("int", False),
+        ("double[n][8]", True),
+    ]
+
+
+def test_every_array_says_where_it_lives(scop: Scop) -> None:
+    assert {a.name: a.origin for a in scop.arrays} == {
+        "inner": "local",
+        "z": "parameter",
+        "x": "parameter",
+        "y": "parameter",
+        "g": "static",
+        "h": "global",
+        "c3": "static",
+        "t": "local",
+        "u": "static",
+    }
+    assert {a.name: a.n_dims for a in scop.arrays if a.name in "xz"} == {"x": 1, "z": 0}
+    assert [a.name for a in scop.arrays if a.is_local] == ["inner"]
+
+
+def test_names_of_isl_keep_their_name_in_c(scop: Scop) -> None:
+    (mod,) = (p for p in scop.parameter_declarations if p.source_name == "mod")
+    assert mod.name != "mod"
+    assert mod.name in scop.parameters
+    text = "void f(double max[9])\n{\n#pragma scop\n max[0] = 1;\n#pragma endscop\n}\n"
+    (array,) = parse_source(text).scops[0].arrays
+    assert array.name != "max"
+    assert array.source_name == "max"
+
+
+def test_every_parameter_of_the_region_has_an_origin(scop: Scop) -> None:
+    assert tuple(p.name for p in scop.parameter_declarations) == scop.parameters
+    by_source = {p.source_name: (p.origin, p.element_type) for p in scop.parameter_declarations}
+    assert by_source == {
+        "mod": ("parameter", ElementType.INT32),
+        "loc": ("local", ElementType.INT32),
+        "glob": ("global", ElementType.INT32),
+        "sg": ("static", ElementType.INT64),
+    }
+
+
+LOOP = "#pragma scop\n  for (i = 0; i < n; i++) A[i] = s;\n#pragma endscop\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"int i;\n{LOOP}",
+        f"int i = 0, unused = 4; const double other = 2.5;\n{LOOP}",
+        f"int i; double t[n];\n{LOOP}  return;\n",
+        f"int i; (void) n; ;\n{LOOP}",
+        f"typedef int count; count i;\n{LOOP}",
+    ],
+)
+def test_a_function_of_declarations_and_one_region_is_whole(body: str) -> None:
+    text = f"void f(int n, double s, double *A)\n{{\n  {body}}}\n"
+    assert parse_source(text).scops[0].whole_function
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"int i; n = 3;\n{LOOP}",
+        f"int i;\n{LOOP}  A[0] = 1;\n",
+        f"int i;\n{LOOP}  g(A);\n",
+        f"int i, x = g(A);\n{LOOP}",
+        f"int i; double t[g(A)];\n{LOOP}",
+        f"int i; if (n > 3) {{\n{LOOP}}}\n",
+        f"int i; {{\n{LOOP}}}\n",
+        f"int i;\n{LOOP}{LOOP}",
+        f"int i;\n{LOOP}  for (i = 0; i < n; i++) A[i]++;\n",
+        f"int i;\n{LOOP}  if (n) return;\n",
+        LOOP.replace("= s", "= s + v").replace(
+            "#pragma scop", "int i; double v = 2;\n#pragma scop"
+        ),
+        LOOP.replace("i < n", "i < m").replace("#pragma scop", "int i, m = n - 1;\n#pragma scop"),
+        LOOP.replace("= s", "= c").replace("#pragma scop", "int i; const int c = 2;\n#pragma scop"),
+    ],
+)
+def test_other_work_in_the_function_makes_it_more_than_its_region(body: str) -> None:
+    text = f"int g(double *);\nvoid f(int n, double s, double *A)\n{{\n  {body}}}\n"
+    assert not any(scop.whole_function for scop in parse_source(text).scops)

@@ -1,11 +1,20 @@
-"""Statements have the names that PPCG gives them; it counts more than statements."""
+"""Statements are named as PPCG names them, and PolyBench is read in its shape."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+import islpy as isl
 import pytest
 
-from eatss.frontend import parse_source
+from eatss.frontend import FrontendOptions, parse_file, parse_source
+from eatss.frontend.symbolic import parse_symbolic
+from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop
+
+# -- Statements have the names that PPCG gives them; it counts more than statements.
+
 
 SHELL = """\
 void f(double A[8], double B[8])
@@ -74,3 +83,107 @@ def test_what_ppcg_takes_for_one_statement_is_known(region: str, wholes: tuple[s
     called = "void twice(double *x) { for (int i = 0; i < 8; i++) x[i] *= 2; }\n"
     (scop,) = parse_source(called + SHELL.format(region=region, before="", after="")).scops
     assert scop.ppcg_wholes == wholes
+
+
+# -- Files with macros of PolyBench's shape are taken unchanged, in every variant of the macros.
+
+
+Equal = Callable[[isl.Set | isl.Map, str], bool]
+
+
+def gemm(*defines: str) -> Scop:
+    options = FrontendOptions(defines=defines)
+    result = parse_file(Path(__file__).parent / "gemm_shape.c", options)
+    assert result.warnings == ()
+    return result.scops[0]
+
+
+def test_default_macros_give_constant_arrays_and_parametric_bounds(equal: Equal) -> None:
+    scop = gemm()
+    assert scop.function == "kernel"
+    assert scop.parameters == ("ni", "nj", "nk")
+    assert equal(scop.array("A").extent, "{ A[i, j] : 0 <= i < 1024 and 0 <= j < 1200 }")
+    assert equal(
+        scop.statement("S2").domain,
+        "[ni, nj, nk] -> { S2[i, k, j] : 0 <= i < ni and 0 <= k < nk and 0 <= j < nj }",
+    )
+    assert equal(
+        scop.statement("S3").schedule,
+        "[ni, nj] -> { S3[i, j] -> [0, i, 3, j, 0, 0, 0] : 0 <= i < ni and 0 <= j < nj }",
+    )
+
+
+@pytest.mark.parametrize(
+    "defines", [("POLYBENCH_USE_C99_PROTO",), ("POLYBENCH_USE_C99_PROTO", "POLYBENCH_USE_RESTRICT")]
+)
+def test_c99_prototypes_give_parametric_arrays(defines: tuple[str, ...], equal: Equal) -> None:
+    scop = gemm(*defines)
+    assert equal(scop.array("C").extent, "[ni, nj] -> { C[i, j] : 0 <= i < ni and 0 <= j < nj }")
+    assert equal(scop.context, "[nj, nk] -> { : nj > 0 and nk > 0 }")
+
+
+PADDED = """
+#ifndef PADDING
+#define PADDING 0
+#endif
+#if !defined(N) && !defined(STEPS)
+#define N 64
+#define STEPS 3
+#endif
+double w[STEPS];
+void f(int n, double a[N + PADDING][N + PADDING]) {
+#pragma scop
+  for (int i = 0; i < n; i++) a[i][i] = w[STEPS - 1];
+#pragma endscop
+}
+"""
+
+
+def test_a_size_varies_without_padding_and_the_others_of_its_data_set() -> None:
+    assert parse_symbolic(PADDED).values == (("N", 64),)
+    padded = parse_symbolic(PADDED, FrontendOptions(defines=("PADDING=2",)))
+    assert padded.values == (("N", 64),)
+
+
+def test_the_data_type_macro_changes_elements_and_literals() -> None:
+    scop = gemm("DATA_TYPE_IS_FLOAT")
+    assert {a.element_type for a in scop.arrays} == {ElementType.FLOAT}
+    assert "0.0f" in str(scop.statement("S0").value)
+    assert "sqrtf" in str(scop.statement("S4").value)
+
+
+def test_references_inside_macro_calls_are_named_by_what_they_touch() -> None:
+    source = """
+#define LARGER(x, y) ((x) >= (y) ? (x) : (y))
+#define PAIRS(x, y) ((x) + (y) == 3 ? 1 : 0)
+#define TWICE_OF(v, at) (2.0 * v[2 * (at - 1) - (-BASE)])
+#define BASE n
+void best(int n, int t[64][64], char s[64], double w[200]) {
+#pragma scop
+  for (int i = n - 1; i >= 1; i--)
+    for (int j = i + 1; j < n; j++) {
+      if (i < j - 1)
+        t[i][j] = LARGER(t[i][j], t[i + 1][j - 1] + PAIRS(s[i], s[j]));
+      w[j] = TWICE_OF(w, i);
+    }
+#pragma endscop
+}
+"""
+    best, twice = parse_source(source).scops[0].statements
+    texts = {access.text for access in best.accesses}
+    assert texts == {"t[i][j]", "t[i + 1][j - 1]", "s[i]", "s[j]"}
+    assert {access.text for access in twice.accesses} == {"w[j]", "w[2 * (i - 1) - -n]"}
+
+
+def test_a_reference_in_a_macro_call_that_is_not_arithmetic_keeps_the_name_of_the_macro() -> None:
+    source = """
+#define AT(v, i) v[(i) > 1 ? (i) : 1]
+#define HALF(x) (0.5 * (x))
+void f(int n, double v[64], double w[64]) {
+#pragma scop
+  for (int i = 0; i < n; i++) w[i] = HALF(AT(v, i));
+#pragma endscop
+}
+"""
+    (statement,) = parse_source(source).scops[0].statements
+    assert {access.text for access in statement.accesses} == {"w[i]", "HALF"}

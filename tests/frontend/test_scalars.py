@@ -33,9 +33,7 @@ def function(body: str, after: str = "") -> str:
         (f"{LOOP} {{ j = i; j += 2; a[j] = 0; }}", "i + 2"),
         (f"{LOOP} {{ j = 2 * i; k = j - 1; a[k] = 0; }}", "2i - 1"),
         (f"k = 0; {LOOP} {{ a[k] = 0; k += 2; }}", "2i"),
-        (f"k = -1; {LOOP} {{ k++; a[k] = 0; k++; }}", "2i"),
         (f"k = n; {LOOP} {{ --k; a[k] = 0; }}", "n - i - 1"),
-        (f"k = m; {LOOP} {{ a[k] = 0; k = k + 3; }}", "m + 3i"),
         ("k = 0; for (int i = n; i > 0; i -= 2) { a[k] = 0; k++; }", "floor((n - i) / 2)"),
         (f"k = 0; {LOOP} {{ a[k] = 0; for (j = 0; j < 4; j++) k++; }}", "4i"),
         (f"k = 0; {LOOP} k++; for (int i = 0; i < 1; i++) a[k] = 0;", "max(n, 0)"),
@@ -45,16 +43,13 @@ def function(body: str, after: str = "") -> str:
             "n - 2 : i = 0; n - 1 : i = 1; i - 2 : i > 1",
         ),
         (f"t = 0; {LOOP} {{ a[t] = 0; t = 1 - t; }}", "i mod 2"),
-        (f"t = 0; {LOOP} {{ a[t] = 0; t ^= 1; }}", "i mod 2"),
         (f"t = 0; {LOOP} {{ a[t] = 0; t = (t + 1) % 3; }}", "i mod 3"),
-        (f"{LOOP} {{ t = i == 0 ? i : i - 1; a[t] = 0; }}", "max(i - 1, 0)"),
         (f"{LOOP} {{ if (i == 0) t = 0; else t = i - 1; a[t] = 0; }}", "max(i - 1, 0)"),
         (f"{LOOP} {{ t = i + 1; if (t >= n) t = n - 1; a[t] = 0; }}", "min(i + 1, n - 1)"),
         (f"{LOOP} {{ j = i; if (c[i]) {{ j = i + 1; }} j = i + 2; a[j] = 0; }}", "i + 2"),
         (f"u = 0; {LOOP} {{ a[u] = 0; u++; }}", "i"),
         (f"{LOOP} {{ int p = i, q = --p, r = p++; a[q + 2 * r + 4 * p] = 0; }}", "7i - 3"),
         ("k = n; while (k) { k--; a[k] = 0; }", "i - 1"),
-        ("for (k = n; k; k--) a[k] = 0;", "i"),
         (f"while (0) a[5] = 1; {LOOP} do {{ j = i; a[j] = 0; }} while (0);", "i"),
         ("for (int p = 0, i = ++p; i < n; i++) a[i - p] = 0;", "i - 1"),
         ("s = 0; for (int i = 0; i < 9; i++) { a[s] = 0; s += 2; }", "2i"),
@@ -81,21 +76,8 @@ def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str, only: Only, eq
         (f"k = 0; {LOOP} {{ if (c[i] > 0) k++; b[k] = 0; }}", "F012", "set under 'c[i] > 0'"),
         (f"k = 0; {LOOP} if (c[i] > 0) a[k++] = 0;", "F012", "set under 'c[i] > 0'"),
         (f"k = 0; {LOOP} {{ if (i > 5) continue; a[k] = 0; k++; }}", "F012", "may be left"),
-        (f"k = 0; {LOOP} {{ if (i % 2) k++; a[k] = 0; }}", "F012", "do not all add"),
         (f"k = 0; {LOOP} for (j = 0; j <= i; j++) {{ a[k] = 0; k++; }}", "F012", "not all add"),
-        (
-            f"k = 0; {LOOP} {{ a[k] = 0; for (j = 0; j < 3; j++) {{ if (j == 2) break; k++; }} }}",
-            "F012",
-            "not all add",
-        ),
-        (
-            f"k = 0; {LOOP} {{ a[k] = 0; for (j = 0; j < 3; j++) {{ if (j) continue; k++; }} }}",
-            "F012",
-            "not all add",
-        ),
         ("k = n; while (k > 1) { a[k] = 1; k = k / 2; }", "F018", "'k = k / 2' does not add a"),
-        ("k = 0; while (k < n) { a[k] = 1; k += m; }", "F018", "'k += m' does not add a constant"),
-        ("k = 0; while (k++ < n) { if (k == 3) break; a[k] = 1; }", "F018", "changes 'k', and"),
         (
             "k = 0; while (k++ < n) { if (k == 3) continue; a[k] = 1; }",
             "F018",
@@ -103,13 +85,10 @@ def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str, only: Only, eq
         ),
         ("k = 0; up: a[k] = 1; k++; if (k < n) goto up;", "F019", "goto that goes back"),
         (f"k = 0; {LOOP} {{ a[k] = 0; k += c[i]; }}", "F012", "'k += c[i]' sets 'k'"),
-        (f"k = 0; {LOOP} {{ if (c[i]) k = 1; a[k] = 0; }}", "F012", "set under 'c[i]'"),
         (f"{LOOP} {{ k = c[i]; a[k] = 0; }}", "F012", "'k' is set to 'c[i]'"),
         (f"{LOOP} {{ k = i * i; j = k + 1; a[j % 3] = 0; }}", "F012", "'j' is i*i + 1 here"),
         (f"{LOOP} k = i; a[k] = 0;", "F031", "what it is here is not known"),
         (f"s = 0; {LOOP} {{ a[s] = 0; s += 200; }}", "F036", "leave the range of its type 'short'"),
-        (f"{LOOP} {{ s = 9 * i; a[s] = 0; }}", "F036", "may not fit type 'short'"),
-        (f"u = 5; {LOOP} {{ a[u] = 0; u--; }}", "F036", "leave the range of its type"),
         (f"{LOOP} {{ u = i - 1; a[u] = 0; }}", "F036", "may be negative"),
         (f"k = 0; {LOOP} for (j = 0; j < m; j++) {{ a[k % 9] = 0; k++; }}", "F012", "'k' is i*m"),
     ],
@@ -128,13 +107,6 @@ def test_each_arm_begins_with_what_was_known_before(only: Only, equal: Equal) ->
         (statement,) = (s for s in scop.statements if s.write.array == array)
         relation = f"[n] -> {{ {statement.name}[i] -> {array}[{subscript}] : 0 <= i < n }}"
         assert equal(statement.write.relation, relation)
-
-
-def test_rows_that_only_small_sizes_have_are_refused() -> None:
-    counts = "for (j = 0; j < 4; j++) t++; a[i] = 0; for (j = 0; j < n; j++) t -= 2; a[t] = 0;"
-    with pytest.raises(InputError) as caught:
-        parse_source(function(f"t = 0; for (int i = 0; i < m; i++) {{ {counts} }}"))
-    assert {one.code for one in caught.value.diagnostics} == {"EATSS-F036"}
 
 
 def test_a_scalar_that_is_read_after_the_region_is_set_there(only: Only, equal: Equal) -> None:

@@ -1,14 +1,16 @@
-"""What the subset takes, and the sets it gives."""
+"""What is read, and what it becomes; deep, long and wide input ends within seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 import islpy as isl
 import pytest
 
-from eatss.base.diagnostics import Diagnostic
+from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import FrontendOptions, parse_source
+from eatss.lower.assumptions import assumptions_of
 from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
@@ -21,6 +23,9 @@ from eatss.polyhedral.expression import (
     Select,
 )
 from eatss.polyhedral.scop import Scop
+
+# -- What the subset takes, and the sets it gives.
+
 
 Region = Callable[..., Scop]
 Equal = Callable[[isl.Set | isl.Map, str], bool]
@@ -461,3 +466,130 @@ void f(double a[100], double b[100]) {
         line = source.splitlines()[statement.span.line - 1]
         span = line[statement.span.column - 1 : statement.span.end_column - 1]
         assert span == statement.text.rstrip(";")
+
+
+# -- Arrays of one dimension whose rows have a length of their own: ``A[i + j * lda]``.
+
+
+Strided = Callable[..., Scop]
+Refused = Callable[..., tuple[Diagnostic, ...]]
+
+
+def demanded(scop: Scop) -> str:
+    """Return what launchers demand of the sizes."""
+    return " and ".join(str(one.condition) for one in assumptions_of(scop, {}, sizes=None))
+
+
+@pytest.fixture
+def strided(region: Strided) -> Strided:
+    def read(body: str) -> Scop:
+        return region(body, before="int lda;\n")
+
+    return read
+
+
+def test_a_leading_dimension_is_taken_for_long_enough(
+    strided: Strided,
+) -> None:
+    scop = strided("for (i = 0; i < n; i++) for (j = 0; j < m; j++) p[i + j * lda] = 0;")
+    assert scop.array("p").n_dims == 2
+    assert "lda" in demanded(scop)
+
+
+def test_a_stride_is_taken_for_positive(strided: Strided) -> None:
+    scop = strided("for (i = 0; i < n; i++) p[i * lda] = 0;")
+    assert scop.array("p").n_dims == 2
+    assert "lda" in demanded(scop)
+
+
+def test_rows_that_are_provably_long_enough_demand_nothing(
+    strided: Strided,
+) -> None:
+    scop = strided("for (i = 0; i < n; i++) for (j = 0; j < m; j++) p[i * m + j] = 0;")
+    assert demanded(scop) == ""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("for (j = 0; j <= m; j++) p[i * m + j] = 0;", id="never"),
+        pytest.param("for (j = 0; j < 2 * m; j++) p[i * m + j] = 0;", id="small sizes only"),
+        pytest.param("for (j = 0; j < m; j++) p[i * lda + j] = p[i * ldb + j];", id="two"),
+    ],
+)
+def test_rows_that_overlap_are_refused(refused: Refused, body: str) -> None:
+    found = refused("for (i = 0; i < n; i++) " + body, before="int lda, ldb;\n")
+    assert {one.code for one in found} == {"EATSS-F036"}
+
+
+# -- Deep, long and wide input ends within seconds, with a region or a finding.
+
+
+LIMIT_S = 60.0
+"""Processor time: that of a busy machine's other work does not count."""
+
+
+def wrapped(body: str, before: str = "") -> str:
+    head = "void f(int n, int m, double *A, double *B, double s) {\n#pragma scop\n"
+    return f"{before}{head}{body}\n#pragma endscop\n}}\n"
+
+
+@pytest.fixture(autouse=True)
+def _in_time() -> Iterator[None]:
+    start = time.process_time()
+    yield
+    assert time.process_time() - start < LIMIT_S
+
+
+REFUSED = {
+    "5000 parentheses": wrapped("A[0] = " + "(" * 5000 + "1" + ")" * 5000 + ";"),
+    "200 levels in a subscript": wrapped("A[" + "n + (" * 200 + "1" + ")" * 200 + "] = 0;"),
+    "5000 minus signs": wrapped("A[0] = " + "- " * 5000 + "s;"),
+    "1000 choices": wrapped("A[0] = " + "s > 1 ? 1.0 : " * 1000 + "s;"),
+    "1000 else ifs": wrapped(
+        "if (n == 0) A[0] = 1;" + "".join(f"else if (n == {k}) A[0] = 1;" for k in range(1, 1000))
+    ),
+    "300 nested loops": wrapped(
+        "".join(f"for (int i{k} = 0; i{k} < n; i{k}++)" for k in range(300)) + "A[0] = 1;"
+    ),
+    "200000 operators": wrapped("A[0] = " + "+".join("s" for _ in range(200_000)) + ";"),
+}
+
+
+@pytest.mark.samples(4)
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
+def test_absurd_nesting_is_a_finding(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_source(text)
+    assert caught.value.code == "EATSS-F009"
+
+
+def test_macros_that_expand_without_end_are_a_finding() -> None:
+    macros = ["#define A0 s+s+s+s+s+s+s+s+s+s\n"]
+    macros += [f"#define A{k} " + "+".join([f"A{k - 1}"] * 10) + "\n" for k in range(1, 9)]
+    with pytest.raises(InputError) as caught:
+        parse_source(wrapped("A[0] = A8;", before="".join(macros)))
+    assert caught.value.code == "EATSS-F009"
+
+
+def test_too_many_cases_are_a_finding() -> None:
+    condition = " || ".join(f"n == {3 * k}" for k in range(600))
+    with pytest.raises(InputError) as caught:
+        parse_source(wrapped(f"if ({condition}) A[0] = 1;"))
+    assert caught.value.code == "EATSS-F009"
+
+
+def test_forty_nested_loops() -> None:
+    loops = "".join(
+        f"for (int i{k} = {f'i{k - 1}' if k else 0}; i{k} < n; i{k}++)" for k in range(40)
+    )
+    scop = parse_source(wrapped(loops + "A[i0 + i39] += B[i1 - i2];")).scops[0]
+    assert len(scop.statements[0].loops) == 40
+
+
+def test_a_long_condition() -> None:
+    condition = " && ".join(f"n > {k}" for k in range(1000))
+    domain = parse_source(wrapped(f"if ({condition}) A[0] = 1;")).scops[0].statements[0].domain
+    assert domain.is_equal(
+        type(domain).read_from_str(domain.get_ctx(), "[n] -> { S0[] : n > 999 }")
+    )

@@ -37,24 +37,12 @@ REFUSED = {
         ),
         "EATSS-F038",
     ),
-    "a function pointer called exp": (
-        _function(
-            "for (int i = 0; i < n; i++) A[i] = exp(A[i]);", inside="double (*exp)(double) = 0;"
-        ),
-        "EATSS-F038",
-    ),
     "a floor of the file's own in a bound": (
         _function(
             "for (int i = (int) floor((double) n / 2); i < n; i++) A[i] = 1;",
             before="static double floor(double x) { static int k; k++; return x + k; }",
         ),
         "EATSS-F012",
-    ),
-    "a function pointer called min in a bound": (
-        _function(
-            "for (int i = 0; i < min(n, m); i++) A[i] = 1;", inside="int (*min)(int, int) = 0;"
-        ),
-        "EATSS-F038",
     ),
     "a static variable": (
         _function("for (int i = 0; i < n; i++) { static double t = 0; t += A[i]; A[i] = t; }"),
@@ -74,17 +62,8 @@ REFUSED = {
         ).replace("\nvoid", '#define END A[2] = 3; _Pragma("endscop") A[3] = 4;\nvoid', 1),
         "EATSS-F010",
     ),
-    "a macro that holds the whole region": (
-        '#define R _Pragma("scop") for (int i = 0; i < n; i++) A[i] = 1; _Pragma("endscop")\n'
-        "void f(int n, double *A) { R }\n",
-        "EATSS-F010",
-    ),
     "a side effect in a size": (
         _function("for (int i = 0; i < n; i++) { double T[m++]; A[i] = B[i]; }"),
-        "EATSS-F038",
-    ),
-    "a side effect in the size of an array before": (
-        _function("for (int i = 0; i < m; i++) T[i] = B[i];", inside="double T[n++];"),
         "EATSS-F038",
     ),
     "a size fixed by a typedef and changed since": (
@@ -105,16 +84,6 @@ REFUSED = {
         ),
         "EATSS-F024",
     ),
-    "a pointer kept in a struct": (
-        _function(
-            COPY, before="struct S { double *a; };",
-            inside="struct S s; s.a = A; double *p = s.a;",
-        ),
-        "EATSS-F024",
-    ),
-    "a pointer set through a pointer": (
-        _function(COPY, inside="double *p; double **pp = &p; *pp = A;"), "EATSS-F024",
-    ),
     "a pointer a function returns": (
         _function(COPY, before="double *same(double *);", inside="double *p = same(A);"),
         "EATSS-F024",
@@ -125,33 +94,13 @@ REFUSED = {
         ),
         "EATSS-F033",
     ),
-    "a counter read after the block": (
-        _function(RESET, inside="int i; {", after="} A[0] = i;"), "EATSS-F033",
-    ),
     "a global counter": (_function(RESET, before="int i;"), "EATSS-F033"),
-    "an unsigned loop without end": (
-        _function("for (unsigned i = 0; i <= 4294967295u; i++) A[i & 7] = 1;"), "EATSS-F036",
-    ),
     "an unsigned step over the end": (
         _function("for (unsigned i = 0; i < 4294967295u; i += 4294967290u) A[2] = 1;"),
         "EATSS-F036",
     ),
     "a bound beyond int": (
         _function("for (int i = 0; i < 3000000000; i++) A[0] = 1;"), "EATSS-F036",
-    ),
-    "a step beyond int": (
-        _function("for (int i = 2000000000; i <= 2147483647; i += 2000000000) A[1] = 1;"),
-        "EATSS-F036",
-    ),
-    "a product beyond unsigned": (
-        _function("for (unsigned i = 0; i < 100; i++) A[(i * 2654435761u) & 7] = 1;"),
-        "EATSS-F036",
-    ),
-    "macros that expand without bound": (
-        "#define X0 int q;\n"
-        + "".join(f"#define X{k + 1} {f'X{k} ' * 10}\n" for k in range(8))
-        + "X8\n" + _function("for (int i = 0; i < n; i++) A[i] = 1;"),
-        "EATSS-F009",
     ),
     "an include of a device": (
         '#include "/dev/zero"\n' + _function("for (int i = 0; i < n; i++) A[i] = 1;"),
@@ -181,12 +130,6 @@ def test_statements_included_before_the_region_are_not_of_it(tmp_path: Path) -> 
     body = "for (int i = 0; i < n; i++) B[i] = A[i];" + " " * 200
     main.write_text(_function(body, inside='\n#include "before.inc"\n'))
     assert [s.text for s in parse_file(main).scops[0].statements] == ["B[i] = A[i];"]
-
-
-def test_too_deep_nesting_is_reported_once() -> None:
-    chain = " else ".join(f"if (i == {3 * k}) A[i] = {k};" for k in range(180))
-    findings = _findings(_function(f"for (int i = 0; i < n; i++) {chain}"))
-    assert [finding.code for finding in findings] == ["EATSS-F009"]
 
 
 def test_a_variable_of_the_region_used_after_it_is_live(only: Callable[[str], Scop]) -> None:

@@ -1,15 +1,27 @@
-"""Kernels: loops, trip counts, references and reductions."""
+"""Kernels of a schedule: their loops, references, reductions and footprints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import permutations, product
+from operator import ge, gt, le, lt
+from pathlib import Path
 from typing import Any
 
+import islpy as isl
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.polyhedral import Kernel, Subscript, schedule_scop
+from eatss.polyhedral import Kernel, schedule_scop
+from eatss.polyhedral.kernel import Loop, Reference, Subscript, footprint
+from eatss.session.session import Session
 from tests.examples import examples
+
+# -- Kernels: loops, trip counts, references and reductions.
+
 
 GEMM = (
     "for i in range(0, 40):\n    for j in range(0, 50):\n        C[i,j] *= beta\n"
@@ -33,18 +45,6 @@ def test_gemm_has_two_parallel_loops_and_a_serial_one(scop_of: Callable[..., Any
     assert kernel.host_loops == ()
     assert kernel.inner_loops == ()
     assert kernel.statements == ("S0", "S1")
-
-
-def test_initialisation_and_update_of_gemm_are_one_reference(scop_of: Callable[..., Any]) -> None:
-    references = {r.array: r for r in _only(scop_of(GEMM)).references}
-    assert set(references) == {"A", "B", "C", "alpha", "beta"}
-    product = references["C"]
-    assert (product.reads, product.writes) == (True, True)
-    assert product.statements == ("S0", "S1")
-    assert product.subscripts == (
-        Subscript(coefficients=(("i", 1),), symbols=(), offset=0),
-        Subscript(coefficients=(("j", 1),), symbols=(), offset=0),
-    )
 
 
 def test_host_loops_are_symbols_of_subscripts(scop_of: Callable[..., Any]) -> None:
@@ -72,18 +72,6 @@ def test_a_time_skewed_band_is_seen_through_its_inverse(scop_of: Callable[..., A
     for reference in kernel.references:
         assert all(subscript.affine for subscript in reference.subscripts)
     assert len(kernel.references) == 5
-
-
-def test_loops_below_the_band_are_inner_loops(scop_of: Callable[..., Any]) -> None:
-    source = (
-        "for i in range(0, 64):\n    for h in range(0, 3):\n        for w in range(0, 5):\n"
-        "            O[i] += I[i+h]*K[h,w]\n"
-    )
-    kernel = _only(scop_of(source))
-    assert [loop.name for loop in kernel.loops] == ["i", "h"]
-    assert [(loop.name, loop.trip_count) for loop in kernel.inner_loops] == [("w", 5)]
-    (reduction,) = kernel.reductions
-    assert reduction.loops == ("h", "w")
 
 
 def test_a_sum_is_a_reduction_and_a_prefix_sum_is_not(scop_of: Callable[..., Any]) -> None:
@@ -167,3 +155,213 @@ def test_trip_counts_and_references_equal_enumeration(
         for reference in kernel.references:
             by_reference |= listed(type(kernel.schedule).from_map(reference.relation))
         assert by_reference == touched
+
+
+# -- Updates are reductions where their order does not matter, whatever NaN there is.
+
+
+COMPARISONS = {"<": lt, "<=": le, ">": gt, ">=": ge}
+DECLARED = (
+    "float fmaxf(float, float);\ndouble fmax(double, double);\ndouble fmin(double, double);\n"
+    "int max(int, int);\n"
+)
+
+
+def operators(update: str, folder: Path, *, target: str, term: str) -> tuple[str, ...]:
+    """Return the operators of the reductions in rows of an update of ``t[i]`` by ``a[i][j]``."""
+    source = folder / "program.c"
+    source.write_text(
+        f"{DECLARED}void f(int n, {target} t[n], {term} a[n][n], {term} b[n])\n{{\n"
+        "#pragma scop\n    for (int i = 0; i < n; i++)\n        for (int j = 0; j < n; j++)\n"
+        f"            {update}\n#pragma endscop\n}}\n",
+        encoding="utf-8",
+    )
+    (scop,) = Session(source).symbolic.program.scops
+    (kernel,) = scop.facts
+    return tuple(one.operator for one in kernel.reductions)
+
+
+def in_some_order(comparison: str, *, left: str, yes: str, values: tuple[float, ...]) -> bool:
+    """Tell whether ``left ? right`` chooses the same of values in any order, from any start."""
+
+    def update(target: float, term: float) -> float:
+        sides = (target, term) if left == "t" else (term, target)
+        holds = COMPARISONS[comparison](*sides)
+        return target if holds == (yes == "t") else term
+
+    def same(one: float, other: float) -> bool:
+        return one == other or (math.isnan(one) and math.isnan(other))
+
+    return all(
+        same(reduce(update, order, start), reduce(update, values, start))
+        for start in values
+        for order in permutations(values)
+    )
+
+
+FORMS = list(product(COMPARISONS, ("t", "e"), ("t", "e")))
+
+
+@pytest.mark.samples(11)
+@pytest.mark.parametrize(("comparison", "left", "yes"), FORMS)
+@pytest.mark.parametrize("kind", ["float", "int"])
+def test_a_choice_is_a_reduction_if_its_order_does_not_matter(
+    comparison: str, left: str, yes: str, kind: str, tmp_path: Path
+) -> None:
+    names = {"t": "t[i]", "e": "a[i][j]"}
+    sides = [names[left], names["e" if left == "t" else "t"]]
+    arms = [names[yes], names["e" if yes == "t" else "t"]]
+    update = f"t[i] = {sides[0]} {comparison} {sides[1]} ? {arms[0]} : {arms[1]};"
+    values = (-1.0, 0.0, 2.0, math.inf, *((math.nan,) if kind == "float" else ()))
+    found = operators(update, tmp_path, target=kind, term=kind)
+    assert bool(found) == in_some_order(comparison, left=left, yes=yes, values=values)
+    if found:
+        larger = (comparison in (">", ">=")) == (left == yes)
+        assert found == ("max" if larger else "min",)
+
+
+@pytest.mark.samples(6)
+@pytest.mark.parametrize(
+    ("update", "target", "term", "found"),
+    [
+        ("t[i] = fmaxf(t[i], a[i][j]);", "float", "float", ("fmaxf",)),
+        ("t[i] = fmin(fmin(a[i][j], t[i]), b[j]);", "double", "double", ("fmin",)),
+        # widened and narrowed again: what is stored is one of the values
+        ("t[i] = fmax(t[i], a[i][j]);", "float", "double", ("fmax",)),
+        # each step narrows the target, the first one too
+        ("t[i] = fmaxf(t[i], a[i][j]);", "double", "float", ()),
+        ("t[i] = fmax(t[i], a[i][j]);", "int", "int", ()),
+        ("t[i] = max(t[i], a[i][j]);", "int", "int", ("max",)),
+        ("t[i] = a[i][j] > t[i] ? a[i][j] : t[i];", "double", "float", ("max",)),
+        ("t[i] = a[i][j] * b[j] > t[i] ? a[i][j] * b[j] : t[i];", "double", "double", ("max",)),
+        # another value is compared than is stored, or the target in another way
+        ("t[i] = a[i][j] > t[i] ? b[j] : t[i];", "double", "double", ()),
+        ("t[i] = a[i][j] > b[j] ? a[i][j] : t[i];", "double", "double", ()),
+        ("t[i] = a[i][j] > t[i] + 1 ? a[i][j] : t[i];", "int", "int", ()),
+        ("t[i] = a[i][j] != t[i] ? a[i][j] : t[i];", "int", "int", ()),
+        ("t[i] = a[i][j] + t[i] > t[i] ? a[i][j] + t[i] : t[i];", "int", "int", ()),
+        ("t[i] *= a[i][j];", "unsigned", "unsigned", ("*",)),
+        ("t[i] &= a[i][j];", "long", "int", ("&",)),
+        ("t[i] ^= a[i][j] + b[j];", "unsigned long", "unsigned long", ("^",)),
+        ("t[i] += a[i][j];", "int", "float", ()),  # each step rounds down
+        ("t[i] = a[i][j] > t[i] ? a[i][j] : t[i];", "int", "float", ()),
+    ],
+)
+def test_types_and_terms_of_reductions(
+    update: str, target: str, term: str, found: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert operators(update, tmp_path, target=target, term=term) == found
+
+
+# -- Footprints equal counting the elements one by one.
+
+
+NAMES = ("i", "j", "k")
+NO_RELATION = isl.Map.read_from_str(isl.Context(), "{ k0[] -> A[] }")
+Affine = tuple[dict[str, int], int]
+
+
+def _reference(*subscripts: Affine) -> Reference:
+    return Reference(
+        array="A",
+        text="A",
+        statements=("S0",),
+        reads=True,
+        writes=False,
+        subscripts=tuple(
+            Subscript(
+                coefficients=tuple((n, c[n]) for n in NAMES if c.get(n)), symbols=(), offset=o
+            )
+            for c, o in subscripts
+        ),
+        relation=NO_RELATION,
+    )
+
+
+def _loops(trips: int | None = None) -> tuple[Loop, ...]:
+    return tuple(Loop(name=name, parallel=True, trip_count=trips) for name in NAMES)
+
+
+def _count(references: Sequence[Reference], sizes: dict[str, int]) -> int:
+    touched = set()
+    for point in product(*(range(sizes[name]) for name in NAMES)):
+        at = dict(zip(NAMES, point, strict=True))
+        for reference in references:
+            touched.add(
+                tuple(
+                    s.offset + sum(c * at[n] for n, c in s.coefficients)
+                    for s in reference.subscripts
+                )
+            )
+    return len(touched)
+
+
+def _text(*references: Reference) -> tuple[str, bool]:
+    counted = footprint(references, _loops())
+    return str(counted.elements), counted.exact
+
+
+def test_a_plain_reference_touches_the_product_of_its_loops() -> None:
+    assert _text(_reference(({"i": 1}, 0), ({"k": 1}, 0))) == ("T_i*T_k", True)
+
+
+def test_the_halo_of_a_stencil_counts_once() -> None:
+    line = [_reference(({"i": 1}, d)) for d in (-1, 0, 1)]
+    assert _text(*line) == ("2 + T_i", True)
+
+
+def test_the_halo_of_a_star_has_no_corners() -> None:
+    star = [
+        _reference(({"i": 1}, a), ({"j": 1}, b))
+        for a, b in ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
+    ]
+    counted = footprint(star, _loops())
+    assert counted.exact
+    assert counted.elements.evaluate({"i": 7, "j": 9}) == 9 * 11 - 4
+
+
+def test_references_that_move_differently_are_added_and_marked() -> None:
+    one, other = _reference(({"i": 1}, 0), ({"k": 1}, 0)), _reference(({"j": 1}, 0), ({"k": 1}, 0))
+    assert _text(one, other) == ("T_i*T_k + T_j*T_k", False)
+
+
+def test_a_subscript_that_is_not_affine_is_bounded_by_its_loops() -> None:
+    odd = Subscript(coefficients=(("i", 0), ("j", 0)), symbols=(), offset=0, affine=False)
+    reference = Reference(
+        array="A", text="A", statements=("S0",), reads=True, writes=False,
+        subscripts=(odd,), relation=NO_RELATION,
+    )  # fmt: skip
+    assert _text(reference) == ("T_i*T_j", False)
+
+
+_coefficient = st.sampled_from([0, 0, 1, 1, 1, -1, 2, 3])
+_subscript = st.tuples(st.fixed_dictionaries(dict.fromkeys(NAMES, _coefficient)), st.just(0))
+_shift = st.integers(-3, 3)
+
+
+@st.composite
+def _references(draw: st.DrawFn) -> list[Reference]:
+    """Draw translated copies of one reference, and sometimes an unrelated one."""
+    shape = [draw(_subscript) for _ in range(draw(st.integers(1, 3)))]
+    copies = [
+        _reference(*((c, draw(_shift)) for c, _ in shape)) for _ in range(draw(st.integers(1, 4)))
+    ]
+    if draw(st.integers(0, 5)) == 0:
+        copies.append(_reference(*((draw(_subscript)[0], draw(_shift)) for _ in shape)))
+    return copies
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    references=_references(),
+    sizes=st.fixed_dictionaries({name: st.integers(4, 9) for name in NAMES}),
+)
+def test_footprints_equal_enumeration_or_bound_it(
+    references: list[Reference], sizes: dict[str, int]
+) -> None:
+    counted = footprint(references, _loops())
+    truth = _count(references, sizes)
+    if counted.exact:
+        assert counted.elements.evaluate(sizes) == truth
+    else:
+        assert counted.elements.evaluate(sizes) >= truth

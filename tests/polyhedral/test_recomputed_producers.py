@@ -78,23 +78,10 @@ RECOMPUTED = {
         ("T",),
         "A[-i + 19][j]",
     ),
-    "values of counters": (
-        over(ALL, ALL, "T[i][j] = A[i][j] * (i + 2 * j);")
-        + over(ALL, INNER, "C[i][j] = T[i][j - 1] + T[i][j];"),
-        ("T",),
-        "",
-    ),
     "one value or another": (
         over(ALL, ALL, "T[i][j] = A[i][j] > 0 ? A[i][j] : x[j];")
         + over(ALL, INNER, "C[i][j] = T[i][j - 1] < 1 ? T[i][j] : 0;"),
         ("T",),
-        "",
-    ),
-    "numbers of other types": (
-        over(ALL, ALL, "F[i][j] = A[i][j] / 3;")
-        + over(ALL, ALL, "K[i][j] = F[i][j] * 100;")
-        + over(ALL, INNER, "C[i][j] = K[i][j - 1] / 7 + F[i][j];"),
-        ("F", "K"),
         "",
     ),
     "two writers, each read is from one": (
@@ -103,21 +90,6 @@ RECOMPUTED = {
         + over("0:10", ALL, "C[i][j] = T[i][j] - T[i + 10][j];"),
         ("T",),
         "(A[i][j] - B[i + 10][j])",
-    ),
-    "written again before it is read": (
-        over(ALL, ALL, "T[i][j] = 0;")
-        + over(ALL, ALL, "T[i][j] = A[i][j];")
-        + over(ALL, ALL, "C[i][j] = T[i][j];"),
-        ("T",),
-        "A[i][j]",
-    ),
-    "steps that need nothing of each other": (
-        "for (int t = 0; t < 3; t++) {\n"
-        + over(ALL, ALL, "T[i][j] = A[i][j] * x[t];")
-        + over(ALL, INNER, "C[i][j] += T[i][j - 1];")
-        + "}",
-        ("T",),
-        "",
     ),
     "in place, point by point": (
         over(ALL, ALL, "T[i][j] = A[i][j] * 2;") + over(ALL, ALL, "A[i][j] = T[i][j] + 1;"),

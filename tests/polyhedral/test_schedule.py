@@ -116,16 +116,6 @@ def test_short_loops_that_overwrite_a_local_are_scheduled_in_bounded_work(
     _check_memory(source, ("s",), scop_of, trace, listed)
 
 
-def test_running_out_of_operations_is_an_error_and_not_a_hang(scop_of: Callable[..., Any]) -> None:
-    scop = scop_of(STENCIL, parameters=["T", "N"])
-    for operations in (1, 1000, 30_000):
-        with pytest.raises(InputError) as caught:
-            schedule_scop(scop, max_operations=operations)
-        assert caught.value.code == "EATSS-P001"
-        assert str(operations) in caught.value.diagnostics[0].message
-    assert len(schedule_scop(scop).kernels) == 2
-
-
 def test_where_no_work_is_left_for_a_schedule_the_order_of_the_source_is_kept(
     monkeypatch: pytest.MonkeyPatch,
     scop_of: Callable[..., Any],
@@ -172,32 +162,10 @@ def test_a_step_that_runs_out_leaves_the_rest_to_the_work_around_it(
     compute_dependences(scop)
 
 
-def test_forty_nested_loops_are_refused_at_once(scop_of: Callable[..., Any]) -> None:
-    nest = "".join("    " * d + f"for i{d} in range(0, 4):\n" for d in range(40))
-    with pytest.raises(InputError) as caught:
-        schedule_scop(scop_of(nest + "    " * 40 + "A[i0] += 1.0\n"))
-    assert caught.value.code == "EATSS-P002"
-
-
-def test_scheduler_options_are_put_back(scop_of: Callable[..., Any]) -> None:
-    scop = scop_of(STENCIL, parameters=["T", "N"])
-    before = scop.isl_context.get_schedule_outer_coincidence()
-    schedule_scop(scop)
-    assert scop.isl_context.get_schedule_outer_coincidence() == before
-    assert scop.isl_context.get_max_operations() == 0
-
-
 def test_a_private_scalar_does_not_serialise_a_loop(scop_of: Callable[..., Any]) -> None:
     source = "for i in range(0, N):\n    t = A[i]\n    B[i] = t*t\n"
     (kernel,) = schedule_scop(scop_of(source, parameters=["N"], local=["t"])).kernels
     assert [loop.parallel for loop in kernel.loops] == [True]
-
-
-def test_a_shared_array_element_serialises_a_loop(scop_of: Callable[..., Any]) -> None:
-    source = "for i in range(0, N):\n    t[0] = A[i]\n    B[i] = t[0]*t[0]\n"
-    scheduled = schedule_scop(scop_of(source, parameters=["N"], local=["t"]))
-    assert scheduled.kernels == ()
-    assert scheduled.host_statements == ("S0", "S1")
 
 
 def test_where_isl_gives_up_or_errs_the_original_order_stands(scop_of: Callable[..., Any]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import ExitCode, InputError
-from eatss.frontend import FrontendOptions, parse_file, parse_source
+from eatss.frontend import parse_file, parse_source
 from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.isl_names import node_kind
 from eatss.polyhedral.schedule_file import load_schedule, same_kernels, save_schedule
@@ -96,11 +96,6 @@ def test_interchanged_loops_load_and_are_cut_into_kernels(gemm: ScheduledScop) -
     loaded = load_schedule(gemm.scop, text)
     assert outline(gemm) == [[("i", True), ("j", True), ("k", False)]]
     assert outline(loaded) == [[("j", True), ("i", True), ("k", False)]]
-
-
-def test_marks_that_promise_less_load(gemm: ScheduledScop) -> None:
-    text = edited(gemm, ("[1, 1, 0]", "[1, 0, 0]"))
-    assert outline(load_schedule(gemm.scop, text)) == [[("i", True), ("j", False), ("k", False)]]
 
 
 FIRST, SECOND = '{"filter": "{ S0[i, j] }"}', '{"filter": "{ S1[i, j, k] }"}'
@@ -236,14 +231,6 @@ def test_text_that_is_no_schedule_file_is_refused(gemm: ScheduledScop, text: str
     assert caught.value.code == "EATSS-P010"
 
 
-def test_a_schedule_for_other_sizes_is_refused(gemm: ScheduledScop) -> None:
-    options = FrontendOptions(defines=("NI=100",))
-    scop = parse_file(FOLDER / "gemm.c", options).scops[0]
-    with pytest.raises(InputError) as caught:
-        load_schedule(scop, save_schedule(gemm))
-    assert caught.value.code == "EATSS-P013"
-
-
 def test_a_tree_nested_beyond_all_loops_is_refused(gemm: ScheduledScop) -> None:
     document = json.loads(save_schedule(gemm))
     tree: dict[str, object] = {"filter": "{ S0[i, j]; S1[i, j, k] }"}
@@ -306,14 +293,3 @@ def test_a_band_that_loads_as_permutable_may_be_tiled(
         return
     root = loaded.schedule.get_root()
     check_legality(scop, loaded.dependences, _tiled(root.child(0)).get_schedule())
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(
-    "name", with_long(["adi", "correlation", "fdtd-2d", "lu", "seidel-2d", "gemver"], ["adi"])
-)
-def test_bands_of_kernels_that_load_as_permutable_may_be_tiled(name: str) -> None:
-    scheduled = schedule_scop(parse_file(FOLDER / f"{name}.c").scops[0])
-    loaded = load_schedule(scheduled.scop, save_schedule(scheduled))
-    tiled = _tiled(loaded.schedule.get_root().child(0)).get_schedule()
-    check_legality(loaded.scop, loaded.dependences, tiled)

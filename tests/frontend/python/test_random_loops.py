@@ -82,14 +82,6 @@ def test_generated_code_leaves_what_python_leaves(seed: int) -> None:
         check_on_cpu(seed, Path(folder))
 
 
-@pytest.mark.long
-@settings(max_examples=examples(12), deadline=None, suppress_health_check=_HEALTH)
-@given(seed=st.integers(0, 2**32))
-def test_more_generated_code_leaves_what_python_leaves(seed: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        check_on_cpu(seed, Path(folder))
-
-
 @pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("right", "wrong"),

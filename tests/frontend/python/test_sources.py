@@ -1,21 +1,28 @@
-"""Loops in Python wherever a C file goes: the API, the command line, folders of programs."""
+"""Loops in Python wherever a C file goes, and names that C cannot have."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from clang import cindex
 
 import eatss
 import eatss.polyhedral.expression
 from eatss.base.cache import Cache
 from eatss.base.diagnostics import InputError
 from eatss.frontend.python import PythonScop, read_python
+from eatss.frontend.python_types import is_declared, is_macro
 from eatss.session.session import Session
 from eatss.verify import verify
 from tests.end_to_end.in_process import eatss as command
 from tests.frontend.python.kernels_in_python import gemm, mvt
+
+# -- Loops in Python wherever a C file goes: the API, the command line, folders of programs.
+
 
 SCALE = '''import does_not_exist
 
@@ -150,14 +157,6 @@ def test_macros_are_for_c(file: Path) -> None:
     assert "--param n=4000" in done.stderr
 
 
-def test_types_are_those_of_the_annotations(file: Path, tmp_path: Path) -> None:
-    done = command("codegen", file, "--gpu", "h200", "-o", tmp_path / "out", "--dtype", "float")
-    assert done.returncode == 2
-    assert "[EATSS-K010]" in done.stderr
-    assert "write eatss.f16, eatss.f32 or eatss.f64 there" in done.stderr
-    assert f"{file}:9:5: error:" in done.stderr
-
-
 def test_warnings_point_at_the_python(file: Path) -> None:
     file.write_text(SCALE.replace("x * A[i, j]", "x * A[i, j + 1]"), encoding="utf-8")
     (warning,) = Session(file).warnings
@@ -179,10 +178,6 @@ def test_what_was_found_is_found_again_and_after_a_change_anew(file: Path, tmp_p
     moved = eatss.codegen(file, gpu="h200", cache=cache)
     assert "loops.py:13:" in first.text
     assert "loops.py:14:" in moved.text
-
-
-def test_a_callable_is_made_of_loops_in_python() -> None:
-    assert "gemm" in repr(eatss.jit(gemm, gpu="h200"))
 
 
 KERNEL = """@eatss.scop
@@ -230,12 +225,6 @@ def test_stars_may_be_anything_but_those_of_math(file: Path) -> None:
     assert "pow(A[i], 0.5)" in read_python(file).c_source
 
 
-def test_names_elsewhere_in_a_file_are_others(file: Path) -> None:
-    other = "def other(max):\n    range = [abs for abs in max]\n    return range\n"
-    file.write_text("import eatss\n" + other + KERNEL)
-    assert "max(A[i], 0.5)" in read_python(file).c_source
-
-
 @pytest.mark.parametrize("odd", ["# a\fb\f\f", "# a\u2028b\x85c\x1cd", "# a\rx = 1\r"])
 def test_lines_are_those_of_python(odd: str, file: Path) -> None:
     text = f"import eatss\n{odd}\n{KERNEL}".replace("max(", "other(")
@@ -255,3 +244,75 @@ def test_a_file_is_read_in_the_encoding_that_it_names(file: Path) -> None:
         with pytest.raises(InputError, match="neither UTF-8 nor") as caught:
             read_python(file)
         assert caught.value.code == "EATSS-Y001"
+
+
+# -- Names that C cannot have are those of the headers and of the compiler that are here.
+
+
+HEADERS = "#include <math.h>\n#include <stdlib.h>\n"
+MACRO = re.compile(r"#define (?P<name>\w+)(?P<call>\(?)")
+KINDS = ("FUNCTION_DECL", "TYPEDEF_DECL", "VAR_DECL")
+
+
+def preprocessed(*options: str) -> str:
+    """Return what gcc makes of the headers, as verification calls it."""
+    command = ["gcc", "-E", "-P", "-x", "c", "-std=gnu11", *options, "-"]
+    return subprocess.run(command, input=HEADERS, check=True, capture_output=True, text=True).stdout
+
+
+def public(names: set[str]) -> set[str]:
+    return {name for name in names if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("options", [(), ("-D_GNU_SOURCE",)])
+def test_all_that_the_headers_have_is_known(options: tuple[str, ...]) -> None:
+    text = preprocessed(*options)
+    index: Any = cindex.Index
+    unit = index.create().parse(
+        "headers.c", args=["-std=gnu11"], unsaved_files=[("headers.c", text)]
+    )
+    declared = {one.spelling for one in unit.cursor.get_children() if one.kind.name in KINDS}
+    macros = list(MACRO.finditer(preprocessed("-dM", *options)))
+    called = {one["name"] for one in macros if one["call"]}
+    plain = {one["name"] for one in macros if not one["call"]}
+    assert {"exit", "y1", "int32_t"} <= declared
+    assert {name for name in public(declared | called) if not is_declared(name)} == set()
+    assert {"NULL", "linux"} <= plain
+    unknown = {name for name in public(plain) if not is_macro(name) and not is_declared(name)}
+    assert unknown == set()
+
+
+NAMED_KERNEL = """import eatss
+@eatss.scop
+def {0}({1}: eatss.Param, A: eatss.f64["{1}"]):
+    for i in range({1}):
+        A[i] = 2.0
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["select", "gamma", "exit", "int32_t", "j0", "y1", "div", "random", "system", "abort", "NULL"],
+)
+def test_a_function_of_such_a_name_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text(NAMED_KERNEL.format(name, "n"), encoding="utf-8")
+    with pytest.raises(InputError, match=f"'{name}'") as caught:
+        read_python(path)
+    assert [one.code for one in caught.value.diagnostics] == ["EATSS-Y004"]
+
+
+@pytest.mark.parametrize("name", ["NULL", "M_PI", "INFINITY", "NAN", "RAND_MAX", "linux", "unix"])
+def test_a_parameter_of_the_name_of_a_macro_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text(NAMED_KERNEL.format("loops", name), encoding="utf-8")
+    with pytest.raises(InputError, match=f"no variable of the name '{name}'") as caught:
+        read_python(path)
+    assert caught.value.code == "EATSS-Y004"
+
+
+@pytest.mark.parametrize("name", ["y1", "div", "index", "select"])
+def test_a_parameter_may_have_the_name_of_a_function(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text(NAMED_KERNEL.format("loops", name), encoding="utf-8")
+    assert read_python(path).arguments[0].name == name

@@ -1,0 +1,350 @@
+"""Regions are cut into the kernels that PPCG makes of them: by its rules, by a saved schedule."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import islpy as isl
+import pytest
+
+import eatss
+from eatss.analysis.analyse import AnalysedProgram
+from eatss.base.diagnostics import InputError
+from eatss.frontend import FrontendOptions, parse_file
+from eatss.polyhedral import Kernel, schedule_scop
+from eatss.polyhedral.isl_names import node_kind
+from eatss.polyhedral.ppcg import with_nests_merged
+from eatss.polyhedral.schedule import generalise
+from eatss.session.steps import ppcg_schedule_of
+from tests.examples import with_long
+
+# -- Schedule trees as PPCG's: nests of parallel loops are one band.
+
+
+NEST = """\
+{{ domain: "{{ S[i, j, k] : 0 <= i, j, k < 9 }}",
+  child: {{ schedule: "[{{ S[i, j, k] -> [(i)] }}]", permutable: 1, coincident: [ 1 ],
+    child: {{ schedule: "[{{ S[i, j, k] -> [(j)] }}]", permutable: 1, coincident: [ {middle} ],
+      child: {{ schedule: "[{{ S[i, j, k] -> [(k)] }}]", permutable: 1, coincident: [ 1 ] }}
+}} }} }}
+"""
+
+
+def members(middle: int) -> list[int]:
+    schedule = isl.Schedule.read_from_str(isl.Context(), NEST.format(middle=middle))
+    node = with_nests_merged(schedule).get_root().get_child(0)
+    found = []
+    while node_kind(node) == "band":
+        assert node.band_get_permutable()
+        found.append(node.band_n_member())
+        node = node.get_child(0)
+    return found
+
+
+def test_parallel_loops_in_each_other_are_one_band() -> None:
+    assert members(1) == [3]
+
+
+def test_a_serial_loop_between_them_stays() -> None:
+    assert members(0) == [1, 1, 1]
+
+
+# -- Kernels, their order and their bands are those of PPCG 0.09 on PolyBench 3.2.
+
+
+KERNELS = Path(__file__).parents[2] / "kernels"
+
+Cut = tuple[int, int]
+
+# Programs whose kernels differ.
+OTHER_ORDER = {"covariance"}
+"""Kernels that do not depend on each other stand in another order than PPCG's."""
+OTHER_CUT = {"adi": [(2, 1), (2, 1)]}
+"""isl fuses the sweeps of each direction, where PPCG 0.09 with its isl kept all eight apart."""
+
+
+def _expected() -> dict[str, list[Cut]]:
+    table: dict[str, list[Cut]] = {}
+    with (Path(__file__).parent / "ppcg_kernels.csv").open() as lines:
+        for row in csv.DictReader(lines):
+            table.setdefault(row["program"], []).append(
+                (int(row["tile_dims"]), int(row["block_dims"]))
+            )
+    return table
+
+
+EXPECTED = _expected()
+
+
+def _cut(kernels: tuple[Kernel, ...]) -> list[Cut]:
+    return [(len(kernel.loops), min(3, _leading_parallel(kernel))) for kernel in kernels]
+
+
+def _leading_parallel(kernel: Kernel) -> int:
+    count = 0
+    for loop in kernel.loops:
+        if not loop.parallel:
+            break
+        count += 1
+    return count
+
+
+def _scheduled(program: str) -> tuple[Kernel, ...]:
+    (scop,) = parse_file(str(KERNELS / f"{program}.c"), FrontendOptions()).scops
+    return schedule_scop(scop).kernels
+
+
+@pytest.mark.samples(10)
+@pytest.mark.parametrize("program", sorted(EXPECTED.keys() - OTHER_CUT.keys()))
+def test_a_program_is_cut_into_the_kernels_ppcg_makes(program: str) -> None:
+    found, expected = _cut(_scheduled(program)), EXPECTED[program]
+    if program in OTHER_ORDER:
+        assert sorted(found) == sorted(expected)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("program", sorted(OTHER_CUT))
+def test_a_program_known_to_be_cut_otherwise_is_cut_as_recorded(program: str) -> None:
+    assert _cut(_scheduled(program)) == OTHER_CUT[program]
+
+
+def test_bounds_spelled_by_one_macro_are_one_size() -> None:
+    (scop,) = parse_file(str(KERNELS / "gesummv.c"), FrontendOptions()).scops
+    assert [name for name, _ in generalise(scop).values] == ["N"]
+
+
+def test_numbers_and_parameters_give_the_same_cut(scop_of: Callable[..., Any]) -> None:
+    source = (
+        "for t in range(0, {T}):\n"
+        "    for i in range(1, {N}-1):\n        for j in range(1, {N}-1):\n"
+        "            B[i,j] = A[i,j] + A[i,j-1] + A[i,1+j] + A[1+i,j] + A[i-1,j]\n"
+        "    for i in range(1, {N}-1):\n        for j in range(1, {N}-1):\n"
+        "            A[i,j] = B[i,j]\n"
+    )
+    named = scop_of(source.format(T="T", N="N"), parameters=["T", "N"])
+    fixed = scop_of(source.format(T=20, N=4000))
+    assert _cut(schedule_scop(named).kernels) == _cut(schedule_scop(fixed).kernels)
+    assert schedule_scop(fixed).kernels[0].loops[0].trip_count == 3998
+
+
+# -- eatss cuts the kernels of this repository as a real PPCG did.
+
+
+KERNEL_FILES = Path(__file__).parents[2] / "kernels"
+
+RecordedCut = list[tuple[int, int, tuple[str, ...]]]
+
+UNSURE = {"adi.c"}
+"""Files with a warning that the kernels may be others; its statements are."""
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (Path(__file__).parent / name).open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def _recorded() -> dict[str, Cut]:
+    table: dict[str, Cut] = {}
+    for row in _rows("ppcg_cuts.csv"):
+        table.setdefault(row["file"], []).append(
+            (int(row["tile_dims"]), int(row["block_dims"]), tuple(row["statements"].split()))
+        )
+    return table
+
+
+RECORDED = _recorded()
+ORDERS = {(row["nests"], row["bound"]): row["ppcg_order"] for row in _rows("ppcg_orders.csv")}
+
+
+def _check() -> Any:
+    return importlib.import_module("benchmarks.ppcg_cuts")
+
+
+def _cut_of_file(program: AnalysedProgram) -> RecordedCut:
+    cut: RecordedCut = _check().cut_of(program)
+    return cut
+
+
+def test_every_kernel_of_the_repository_is_recorded() -> None:
+    assert {path.name for path in KERNEL_FILES.glob("*.c")} == RECORDED.keys()
+
+
+@pytest.mark.samples(3)
+@pytest.mark.parametrize("file", sorted(RECORDED))
+def test_a_file_is_cut_into_the_kernels_that_ppcg_makes_of_it(file: str) -> None:
+    program = eatss.inspect(KERNEL_FILES / file)
+    warned = any(warning.code == "EATSS-P020" for warning in program.warnings)
+    assert warned == (file in UNSURE)
+    if warned:
+        assert _shapes(_cut_of_file(program)) == _shapes(RECORDED[file])
+    else:
+        assert _cut_of_file(program) == RECORDED[file]
+
+
+def _shapes(cut: RecordedCut) -> list[tuple[int, int]]:
+    return [(tiles, block) for tiles, block, _ in cut]
+
+
+def test_the_two_products_of_mvt_have_the_numbers_that_ppcg_gives_them() -> None:
+    program = eatss.inspect(KERNEL_FILES / "mvt.c")
+    assert [kernel.statements for kernel in program.scops[0].scheduled.kernels] == [
+        ("S0",),
+        ("S1",),
+    ]
+    assert program.warnings == ()
+
+
+@pytest.mark.samples(5)
+@pytest.mark.parametrize(("nests", "bound"), ORDERS)
+def test_independent_nests_run_in_the_order_in_which_ppcg_runs_them(nests: str, bound: str) -> None:
+    check = _check()
+    program = eatss.inspect(check.independent_nests(nests, bound))
+    order = check.order_of(check.arrays_of(program))
+    assert " ".join(str(k) for k in order) == ORDERS[nests, bound]
+    assert program.warnings == ()
+
+
+# -- PPCG's schedule files: matched with the region, checked, written back; doubts are said.
+
+
+SAVED_KERNELS = Path(__file__).parents[2] / "kernels"
+
+CHAIN = """\
+void f(double A[64], double B[64], double C[64])
+{
+    int i;
+#pragma scop
+    for (i = 0; i < 64; i++) {
+        B[i] = A[i];
+        C[i] = B[i] + 1.0;
+    }
+#pragma endscop
+}
+"""
+# Statements as PPCG numbers them: S_0 sets i, S_1 and S_2 are ours, S_3 increments i.
+GROUPED = """\
+domain: "{ G_0[i0] : 0 <= i0 <= 63 }"
+child:
+  schedule: "[{ G_0[i0] -> [(i0)] }]"
+  permutable: 1
+  coincident: [ 1 ]
+  child:
+    contraction: "{ S_1[i] -> G_0[(i)]; S_2[i] -> G_0[(i)] }"
+    expansion: "{ G_0[i0] -> S_1[i = i0]; G_0[i0] -> S_2[i = i0] }"
+    child:
+      sequence:
+      - filter: "{ S_1[i] }"
+      - filter: "{ S_2[i] }"
+"""
+APART = """\
+domain: "{ S_1[i] : 0 <= i <= 63; S_2[i] : 0 <= i <= 63 }"
+child:
+  sequence:
+  - filter: "{ S_1[i] }"
+    child:
+      schedule: "[{ S_1[i] -> [(i)] }]"
+      permutable: 1
+      coincident: [ 1 ]
+  - filter: "{ S_2[i] }"
+    child:
+      schedule: "[{ S_2[i] -> [(i)] }]"
+      permutable: 1
+      coincident: [ 1 ]
+"""
+
+
+def _loaded(source: str, schedule: str, folder: Path) -> AnalysedProgram:
+    file = folder / "saved.schedule"
+    file.write_text(schedule)
+    return eatss.inspect(source, ppcg_schedule=file)
+
+
+def _kernels(program: AnalysedProgram) -> list[tuple[str, ...]]:
+    return [kernel.statements for scop in program.scops for kernel in scop.scheduled.kernels]
+
+
+def _refused(source: str, schedule: str, folder: Path) -> tuple[str, str]:
+    with pytest.raises(InputError) as caught:
+        _loaded(source, schedule, folder)
+    return caught.value.code, caught.value.diagnostics[0].message
+
+
+def test_a_chain_is_one_kernel_by_default_as_ppcg_groups_it() -> None:
+    assert _kernels(eatss.inspect(CHAIN)) == [("S0", "S1")]
+
+
+def test_groups_of_a_saved_schedule_become_their_statements(tmp_path: Path) -> None:
+    assert _kernels(_loaded(CHAIN, GROUPED, tmp_path)) == [("S0", "S1")]
+
+
+def test_sizes_are_selected_for_the_kernels_of_the_saved_schedule(tmp_path: Path) -> None:
+    file = tmp_path / "saved.schedule"
+    file.write_text(APART)
+    selection = eatss.select(CHAIN, gpu="a100", ppcg_schedule=file)
+    assert [kernel.index for kernel in selection.kernels] == [0, 1]
+    assert selection.warnings == ()
+
+
+def test_a_schedule_of_other_sizes_is_refused(tmp_path: Path) -> None:
+    code, message = _refused(CHAIN, APART.replace("63", "62"), tmp_path)
+    assert code == "EATSS-P021"
+    assert "S_1, S_2 runs for other values of its counters" in message
+
+
+def test_a_schedule_of_other_statements_is_refused(tmp_path: Path) -> None:
+    code, message = _refused(CHAIN, APART.replace("S_2", "S_7"), tmp_path)
+    assert code == "EATSS-P021"
+    assert "S_7" in message
+
+
+def test_a_schedule_that_breaks_a_dependence_is_refused(tmp_path: Path) -> None:
+    swapped = APART.replace("S_1", "S_x").replace("S_2", "S_1").replace("S_x", "S_2")
+    assert _refused(CHAIN, swapped, tmp_path)[0] == "EATSS-P021"
+
+
+@pytest.mark.parametrize("text", ["", "domain", "hello", '{ "schema": "eatss-schedule" }', "{ }"])
+def test_what_is_no_schedule_of_ppcg_is_refused(text: str, tmp_path: Path) -> None:
+    assert _refused(CHAIN, text, tmp_path)[0] == "EATSS-P021"
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize(
+    "name", with_long(["gemm", "correlation", "durbin", "fdtd-apml"], ["fdtd-apml"])
+)
+def test_what_is_written_for_ppcg_reads_back_as_the_same_kernels(name: str, tmp_path: Path) -> None:
+    program = eatss.inspect(SAVED_KERNELS / f"{name}.c")
+    file = tmp_path / "ours.schedule"
+    file.write_text(ppcg_schedule_of(program))
+    again = eatss.inspect(SAVED_KERNELS / f"{name}.c", ppcg_schedule=file)
+    assert _kernels(again) == _kernels(program)
+    assert again.warnings == ()
+
+
+def test_dead_code_is_left_out_as_ppcg_leaves_it_out() -> None:
+    source = CHAIN.replace("int i;", "int i; double D[64];").replace(
+        "C[i] =", "D[i] = B[i];\n        C[i] ="
+    )
+    (statements,) = _kernels(eatss.inspect(source))
+    assert statements == ("S0", "S2")
+
+
+def test_a_counter_that_outlives_the_region_makes_the_cut_unsure() -> None:
+    region = CHAIN[CHAIN.index("#pragma scop") : CHAIN.index("}\n", CHAIN.index("#pragma end"))]
+    source = CHAIN.replace(region, region + region)
+    program = eatss.inspect(source)
+    assert [warning.code for warning in program.warnings] == ["EATSS-P020"]
+    assert "'i'" in program.warnings[0].message
+    assert "--ppcg-schedule" in (program.warnings[0].hint or "")
+
+
+def test_one_schedule_does_not_do_for_two_regions(tmp_path: Path) -> None:
+    region = CHAIN[CHAIN.index("#pragma scop") : CHAIN.index("}\n", CHAIN.index("#pragma end"))]
+    source = CHAIN.replace(region, region + region)
+    assert _refused(source, APART, tmp_path)[0] == "EATSS-P025"
+    with pytest.raises(InputError, match="EATSS-P025"):
+        ppcg_schedule_of(eatss.inspect(source))
