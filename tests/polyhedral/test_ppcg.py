@@ -148,8 +148,8 @@ def _rows(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def _recorded() -> dict[str, Cut]:
-    table: dict[str, Cut] = {}
+def _recorded() -> dict[str, RecordedCut]:
+    table: dict[str, RecordedCut] = {}
     for row in _rows("ppcg_cuts.csv"):
         table.setdefault(row["file"], []).append(
             (int(row["tile_dims"]), int(row["block_dims"]), tuple(row["statements"].split()))
