@@ -55,3 +55,16 @@ def test_tables_of_results_are_those_of_the_records() -> None:
     assert sum("<!-- table: " in text for text in texts) >= 4
     for page, text in zip(pages, texts, strict=True):
         assert renewed(text) == text, f"{page.name}: run python benchmarks/tables.py"
+
+
+def test_files_and_functions_that_the_architecture_names_are_there() -> None:
+    page = (DOCS / "architecture.md").read_text()
+    assert all((REPOSITORY / path).exists() for path in re.findall(r"`(eatss/[\w/]+\.py)`", page))
+    for path, names in re.findall(r"`(eatss/[\w/]+\.py)`: ((?:`[\w.]+`(?:, )?)+)", page):
+        text = (REPOSITORY / path).read_text()
+        for name in re.findall(r"\w+", names):
+            assert re.search(rf"\b(def|class) {name}\b", text), f"{path} has no {name}"
+    folders = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+    named = {name for cell in folders for name in re.findall(r"\w+", cell)}
+    packages = {path.parent.name for path in (REPOSITORY / "eatss").glob("*/__init__.py")}
+    assert named == packages
