@@ -190,7 +190,7 @@ FULL_SPEED = 1.15
 FULL_SPEED_AHEAD = 1.05
 """The same where the fastest layout fills boxes ahead and waits for no loads from them. Such
 products are predicted better: on an H100 layouts between the two took 7 to 35 % more time, and
-saved 2 to 10 % of the energy (five programs of ``benchmarks/results/h100/library-waits.txt``)."""
+saved 2 to 10 % of the energy (five programs, docs/design-findings.md)."""
 
 STREAM_MARGIN = 1.04
 """So many times what is expected of layouts whose blocks take equal shares of steps is taken to be

@@ -96,7 +96,7 @@ LEAST_PRODUCT_POINTS, MOST_PRODUCT_WORDS = 8, {64: 128, 128: 128, 256: 144}
 """Points of a thread, each with a sum in registers, and words of those sums by threads of a block.
 
 More than 128 words were worth it with 256 threads, one block to an SM. With 128 threads tensors
-over one index took 1.02 ms instead of 0.81 (``benchmarks/results/h100/library-words``)."""
+over one index took 1.02 ms instead of 0.81 (docs/design-findings.md)."""
 
 WARPS_ALONG = (1, 2, 4, 8)
 """Warps of a block along rows or columns."""
