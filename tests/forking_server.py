@@ -181,7 +181,11 @@ def _fork_workers(place: str) -> None:
     from eatss.base import guard, supervisor  # noqa: PLC0415 - not for the one in a worker's place
 
     stand_in = [sys.executable, "-I", "-S", __file__, place]
-    forked = lambda command: guard.guarded([*stand_in, *command[1:]])  # noqa: E731
+
+    def forked(command: list[str]) -> list[str]:
+        is_python = command[0] == sys.executable  # else a compiler, or PPCG
+        return guard.guarded([*stand_in, *command[1:]] if is_python else command)
+
     vars(supervisor)["guarded"] = forked
 
 
