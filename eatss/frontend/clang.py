@@ -302,16 +302,6 @@ class Unit:
             if _file_name(inclusion.location) == self._file
         )
 
-    @property
-    def deepest_includes(self) -> tuple[str, ...]:
-        """The main file, and the headers from it down to the deepest one."""
-        chain: list[str] = [self._file]
-        deepest: tuple[str, ...] = ()
-        for inclusion in self._unit.get_includes():
-            chain[inclusion.depth :] = [str(inclusion.include.name)]
-            deepest = max(deepest, tuple(chain), key=len)
-        return deepest
-
     def holds(self, cursor: Any) -> bool:
         """Return whether a cursor stands in the main file, and not in one it includes."""
         return _file_name(cursor.location) == self._file

@@ -142,35 +142,21 @@ def pair_pragmas(
     """Pair the pragmas; unmatched and nested ones become findings."""
     regions: list[Region] = []
     opening: Pragma | None = None
+    alone: list[Pragma] = []
     for pragma in pragmas:
-        span = source.span(pragma.start, pragma.end)
-        if pragma.opens:
+        if pragma.opens is (opening is None):
             if opening is not None:
-                where = source.line_and_column(opening.start)[0]
-                findings.add(
-                    "EATSS-F010",
-                    f"#pragma scop inside the region that begins on line {where}",
-                    span=span,
-                    hint="end the region before with #pragma endscop",
-                )
-                continue
-            opening = pragma
-        elif opening is None:
-            findings.add(
-                "EATSS-F010",
-                "#pragma endscop without #pragma scop",
-                span=span,
-                hint="write #pragma scop before the first statement of the region",
-            )
+                regions.append(Region(index=len(regions), opening=opening, closing=pragma))
+            opening = pragma if pragma.opens else None
         else:
-            regions.append(Region(index=len(regions), opening=opening, closing=pragma))
-            opening = None
-    if opening is not None:
+            alone.append(pragma)
+    for pragma in [*alone, *([] if opening is None else [opening])]:
         findings.add(
             "EATSS-F010",
-            "#pragma scop without #pragma endscop",
-            span=source.span(opening.start, opening.end),
-            hint="write #pragma endscop after the last statement of the region",
+            f"#pragma {'scop' if pragma.opens else 'endscop'} without its counterpart",
+            span=source.span(pragma.start, pragma.end),
+            hint="each region has one #pragma scop before and one #pragma endscop behind it, and "
+            "none inside",
         )
     return tuple(regions)
 
@@ -298,29 +284,15 @@ def _path(function: Any, start: int, end: int) -> list[Any]:
 # Decides which of clang's errors matter.
 
 
-_TOO_DEEP = "#include nested too deeply"
 _DIRECTIVES = "Lexical or Preprocessor Issue"
 _OWN_WORDS = "User-Defined Issue"
 
 
 def check_cycles(unit: Unit, source: SourceText, findings: Findings) -> None:
     """Record that headers include one another without end, or are nested beyond clang's limit."""
-    message = next((m for m in unit.messages if m.message == _TOO_DEEP), None)
-    if message is None:
-        return
-    chain = unit.deepest_includes
-    again = next((k for k in range(len(chain) - 2, -1, -1) if chain[k] == chain[-1]), None)
-    text = message.message
-    if again is not None:
-        names = [f"'{Path(name).name}'" for name in chain[again + 1 : -1]]
-        through = f" through {' and '.join(names)}" if names else ""
-        text = f"'{Path(chain[-1]).name}' includes itself{through}"
-    findings.add(
-        "EATSS-F009",
-        text,
-        span=span_of(message, source),
-        hint="write #pragma once into the header, or guard it with #ifndef",
-    )
+    for message in [m for m in unit.messages if m.message == "#include nested too deeply"][:1]:
+        hint = "write #pragma once into the header, or guard it with #ifndef"
+        findings.add("EATSS-F009", message.message, span=span_of(message, source), hint=hint)
 
 
 def check_messages(

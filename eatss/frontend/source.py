@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from bisect import bisect_right
 from dataclasses import dataclass
 from math import inf
@@ -147,8 +146,6 @@ class Findings:
 
 
 MAX_BYTES = 4 * 1024 * 1024
-_MAX_HEADERS = 2_000
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 
 
 def read_bytes(file: str) -> bytes:
@@ -158,26 +155,14 @@ def read_bytes(file: str) -> bytes:
         InputError: If there is no such file, it is not a regular file, is too large, or
             cannot be read.
     """
-    path = Path(file)
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise input_error("EATSS-F001", f"'{file}' is {kind}", hint="name a C source file")
-        if status.st_size > MAX_BYTES:
-            raise input_error(
-                "EATSS-F001",
-                f"'{file}' has {status.st_size / 2**20:.1f} MiB; the limit is "
-                f"{MAX_BYTES // 2**20} MiB",
-                hint="keep the region and what it needs in a file of its own",
-            )
-        return path.read_bytes()
+        return read_regular(Path(file), MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise input_error(
             "EATSS-F001",
             f"cannot read '{file}': {reason}",
-            hint="check the path and its permissions",
+            hint=f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read",
         ) from None
 
 
@@ -188,65 +173,14 @@ def path_for_clang(file: str) -> str:
 
 def check_bytes(source: SourceText, findings: Findings) -> None:
     """Find what is wrong with a text before it is parsed."""
-    data = source.data
-    if len(data) > MAX_BYTES:
-        findings.add(
-            "EATSS-F001",
-            f"'{source.file}' has {len(data) / 2**20:.1f} MiB; the limit is "
-            f"{MAX_BYTES // 2**20} MiB",
-            hint="keep the region and what it needs in a file of its own",
-        )
-        return
-    if not data.strip():
-        findings.add("EATSS-F001", f"'{source.file}' is empty", hint="name a C source file")
-        return
-    nul = data.find(b"\0")
-    if nul >= 0:
-        findings.add(
-            "EATSS-F001",
-            f"NUL byte in the source ({data.count(bytes(1))} in all)",
-            span=source.span(nul, nul + 1),
-            hint="save the file as UTF-8 text",
-        )
-        return
-
-
-def check_includes(source: SourceText, include_dirs: tuple[str, ...], findings: Findings) -> None:
-    """Refuse ``#include`` of devices, pipes and the like, from which libclang would read for ever.
-
-    Headers are followed as far as they are found; macros and conditions are not looked at.
-    """
-    todo = [(Path(source.file).parent, source.data, True)]
-    seen: set[Path] = set()
-    while todo and len(seen) < _MAX_HEADERS:
-        folder, data, is_main = todo.pop()
-        for match in _INCLUDE.finditer(data):
-            header = _find(match[1].decode("utf-8", "replace"), (folder, *map(Path, include_dirs)))
-            if header is None or header in seen:
-                continue
-            seen.add(header)
-            try:
-                todo.append((header.parent, read_regular(header, MAX_BYTES), False))
-            except IsADirectoryError:
-                continue
-            except OSError as error:
-                findings.add(
-                    "EATSS-F001",
-                    f"header '{header}' cannot be read: {error.strerror}",
-                    span=source.span(match.start(1), match.end(1)) if is_main else None,
-                    hint="include C headers only",
-                )
-
-
-def _find(name: str, folders: tuple[Path, ...]) -> Path | None:
-    for folder in folders:
-        try:
-            candidate = folder / name
-            if candidate.exists() and os.access(candidate, os.R_OK):
-                return candidate
-        except (OSError, ValueError):
-            continue
-    return None
+    data, nul = source.data, source.data.find(b"\0")
+    if len(data) > MAX_BYTES or not data.strip():
+        state = "is too large" if data.strip() else "is empty"
+        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB"
+        findings.add("EATSS-F001", f"'{source.file}' {state}", hint=hint)
+    elif nul >= 0:
+        span = source.span(nul, nul + 1)
+        findings.add("EATSS-F001", "NUL byte in the source", span=span, hint="save it as UTF-8")
 
 
 # -- lexical checks ----------------------------------------------------------------------------

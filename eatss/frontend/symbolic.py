@@ -25,7 +25,6 @@ from eatss.frontend.source import (
     Guard,
     SourceText,
     check_bytes,
-    check_includes,
     path_for_clang,
     read_bytes,
 )
@@ -287,11 +286,9 @@ def _macro_names(program: _Program) -> MacroNames:
 
 
 def _unit_files(program: _Program) -> tuple[str, ...]:
-    options = program.options
     source = SourceText.of(program.file, program.data)
     findings = Findings(source)
     check_bytes(source, findings)
-    check_includes(source, options.include_dirs, findings)
     findings.raise_errors()
     unit = _unit(program, program.data)
     return (program.file,) if unit is None else unit.user_files

@@ -36,7 +36,7 @@ from eatss.polyhedral.schedule import (
     schedule_scop,
     with_schedule,
 )
-from eatss.polyhedral.schedule_file import is_too_deep
+from eatss.polyhedral.schedule_file import NESTED
 from eatss.polyhedral.scheduling import forked_schedule, scheduler_options
 from eatss.polyhedral.scop import Scop
 
@@ -357,7 +357,7 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
 
 def _read(scop: Scop, text: str) -> isl.Schedule:
     problem = "the file is not a schedule that PPCG saved"
-    if len(text) > _MAX_CHARACTERS or not text.isascii() or is_too_deep(text):
+    if len(text) > _MAX_CHARACTERS or not text.isascii() or NESTED.search(text):
         raise _error("EATSS-P021", problem, _AGAIN, scop)
     if re.match(r"[\s{\"]*domain", text) is None:
         raise _error("EATSS-P021", problem, _AGAIN, scop)

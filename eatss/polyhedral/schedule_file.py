@@ -52,14 +52,11 @@ from eatss.polyhedral.tree import (
 SCHEMA = "eatss-schedule"
 VERSION = 1
 
-_MAX_CHARACTERS = 4 * 1024 * 1024
-_MAX_DEPTH = 100
-_MAX_BRACKETS = 64
-"""How deeply a tree, and a set or function in it, may be nested."""
-
 _PARTS = re.compile(r"(\d+)")
 _PIECES = re.compile(r"\{ ([^{}]*) \}")
-_MINUSES = re.compile(r"(?:-\s*){20}|(?:\b(?:not|exists)\b[\s(]*){20}|!{20}")
+NESTED = re.compile(r"(?:(?:[-!(\[{]|not\b|exists\b)\s*){50}")
+"""What isl's reader of sets would end the process at, if there were enough of it."""
+
 
 _REPAIR = (
     "save the schedule again for these sizes and this region; every instance has to run once, in "
@@ -185,8 +182,6 @@ def _natural(text: str) -> tuple[tuple[int, str], ...]:
 
 def _document(text: str) -> dict[str, Any]:
     hint = "load a file that eatss saved"
-    if len(text) > _MAX_CHARACTERS:
-        raise _error("EATSS-P010", "the schedule file is too large", hint)
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -271,24 +266,20 @@ class _TreeReader:
         """Return the schedule of a whole tree."""
         root = self._keys(tree, {"domain"})
         top = isl.Schedule.from_domain(self._set(root["domain"])).get_root().child(0)
-        return self._insert(top, root.get("child"), 0).get_schedule()
+        return self._insert(top, root.get("child")).get_schedule()
 
-    def _insert(self, leaf: isl.ScheduleNode, tree: object, depth: int) -> isl.ScheduleNode:
+    def _insert(self, leaf: isl.ScheduleNode, tree: object) -> isl.ScheduleNode:
         """Put a subtree at a leaf; return the node there."""
         if tree is None:
             return leaf
-        if depth > _MAX_DEPTH:
-            raise self.error("the tree is nested too deeply")
         if isinstance(tree, dict) and "schedule" in tree:
-            return self._insert_band(leaf, tree, depth)
+            return self._insert_band(leaf, tree)
         for kind in ("sequence", "set"):
             if isinstance(tree, dict) and kind in tree:
-                return self._insert_parts(leaf, kind, self._keys(tree, {kind})[kind], depth)
+                return self._insert_parts(leaf, kind, self._keys(tree, {kind})[kind])
         raise self.error("a node is no band ('schedule'), no 'sequence' and no 'set'")
 
-    def _insert_band(
-        self, leaf: isl.ScheduleNode, tree: dict[str, Any], depth: int
-    ) -> isl.ScheduleNode:
+    def _insert_band(self, leaf: isl.ScheduleNode, tree: dict[str, Any]) -> isl.ScheduleNode:
         band = self._keys(tree, {"schedule", "permutable", "coincident"})
         functions = self._text(band["schedule"])
         partial = isl.MultiUnionPwAff.read_from_str(self._scop.isl_context, functions)
@@ -299,18 +290,16 @@ class _TreeReader:
             raise self.error("'coincident' of a band needs one mark for each of its functions")
         permutable = self._mark(band["permutable"])
         node = marked(node, permutable=permutable, parallel=map(self._mark, marks))
-        return self._insert(node.child(0), band.get("child"), depth + 1).parent()
+        return self._insert(node.child(0), band.get("child")).parent()
 
-    def _insert_parts(
-        self, leaf: isl.ScheduleNode, kind: str, parts: object, depth: int
-    ) -> isl.ScheduleNode:
+    def _insert_parts(self, leaf: isl.ScheduleNode, kind: str, parts: object) -> isl.ScheduleNode:
         if not isinstance(parts, list) or not parts:
             raise self.error(f"'{kind}' is no list of filters")
         trees = [self._keys(part, {"filter"}) for part in parts]
         return with_parts(
             leaf,
             [self._set(tree["filter"]) for tree in trees],
-            lambda at, below: self._insert(below, trees[at].get("child"), depth + 1),
+            lambda at, below: self._insert(below, trees[at].get("child")),
             in_order=kind == "sequence",
         )
 
@@ -329,21 +318,9 @@ class _TreeReader:
         return bool(mark)
 
     def _text(self, text: object) -> str:
-        if not isinstance(text, str) or not text.isascii() or is_too_deep(text):
+        if not isinstance(text, str) or not text.isascii() or NESTED.search(text):
             raise self.error("a set or function is no text in isl's notation")
         return text
-
-
-def is_too_deep(text: str) -> bool:
-    """Tell whether a set or function nests deeper than isl's reader should be asked to go."""
-    depth = deepest = 0
-    for character in text:
-        if character in "([{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in ")]}":
-            depth -= 1
-    return deepest > _MAX_BRACKETS or _MINUSES.search(text) is not None
 
 
 def _check_instances(scop: Scop, schedule: isl.Schedule) -> None:

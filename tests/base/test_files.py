@@ -12,7 +12,6 @@ import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.files import folder_named, is_c_text, read_regular, write_whole
 from eatss.base.supervisor import Outcome, Worker
-from eatss.frontend import parse_source
 from eatss.frontend.source import path_for_clang
 from eatss.verify import verify
 from eatss.verify.job import Job
@@ -83,14 +82,6 @@ def test_a_size_beyond_its_type_is_the_users_mistake() -> None:
         done = command("verify", PROGRAMS / "gemm", "--device", "cpu", "--size", f"NI={value}")
         assert done.returncode == 2
         assert f"size 'NI' is {value}, which its type in C does not have" in done.stderr
-
-
-@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc")
-def test_a_header_that_cannot_be_read_is_a_finding() -> None:
-    with pytest.raises(InputError) as caught:
-        parse_source(f'#include "/proc/self/mem"\n{SOURCE}')
-    assert caught.value.code == "EATSS-F001"
-    assert caught.value.diagnostics[0].span is not None
 
 
 def test_a_path_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

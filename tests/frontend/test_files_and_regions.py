@@ -328,8 +328,6 @@ def test_a_file_that_includes_itself_is_said_to(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             parse_file(tmp_path / name)
         said[name] = caught.value.diagnostics[0]
-    assert said["self.c"].message == "'self.c' includes itself"
-    assert said["main.c"].message == "'one.h' includes itself through 'two.h'"
     assert {finding.code for finding in said.values()} == {"EATSS-F009"}
     assert parse_file(tmp_path / "once.c").scops
 

@@ -231,17 +231,6 @@ def test_text_that_is_no_schedule_file_is_refused(gemm: ScheduledScop, text: str
     assert caught.value.code == "EATSS-P010"
 
 
-def test_a_tree_nested_beyond_all_loops_is_refused(gemm: ScheduledScop) -> None:
-    document = json.loads(save_schedule(gemm))
-    tree: dict[str, object] = {"filter": "{ S0[i, j]; S1[i, j, k] }"}
-    for _ in range(200):
-        tree = {"filter": "{ S0[i, j]; S1[i, j, k] }", "child": {"sequence": [tree]}}
-    root = {"domain": document["schedule"]["domain"], "child": {"sequence": [tree]}}
-    with pytest.raises(InputError) as caught:
-        load_schedule(gemm.scop, json.dumps(document | {"schedule": root}))
-    assert caught.value.code == "EATSS-P010"
-
-
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_random_damage_is_an_input_error_or_a_legal_schedule(
