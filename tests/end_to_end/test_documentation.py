@@ -329,3 +329,17 @@ def test_every_finding_of_the_front_end_is_documented() -> None:
     used = {code for text in sources for code in re.findall(r"EATSS-F\d+", text)}
     listed = re.findall(r"\| (EATSS-F\d+) \| [^|]", page)
     assert sorted(listed) == sorted(used)
+
+
+def test_every_code_is_listed() -> None:
+    texts = (path.read_text() for path in sorted((REPOSITORY / "eatss").rglob("*.py")))
+    used = {code for text in texts for code in re.findall(r"\bEATSS-([A-Z]\d{3})\b", text)}
+    listed: set[str] = set()
+    for page in ("findings.md", "c-subset.md", "python-loops.md"):
+        for cell in re.findall(r"^\| (EATSS-[^|]*) \|", _page(page).read_text(), re.MULTILINE):
+            for part in cell.removeprefix("EATSS-").split(", "):
+                first, _, last = part.partition(" to ")
+                numbers = range(int(first[1:]), int((last or first)[1:]) + 1)
+                listed |= {f"{first[0]}{number:03d}" for number in numbers}
+    assert len(used) > 100
+    assert used <= listed, sorted(used - listed)
