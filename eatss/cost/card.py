@@ -4,7 +4,7 @@ Figures of code: instructions of a step, loads under way, how it meets what a ca
 
 They are the same for every kernel and every card; :class:`CodeConstants` are of PPCG's code, and of
 chips, :class:`CudaConstants` of the code that eatss generates. Each says what it is, in which unit,
-and where it comes from: *fitted* to measurements on one H200 (docs/model.md;
+and where it comes from: *fitted* to measurements on one H200 (docs/model-internals.md;
 ``benchmarks/prediction.py`` says how well), or *assumed* from what is usual; those *kept* could
 have been moved by a fit, and were not. What belongs to a card, every price, rate and latency,
 stands in its profile (:mod:`eatss.cost.card`). A fitted one belongs to the formulas here. It

@@ -60,7 +60,7 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     Energy is the sum of what operations and bytes cost and of constant power × time [Choi and
     Vuduc, *A roofline model of energy*, eqs. (4) and (10)]. Where that takes more power than the
     limit the clock of the SMs falls, and with it what their work costs. The formulas stand in
-    docs/model.md.
+    docs/model-internals.md.
     """
     launch = _Launch(demand, card)
     resident, on_chip, edges = launch.resident, launch.on_chip(), launch.edges()

@@ -133,7 +133,7 @@ def test_kernels_that_keep_the_default_are_left_out_of_the_sizes(two: Selection)
 KERNELS = data_directory("kernels")
 H200 = load_profile("h200")
 SETTINGS = (8192, 0, 16384, 32768, 49152)
-"""Of ``--max-shared-memory``, PPCG's own first (docs/model.md, what is chosen from)."""
+"""Of ``--max-shared-memory``, PPCG's own first (docs/model-internals.md, what is chosen from)."""
 
 STREAMS = {"mttkrp"}
 
@@ -155,7 +155,7 @@ def selected(name: str, objective: ObjectiveName = "energy") -> Selection:
 def least_cost(name: str, objective: ObjectiveName, profile: GpuProfile) -> tuple[int, int]:
     """Return the least cost of a program of one kernel within the limits, and the default's.
 
-    By the words of docs/model.md: faster by 1.15, as many warps as the default or 12, registers
+    By the words of docs/model-internals.md: faster by 1.15, as many warps as the default or 12, registers
     for blocks of more than 256 threads.
     """
     (facts,) = analysed(name).facts

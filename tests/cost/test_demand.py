@@ -1,6 +1,6 @@
 """What PPCG's code asks of a card, and what the card makes of it.
 
-Time and energy of a launch against sums made by hand (docs/model.md, time and energy).
+Time and energy of a launch against sums made by hand (docs/model-internals.md, time and energy).
 """
 
 from __future__ import annotations

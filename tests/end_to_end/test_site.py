@@ -57,9 +57,11 @@ def test_tables_of_results_are_those_of_the_records() -> None:
         assert renewed(text) == text, f"{page.name}: run python benchmarks/tables.py"
 
 
-def test_files_and_functions_that_the_architecture_names_are_there() -> None:
+def test_files_and_functions_that_pages_name_are_there() -> None:
+    pages = [page.read_text() for page in [REPOSITORY / "README.md", *DOCS.glob("*.md")]]
+    files = {path for page in pages for path in re.findall(r"`((?:eatss|tests)/[\w/]+\.py)`", page)}
+    assert [path for path in sorted(files) if not (REPOSITORY / path).exists()] == []
     page = (DOCS / "architecture.md").read_text()
-    assert all((REPOSITORY / path).exists() for path in re.findall(r"`(eatss/[\w/]+\.py)`", page))
     for path, names in re.findall(r"`(eatss/[\w/]+\.py)`: ((?:`[\w.]+`(?:, )?)+)", page):
         text = (REPOSITORY / path).read_text()
         for name in re.findall(r"\w+", names):
