@@ -35,7 +35,7 @@ Examples:
 """
 }
 
-ExportChoice: TypeAlias = Literal["csv", "parquet", "json", "t4", "kernel-tuner"]
+ExportChoice: TypeAlias = Literal["csv", "parquet", "json"]
 
 StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
 StoreFiles = Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")]
@@ -151,10 +151,7 @@ def results_export(
         option(metavar="UUID", help="Only rows of this card, as ls names it."),
     ] = None,
 ) -> None:
-    """Write a store as a table, as JSON, or in a format of the auto-tuning community.
-
-    Tables have a line a measurement. t4 and kernel-tuner have one a variant, the careful one.
-    """
+    """Write a store as a table with a line a measurement, or as JSON."""
     from eatss.cli.options import check_writable, write_bytes  # noqa: PLC0415
     from eatss.tune.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
     from eatss.tune.store.faults import check_no_store  # noqa: PLC0415
@@ -165,9 +162,8 @@ def results_export(
     if not to_stdout:
         check_no_store(output, [store])
         check_writable("-o", output)
-    whole = chosen in ("json", "t4", "kernel-tuner")
     with working(f"exporting {store}"):
-        read = read_sweep(store, measurements=whole, warned=warn_while_working)
+        read = read_sweep(store, measurements=chosen == "json", warned=warn_while_working)
         sweep = of_card(read, card)
         data = exported(sweep, chosen)
     if to_stdout:
@@ -180,19 +176,15 @@ def results_export(
 def results_import(
     file: Annotated[
         Path,
-        argument(metavar="FILE", help="Cache of Kernel Tuner, or what export wrote as JSON."),
+        argument(metavar="FILE", help="What export wrote as JSON."),
     ],
     output: NewStore,
 ) -> None:
-    """Make a store of a cache file of Kernel Tuner, or of exported JSON.
-
-    Times are taken as milliseconds, energies (nvml_energy, ps_energy, ...) as joules.
-    """
-    from eatss.tune.exchange.formats import imported  # noqa: PLC0415 - keeps --help fast
-    from eatss.tune.store.store import Store  # noqa: PLC0415
+    """Make a store of exported JSON."""
+    from eatss.tune.store.store import Store, read_exported  # noqa: PLC0415 - keeps --help fast
 
     with working(f"importing {file}"):
-        sweep = imported(file)
+        sweep = read_exported(file)
         Store.write_new(output, sweep)
     echo(f"wrote {_rows(len(sweep.rows))} to {output}")
 

@@ -127,13 +127,7 @@ def test_show_has_everything_of_a_variant(folder: Path) -> None:
 def test_merge_export_import(folder: Path) -> None:
     assert "wrote 5 rows of 2 cards to both.db" in said("merge", "a.db", "b.db", "-o", "both.db")
     assert "EATSS-D012" in refusal("merge", "a.db", "b.db", "-o", "both.db")
-    assert "EATSS-D031" in refusal("export", "both.db", "-o", "x.json", "-f", "kernel-tuner")
-    assert not Path("x.json").exists()
-    said("export", "both.db", "-o", "x.json", "-f", "kernel-tuner", "--card", "GPU-0")
-    said("import", "x.json", "-o", "back.db")
-    back, there = eatss.read_sweep("back.db"), eatss.read_sweep("a.db")
-    assert [one.time_s for one in back.rows] == [one.time_s for one in there.rows]
-    assert [one.status for one in back.rows] == [one.status for one in there.rows]
+    there = eatss.read_sweep("a.db")
     said("export", "a.db", "-o", "a.json")
     said("import", "a.json", "-o", "again.db")
     assert eatss.read_sweep("again.db") == eatss.read_sweep("a.json") == there
@@ -141,11 +135,10 @@ def test_merge_export_import(folder: Path) -> None:
     said("export", "a.db", "-o", "a.csv")
     assert len(Path("a.csv").read_text().splitlines()) == 5
     assert said("export", "a.db", "-o", "-") == Path("a.csv").read_text()
-    assert json.loads(said("export", "a.db", "-o", "-", "-f", "t4"))["schema_version"] == "1.0.0"
     assert "EATSS-D033" in refusal("export", "a.db", "-o", "a.txt")
     assert "EATSS-C010" in refusal("export", "a.db", "-o", "missing/a.csv")
     Path("plain.json").write_text("{}")
-    assert "EATSS-D032" in refusal("import", "plain.json", "-o", "c.db")
+    assert "EATSS-D020" in refusal("import", "plain.json", "-o", "c.db")
 
 
 def test_what_differs_is_told_by_field(folder: Path) -> None:

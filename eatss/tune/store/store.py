@@ -86,8 +86,7 @@ def read_sweep(
         if left_out:
             warned([_of_damaged(path, left_out)])
         return found
-    found = SWEEP.from_dict(read_json(path))
-    return replace(found, rows=tuple(map(as_result, found.rows)))
+    return read_exported(path)
 
 
 def _of_damaged(path: str | os.PathLike[str], left_out: Sequence[InputError]) -> Diagnostic:
@@ -103,14 +102,15 @@ def _of_damaged(path: str | os.PathLike[str], left_out: Sequence[InputError]) ->
     )
 
 
-def read_json(path: str | os.PathLike[str]) -> object:
-    """Return what a JSON file holds.
+def read_exported(path: str | os.PathLike[str]) -> Sweep:
+    """Return the sweep of a JSON file of ``eatss results export``.
 
     Raises:
-        InputError: ``EATSS-D001``, it cannot be read; ``EATSS-D021``, it is no JSON.
+        InputError: ``EATSS-D001``, it cannot be read; ``EATSS-D020``, it is of another version;
+            ``EATSS-D021``, it is damaged, or no JSON.
     """
     try:
-        return json.loads(read_regular(path, MOST_BYTES))
+        found = SWEEP.from_dict(json.loads(read_regular(path, MOST_BYTES)))
     except OSError as error:
         raise input_error(
             "EATSS-D001",
@@ -121,6 +121,7 @@ def read_json(path: str | os.PathLike[str]) -> object:
         raise input_error(
             "EATSS-D021", f"'{os.fspath(path)}' is no JSON: {error}", hint="check the file"
         ) from None
+    return replace(found, rows=tuple(map(as_result, found.rows)))
 
 
 @dataclass(slots=True, kw_only=True)

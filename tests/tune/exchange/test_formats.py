@@ -1,4 +1,4 @@
-"""Tables are tidy, T4 keeps to its schema, JSON comes back."""
+"""Tables are tidy, JSON comes back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.tune.exchange.formats import ExportFormat, columns_of, exported, format_of, imported
+from eatss.tune.exchange.formats import columns_of, exported, format_of
 from eatss.tune.store.nouns import Sweep
 from eatss.tune.store.store import SWEEP, Store, read_sweep
 from tests.report.measurements import measured
@@ -59,9 +59,7 @@ def test_no_column_hides_another() -> None:
 def test_an_empty_sweep_is_a_table_without_lines() -> None:
     none = Sweep(identity=identity(), space=SPACE, cards=(), rows=())
     assert exported(none, "csv").decode().startswith("program,target,dtype,gpu,variant,")
-    forms: tuple[ExportFormat, ...] = ("json", "t4", "kernel-tuner")
-    for form in forms:
-        assert json.loads(exported(none, form))
+    assert json.loads(exported(none, "json"))["rows"] == []
 
 
 def test_parquet_has_the_same_table() -> None:
@@ -88,7 +86,7 @@ def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.Monkey
 def test_json_comes_back_whole_and_keeps_to_its_schema(tmp_path: Path) -> None:
     path = tmp_path / "2mm.json"
     path.write_bytes(exported(SWEEP_OF_ALL, "json"))
-    assert read_sweep(path) == imported(path) == SWEEP_OF_ALL
+    assert read_sweep(path) == SWEEP_OF_ALL
     document = json.loads(path.read_text())
     assert not list(Draft202012Validator(eatss.schema("sweep")).iter_errors(document))
     with pytest.raises(InputError) as refusal:
@@ -106,31 +104,9 @@ def test_a_number_that_no_store_holds_is_refused(tmp_path: Path) -> None:
     document["rows"][0]["flops"] = 10**30
     path.write_text(json.dumps(document))
     with pytest.raises(InputError) as refusal:
-        Store.write_new(tmp_path / "2mm.db", imported(path))
+        Store.write_new(tmp_path / "2mm.db", read_sweep(path))
     assert refusal.value.code == "EATSS-D008"
     assert not (tmp_path / "2mm.db").exists()
-
-
-def test_results_of_t4_have_units_and_reasons() -> None:
-    results = json.loads(exported(SWEEP_OF_ALL, "t4"))["results"]
-    assert [one["invalidity"] for one in results] == ["correct", "compile", "correct", "correct"]
-    assert results[0]["configuration"] == {"tile_i": 16, "tile_j": 32}
-    assert results[0]["times"]["runtimes"] == [7.0] * 5
-    assert results[1]["times"]["runtimes"] == []
-    said = {one["name"]: (one["value"], one["unit"]) for one in results[0]["measurements"]}
-    assert said["time"] == (7.0, "ms")
-    assert said["energy"] == (4.8, "J")
-    assert said["registers"] == (64.0, "")
-
-
-def test_results_of_t4_keep_to_the_schema() -> None:
-    file_utils = pytest.importorskip(
-        "kernel_tuner.file_utils", reason="Kernel Tuner is not installed"
-    )
-    version, schema = file_utils.output_file_schema("results")
-    document = json.loads(exported(SWEEP_OF_ALL, "t4"))
-    assert document["schema_version"] == version
-    assert not list(Draft202012Validator(schema).iter_errors(document))
 
 
 @pytest.mark.parametrize(
