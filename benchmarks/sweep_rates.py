@@ -17,7 +17,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from eatss import read_sweep
-from eatss.tune.store.nouns import Row
+from eatss.tune.rows import Row
 
 STARTING = 5
 

@@ -31,7 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from eatss.tune.point import Value, variant_key
+from eatss.tune.points import Value, variant_key
 from eatss.tune.strategies import ListedSpace, StrategyJob, make
 
 SPACE = """
@@ -117,11 +117,11 @@ def prepare(folder: Path, gpu: str, size: int, most: int | None) -> None:
     """Generate a program for each point of the space, and write what ``run`` needs of it."""
     from eatss.base.shipped import data_directory  # noqa: PLC0415
     from eatss.cards import load_profile, profile_to_document  # noqa: PLC0415
-    from eatss.tune.explore.cuda_maker import CudaMaker  # noqa: PLC0415 - not where the card is
-    from eatss.tune.explore.nouns import MakerJob, SourceText, Wanted  # noqa: PLC0415
-    from eatss.tune.space.bound import bind  # noqa: PLC0415
-    from eatss.tune.space.document import read_space  # noqa: PLC0415
-    from eatss.tune.space.nouns import card_constants  # noqa: PLC0415
+    from eatss.tune.bound import bind  # noqa: PLC0415
+    from eatss.tune.document import read_space  # noqa: PLC0415
+    from eatss.tune.jobs import MakerJob, SourceText, Wanted  # noqa: PLC0415
+    from eatss.tune.makers import CudaMaker  # noqa: PLC0415 - not where the card is
+    from eatss.tune.points import card_constants  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
     declared = folder / "space.toml"
@@ -395,7 +395,7 @@ def _percent(value: float) -> str:
 
 def of_sweep(store: Path, objective: str, seconds: float) -> dict[str, Any]:
     """Return what `eatss sweep` found, by its own clock and its own measuring, as a run."""
-    from eatss.tune.store.store import Store  # noqa: PLC0415 - only where there is a store
+    from eatss.tune.store import Store  # noqa: PLC0415 - only where there is a store
 
     best, found = inf, []
     rows = (row for row in Store.read(store).rows if row.stage != "reference")

@@ -55,24 +55,24 @@ if TYPE_CHECKING:
     from eatss.session.jit.api import jit
     from eatss.session.jit.callable import JitFunction
     from eatss.session.variants import SourceOptions
-    from eatss.tune.explore.generation import Generation
-    from eatss.tune.explore.options import SweepOptions
-    from eatss.tune.explore.sweeping import prepare_sweep, sweep
-    from eatss.tune.space.document import read_space
-    from eatss.tune.space.nouns import Space
-    from eatss.tune.store.nouns import Sweep
-    from eatss.tune.store.store import read_sweep
-    from eatss.tune.strategies.budget import Budget
+    from eatss.tune.document import read_space
+    from eatss.tune.generation import Generation
+    from eatss.tune.jobs import SweepOptions
+    from eatss.tune.points import Space
+    from eatss.tune.rows import Sweep
+    from eatss.tune.store import read_sweep
+    from eatss.tune.strategies import Budget
+    from eatss.tune.sweeping import prepare_sweep, sweep
     from eatss.version import __version__
 
 _HOME = {
-    "Budget": "eatss.tune.strategies.budget",
+    "Budget": "eatss.tune.strategies",
     "Comparison": "eatss.measurement.measurement",
     "Diagnostic": "eatss.base.diagnostics",
     "EatssError": "eatss.base.diagnostics",
     "EatssWarning": "eatss.base.notices",
     "EnergyMeasurement": "eatss.measurement.energy.measurement",
-    "Generation": "eatss.tune.explore.generation",
+    "Generation": "eatss.tune.generation",
     "GpuProfile": "eatss.cards",
     "InputError": "eatss.base.diagnostics",
     "InternalError": "eatss.base.diagnostics",
@@ -88,9 +88,9 @@ _HOME = {
     "PythonScop": "eatss.frontend.python",
     "Selection": "eatss.choose.selection",
     "SourceOptions": "eatss.session.variants",
-    "Space": "eatss.tune.space.nouns",
-    "Sweep": "eatss.tune.store.nouns",
-    "SweepOptions": "eatss.tune.explore.options",
+    "Space": "eatss.tune.points",
+    "Sweep": "eatss.tune.rows",
+    "SweepOptions": "eatss.tune.jobs",
     "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
@@ -109,13 +109,13 @@ _HOME = {
     "measure": "eatss.measuring",
     "ppcg": "eatss.building",
     "predict": "eatss.api",
-    "prepare_sweep": "eatss.tune.explore.sweeping",
-    "read_space": "eatss.tune.space.document",
-    "read_sweep": "eatss.tune.store.store",
+    "prepare_sweep": "eatss.tune.sweeping",
+    "read_space": "eatss.tune.document",
+    "read_sweep": "eatss.tune.store",
     "schema": "eatss.base.schemas",
     "scop": "eatss.frontend.python",
     "select": "eatss.api",
-    "sweep": "eatss.tune.explore.sweeping",
+    "sweep": "eatss.tune.sweeping",
     "sweep_report": "eatss.reporting",
     "u16": "eatss.frontend.python_types",
     "u32": "eatss.frontend.python_types",

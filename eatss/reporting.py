@@ -11,11 +11,11 @@ from eatss.base.diagnostics import input_error
 from eatss.base.files import write_whole
 from eatss.base.notices import Told, Warned, nobody, warn_caller
 from eatss.base.shipped import located_sweep
-from eatss.tune.store.faults import check_no_store
+from eatss.tune.faults import check_no_store
 
 if TYPE_CHECKING:
-    from eatss.tune.evaluation.sweep_evaluation import Evaluated, SweepReport
-    from eatss.tune.store.nouns import Sweep
+    from eatss.tune.evaluation import Evaluated, SweepReport
+    from eatss.tune.rows import Sweep
 
 ReportFormat: TypeAlias = Literal["html", "text", "json"]
 FigureFormat: TypeAlias = Literal["png", "svg", "pdf"]
@@ -78,8 +78,8 @@ def evaluated(
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-D001``).
     """
-    from eatss.tune.evaluation.sweep_evaluation import evaluate  # noqa: PLC0415 - needs SciPy
-    from eatss.tune.store.store import read_sweep  # noqa: PLC0415
+    from eatss.tune.evaluation import evaluate  # noqa: PLC0415 - needs SciPy
+    from eatss.tune.store import read_sweep  # noqa: PLC0415
 
     if not sweeps:
         raise input_error("EATSS-D001", "there is no sweep to report", hint="name a store")
@@ -199,13 +199,13 @@ def write_figures(
 
 
 def _summed_up(found: Sequence[Evaluated]) -> SweepReport:
-    from eatss.tune.evaluation.sweep_evaluation import summed_up  # noqa: PLC0415
+    from eatss.tune.evaluation import summed_up  # noqa: PLC0415
 
     return summed_up(found)
 
 
 def _is_sweep(one: object) -> bool:
-    from eatss.tune.store.nouns import Sweep  # noqa: PLC0415
+    from eatss.tune.rows import Sweep  # noqa: PLC0415
 
     return isinstance(one, Sweep)
 

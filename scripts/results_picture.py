@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import eatss
-from eatss.tune.store.nouns import Row, Sweep
+from eatss.tune.rows import Row, Sweep
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 STORES = REPOSITORY / "benchmarks" / "results" / "h200" / "sweeps"

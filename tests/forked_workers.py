@@ -77,8 +77,8 @@ RUNNING = Server(
 
 ALL = Server(
     *RUNNING.modules,
-    "eatss.tune.explore.maker_worker",
-    "eatss.tune.explore.card_worker",
+    "eatss.tune.maker_worker",
+    "eatss.tune.card_worker",
     "eatss.base.forked:_load",
 )
 """Forks workers of sweeps, commands and scripts: it has all that they import later."""

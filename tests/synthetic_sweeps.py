@@ -14,8 +14,8 @@ from itertools import product
 import numpy as np
 
 from eatss.measurement.measurement import Status
-from eatss.tune.point import Point, Value, variant_key
-from eatss.tune.store.nouns import CardSeen, Identity, Role, Row, Stage, Sweep
+from eatss.tune.points import Point, Value, variant_key
+from eatss.tune.rows import CardSeen, Identity, Role, Row, Stage, Sweep
 
 CARDS = ("GPU-aaaaaaaa-1111", "GPU-bbbbbbbb-2222")
 SPACE = 'name = "gemm"\n[iterators]\ntile_i = [8, 16, 32, 64, 128]\n'

@@ -56,14 +56,12 @@ PUBLISHED: Mapping[str, Published] = {
     ),
     "cache": Published("eatss.base.cache.store:Contents", "eatss cache ls --format json"),
     "meter": Published("eatss.measurement.foreign:ProgramEnergy", "eatss meter --format json"),
-    "results": Published("eatss.tune.store.summary:Summaries", "eatss results ls --format json"),
-    "sweep": Published("eatss.tune.store.nouns:Sweep", "eatss results export, show --format json"),
+    "results": Published("eatss.tune.rows:Summaries", "eatss results ls --format json"),
+    "sweep": Published("eatss.tune.rows:Sweep", "eatss results export, show --format json"),
     "prepared": Published(
-        "eatss.tune.explore.prepared:Prepared", "eatss sweep --prepare, as sweep.json of a folder"
+        "eatss.tune.campaign:Prepared", "eatss sweep --prepare, as sweep.json of a folder"
     ),
-    "report": Published(
-        "eatss.tune.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
-    ),
+    "report": Published("eatss.tune.evaluation:SweepReport", "eatss report --format json"),
     "replay": Published("eatss.tune.replay:Replay", "eatss sweep --replay --format json"),
     "doctor": Published("eatss.report.cards:Examination", "eatss doctor --format json"),
     "settings": Published("eatss.report.listings:Settings", "eatss settings --format json"),

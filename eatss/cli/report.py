@@ -62,7 +62,7 @@ def report(
         write_figures,
         write_report,
     )
-    from eatss.tune.store.faults import check_no_store  # noqa: PLC0415
+    from eatss.tune.faults import check_no_store  # noqa: PLC0415
 
     if figures_as is not None and figures is None:
         raise input_error(

@@ -15,7 +15,7 @@ from eatss.cli.options import STORE_HELP, Format, show, store_argument
 from eatss.cli.talk import Step, say, warn_while_working, working
 
 if TYPE_CHECKING:
-    from eatss.tune.store.nouns import Sweep
+    from eatss.tune.rows import Sweep
 
 EXAMPLES = {
     "results": """
@@ -55,7 +55,7 @@ HELP = {"results": "List, show, merge, export, import and prune what sweeps meas
 
 def results_ls(stores: StoreFiles, output: Format = "table") -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
-    from eatss.tune.store.summary import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.rows import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
 
     with working("reading stores") as step:
         found = [summary_of(path, sweep) for path, sweep in _read(stores, step, measurements=False)]
@@ -64,7 +64,7 @@ def results_ls(stores: StoreFiles, output: Format = "table") -> None:
 
 def _read(stores: Sequence[str], step: Step, *, measurements: bool) -> Iterator[tuple[str, Sweep]]:
     """Yield stores and what was read of each."""
-    from eatss.tune.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
 
     for number, path in enumerate(stores):
         step.at(f"reading {path}", number, len(stores))
@@ -96,9 +96,8 @@ def results_show(
     from dataclasses import replace  # noqa: PLC0415 - keeps --help fast
 
     from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
-    from eatss.tune.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
-    from eatss.tune.store.nouns import latest_of, with_counters  # noqa: PLC0415
-    from eatss.tune.store.store import read_sweep  # noqa: PLC0415
+    from eatss.tune.rows import chosen_rows, latest_of, rows_of_variant, with_counters  # noqa: PLC0415
+    from eatss.tune.store import read_sweep  # noqa: PLC0415
 
     with working(f"reading {store}"):
         sweep = read_sweep(
@@ -121,8 +120,7 @@ def results_merge(stores: StoreFiles, output: NewStore) -> None:
 
     The rows of each card stay apart. The same row in two stores is taken once.
     """
-    from eatss.tune.store.identity import merged  # noqa: PLC0415 - keeps --help fast
-    from eatss.tune.store.store import Store  # noqa: PLC0415
+    from eatss.tune.store import Store, merged  # noqa: PLC0415 - keeps --help fast
 
     with working("reading stores") as step:
         sweeps = [*_read(stores, step, measurements=True)]
@@ -153,9 +151,9 @@ def results_export(
 ) -> None:
     """Write a store as a table with a line a measurement, or as JSON."""
     from eatss.cli.options import check_writable, write_bytes  # noqa: PLC0415
-    from eatss.tune.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
-    from eatss.tune.store.faults import check_no_store  # noqa: PLC0415
-    from eatss.tune.store.store import read_sweep  # noqa: PLC0415
+    from eatss.tune.exchange import exported, format_of, of_card  # noqa: PLC0415
+    from eatss.tune.faults import check_no_store  # noqa: PLC0415
+    from eatss.tune.store import read_sweep  # noqa: PLC0415
 
     to_stdout = str(output) == "-"
     chosen = form or ("csv" if to_stdout else format_of(output))
@@ -181,7 +179,7 @@ def results_import(
     output: NewStore,
 ) -> None:
     """Make a store of exported JSON."""
-    from eatss.tune.store.store import Store, read_exported  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.store import Store, read_exported  # noqa: PLC0415 - keeps --help fast
 
     with working(f"importing {file}"):
         sweep = read_exported(file)
@@ -215,8 +213,8 @@ def results_prune(
     from datetime import UTC, datetime  # noqa: PLC0415 - keeps --help fast
 
     from eatss.base.text import bytes_text  # noqa: PLC0415
-    from eatss.tune.store.conditions import Unwanted, moment_before  # noqa: PLC0415
-    from eatss.tune.store.store import Store  # noqa: PLC0415
+    from eatss.tune.rows import Unwanted, moment_before  # noqa: PLC0415
+    from eatss.tune.store import Store  # noqa: PLC0415
 
     if not (failed or damaged) and keep_best is None and older_than is None:
         raise input_error(

@@ -21,8 +21,7 @@ from eatss.cli.talk import given_card, read, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
 
 if TYPE_CHECKING:
-    from eatss.tune.point import Value
-    from eatss.tune.space.nouns import Space
+    from eatss.tune.points import Space, Value
 
 EXAMPLES = {
     "space": """
@@ -70,9 +69,9 @@ def space(
     A space is a TOML file, or it is derived from the loops of a C or Python file.
     """
     from eatss.report.listings import render_space  # noqa: PLC0415 - keeps --help fast
-    from eatss.tune.space.bound import bind  # noqa: PLC0415
-    from eatss.tune.space.document import read_space, space_text  # noqa: PLC0415
-    from eatss.tune.space.nouns import card_constants  # noqa: PLC0415
+    from eatss.tune.bound import bind  # noqa: PLC0415
+    from eatss.tune.document import read_space, space_text  # noqa: PLC0415
+    from eatss.tune.points import card_constants  # noqa: PLC0415
 
     how = Reading(**reading.fields)
     check_target(
@@ -88,7 +87,7 @@ def space(
         constants.update(how.parameters or {})
     else:
         from eatss.session.session import Session  # noqa: PLC0415
-        from eatss.tune.space.derived import space_of  # noqa: PLC0415
+        from eatss.tune.derived import space_of  # noqa: PLC0415
 
         session = Session(file, how, cut=TARGETS[target].cut)
         read(session)
@@ -107,7 +106,7 @@ def space(
 
 def _check_reading(space: Space, target: str, how: Reading) -> None:
     """Refuse what is of derived spaces only, and parameters that the file has no use for."""
-    from eatss.tune.space.parsed import parsed_space  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.document import parsed_space  # noqa: PLC0415 - keeps --help fast
 
     spelled = {one.name: one.words[0] for one in fields_of(PpcgReadingKeywords)}
     given = [] if target == "cuda" else ["--target"]

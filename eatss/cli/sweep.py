@@ -26,13 +26,13 @@ from eatss.cli.options import (
 )
 from eatss.cli.talk import given_card, say, warn_while_working, working
 from eatss.frontend.options import Reading, ReadingKeywords
-from eatss.tune.explore.options import SweepOptions
+from eatss.tune.jobs import SweepOptions
 
 if TYPE_CHECKING:
-    from eatss.tune.explore.generation import Generation
-    from eatss.tune.explore.nouns import Progress
-    from eatss.tune.store.nouns import Sweep
-    from eatss.tune.strategies.budget import Budget
+    from eatss.tune.generation import Generation
+    from eatss.tune.jobs import Progress
+    from eatss.tune.rows import Sweep
+    from eatss.tune.strategies import Budget
 
 EXAMPLES = {
     "sweep": """
@@ -109,7 +109,7 @@ def generation_options(
 ) -> Made:
     """Return what variants are made of."""
     from eatss.cards.this_machine import is_auto  # noqa: PLC0415
-    from eatss.tune.explore.generation import Generation  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.generation import Generation  # noqa: PLC0415 - keeps --help fast
 
     given = {
         "--gpu": not is_auto(gpu),
@@ -194,7 +194,7 @@ def sweep(
     Run it again to go on where it stopped. Exits with 130 after Ctrl-C, which keeps what was
     measured.
     """
-    from eatss.tune.explore.prepared import is_prepared  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.campaign import is_prepared  # noqa: PLC0415 - keeps --help fast
 
     options = searched.made()
     measured = _given(
@@ -208,7 +208,7 @@ def sweep(
         if source is not None:
             raise _useless("--replay", "a source")
         _refuse("--replay", (*made.given, *measured, *prepares), typed)
-        from eatss.tune.store.store import read_sweep  # noqa: PLC0415 - keeps --help fast
+        from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
 
         budget = searched.fields.get("budget")
         with working(f"replaying {replay}"):
@@ -247,7 +247,7 @@ def _sweep(
     format_: TableOrJson,
 ) -> None:
     from eatss.reporting import evaluated, rendered  # noqa: PLC0415
-    from eatss.tune.explore.sweeping import sweep as run  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.sweeping import sweep as run  # noqa: PLC0415 - keeps --help fast
 
     interrupted = False
     with sweep_progress() as progress:
@@ -277,7 +277,7 @@ def _sweep(
 
 
 def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
-    from eatss.tune.explore.sweeping import prepare_sweep  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.sweeping import prepare_sweep  # noqa: PLC0415 - keeps --help fast
 
     with working(f"generating variants of {source}") as step:
         made = prepare_sweep(

@@ -27,8 +27,7 @@ from eatss.report.render import (
     render,
     uncut,
 )
-from eatss.tune.point import Point
-from eatss.tune.space.nouns import SpaceCount
+from eatss.tune.points import Point, SpaceCount
 from eatss.verify import Verification
 from eatss.verify.plain_text import coverage_text, error_text, remarks, size_text, verdict
 from eatss.verify.result import OF_THE_WHOLE, Verifications

@@ -27,12 +27,10 @@ from eatss.report.render import (
     render,
     seconds,
 )
-from eatss.tune.evaluation.population import size_words
-from eatss.tune.point import Values
+from eatss.tune.points import Values
+from eatss.tune.population import size_words
 from eatss.tune.replay import Mark, Replay
-from eatss.tune.store.conditions import cost, ranked
-from eatss.tune.store.nouns import CardSeen, Identity, Row, Sweep
-from eatss.tune.store.summary import Best, Summaries, Summary
+from eatss.tune.rows import Best, CardSeen, Identity, Row, Summaries, Summary, Sweep, cost, ranked
 
 _KEY = 8
 """Characters of a variant's key that tables show; those that it begins with are enough."""

@@ -38,22 +38,30 @@ from eatss.report.sweep_tables import (
     variants_table,
     weighted_table,
 )
-from eatss.tune.evaluation.correlations import (
+from eatss.tune.evaluation import (
     TARGETS,
     Correlation,
+    Evaluated,
     Mover,
     Target,
     correlation,
     most_telling,
     of_target,
 )
-from eatss.tune.evaluation.frontier import convex_hull, pareto_front, weighted_winners
-from eatss.tune.evaluation.population import Floats, Population, is_text, of_role, varies
-from eatss.tune.evaluation.standing import ChoiceName, Objective, predicted
-from eatss.tune.evaluation.studies import SizePoint, SplitBar
-from eatss.tune.evaluation.sweep_evaluation import Evaluated
-from eatss.tune.evaluation.tradeoff import fastest, thriftiest
-from eatss.tune.store.nouns import Role
+from eatss.tune.population import (
+    Floats,
+    Population,
+    convex_hull,
+    fastest,
+    is_text,
+    of_role,
+    pareto_front,
+    thriftiest,
+    varies,
+    weighted_winners,
+)
+from eatss.tune.rows import Role
+from eatss.tune.standing import ChoiceName, Objective, SizePoint, SplitBar, predicted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

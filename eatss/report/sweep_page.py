@@ -25,8 +25,8 @@ from eatss.report.sweep_tables import (
     sentences,
     variants_table,
 )
-from eatss.tune.evaluation.population import size_words
-from eatss.tune.evaluation.sweep_evaluation import Evaluated, SweepReport
+from eatss.tune.evaluation import Evaluated, SweepReport
+from eatss.tune.population import size_words
 from eatss.version import __version__
 
 PNG_DPI = 160

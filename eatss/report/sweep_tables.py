@@ -20,15 +20,11 @@ from eatss.report.render import (
     render,
     table_of,
 )
-from eatss.tune.evaluation.correlations import TARGETS
-from eatss.tune.evaluation.frontier import convex_hull
-from eatss.tune.evaluation.population import is_choice, size_words
-from eatss.tune.evaluation.standing import TOPS, Choice, ChoiceName, MeanRatios
-from eatss.tune.evaluation.sweep_evaluation import Evaluated, SweepEvaluation, SweepReport
-from eatss.tune.evaluation.tradeoff import Figures, known
-from eatss.tune.point import Values
-from eatss.tune.space.nouns import SELECTING
-from eatss.tune.store.nouns import Row
+from eatss.tune.evaluation import TARGETS, Evaluated, SweepEvaluation, SweepReport
+from eatss.tune.points import SELECTING, Values
+from eatss.tune.population import Figures, convex_hull, is_choice, known, size_words
+from eatss.tune.rows import Row
+from eatss.tune.standing import TOPS, Choice, ChoiceName, MeanRatios
 
 LISTED = 100
 """So many of the thriftiest and of the fastest variants are listed; CSV has all."""

@@ -17,14 +17,12 @@ from eatss.base.frozen import frozen
 from eatss.base.objectives import MEASURES, ObjectiveName
 from eatss.base.shown import Shown
 from eatss.base.targets import SweepTarget
-from eatss.tune.evaluation.cards import compare_cards, on_one_scale
-from eatss.tune.evaluation.population import by_sizes
-from eatss.tune.point import Value, variant_key
-from eatss.tune.store.nouns import BESIDE, Role, Row, Sizes, Sweep
-from eatss.tune.strategies.budget import Budget
-from eatss.tune.strategies.choose import make
-from eatss.tune.strategies.in_order import ListedSpace
-from eatss.tune.strategies.strategy import StrategyJob, Wait
+from eatss.tune.cards import compare_cards, on_one_scale
+from eatss.tune.points import Value, variant_key
+from eatss.tune.population import by_sizes
+from eatss.tune.rows import BESIDE, Role, Row, Sizes, Sweep
+from eatss.tune.strategies import Budget, make
+from eatss.tune.strategy import ListedSpace, StrategyJob, Wait
 
 
 @frozen
@@ -32,7 +30,7 @@ class Step:
     """One evaluation of a run.
 
     Attributes:
-        variant: :func:`eatss.tune.point.variant_key` of what was measured.
+        variant: :func:`eatss.tune.points.variant_key` of what was measured.
         cost: What it cost, in the unit of the objective; ``None`` if it failed.
         best: The least cost so far; ``None`` before the first variant that works.
         spent_s: Seconds that all evaluations took so far: to generate, compile and measure.

@@ -12,7 +12,7 @@ from eatss.base.diagnostics import Diagnostic, EatssError, SourceSpan
 from eatss.measurement.foreign import NotStartedError
 from eatss.ppcg_build.run import PpcgError
 from eatss.report.diagnostics import diagnostics_text
-from eatss.tune.explore.card_process import CardGoneError
+from eatss.tune.processes import CardGoneError
 
 SPAN = SourceSpan(file="a.c", line=7, column=12, end_line=7, end_column=18)
 PLACED = Diagnostic(

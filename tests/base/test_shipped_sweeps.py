@@ -17,7 +17,7 @@ from eatss.base.shipped import (
     store_of_ones_own,
     sweep_names,
 )
-from eatss.tune.store.store import Store
+from eatss.tune.store import Store
 from tests.end_to_end.in_process import eatss as command
 
 SWEEPS = data_directory("sweeps")

@@ -20,7 +20,7 @@ from eatss.building import PpcgBuild
 from eatss.choose.expectation import ProgramExpectation
 from eatss.measurement.energy.meter import EnergyMeter
 from eatss.report.render import _INK, html_of
-from eatss.tune.evaluation.sweep_evaluation import evaluate
+from eatss.tune.evaluation import evaluate
 from eatss.verify.result import SizeResult, Verification
 from tests.measurement.meters.conftest import FakeNvml
 from tests.report.measurements import comparison, failed

@@ -14,7 +14,7 @@ import pytest
 import eatss
 from eatss.base.shown import Tabular
 from eatss.report.measurement import render_comparison
-from eatss.tune.exchange.formats import csv_bytes
+from eatss.tune.exchange import csv_bytes
 from tests.base.test_shown import expected, metered, selected, selected_for_ppcg
 from tests.report.measurements import comparison
 from tests.report.measurements import measured as measurement

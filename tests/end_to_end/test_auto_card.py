@@ -13,7 +13,7 @@ from eatss.base.diagnostics import InputError, input_error
 from eatss.base.shipped import data_directory
 from eatss.cards.detect import DetectedGpu, Detection
 from eatss.cards.load import named_profile
-from eatss.tune.explore.generation import Generation
+from eatss.tune.generation import Generation
 from tests.end_to_end.in_process import eatss as command
 
 MVT = ("@mvt", "-D", "NI=500")
@@ -72,8 +72,8 @@ def test_without_a_card_that_is_told_with_what_to_write(
 @pytest.mark.parametrize(
     ("writes", "function"),
     [
-        (("--prepare", "variants"), "eatss.tune.explore.sweeping.prepare_sweep"),
-        (("-o", "mvt.db"), "eatss.tune.explore.sweeping.sweep"),
+        (("--prepare", "variants"), "eatss.tune.sweeping.prepare_sweep"),
+        (("-o", "mvt.db"), "eatss.tune.sweeping.sweep"),
     ],
     ids=["prepare", "sweep"],
 )

@@ -19,7 +19,7 @@ import pytest
 
 import eatss
 from eatss.session.steps import ppcg_schedule_of
-from eatss.tune.store.store import Store
+from eatss.tune.store import Store
 from tests.end_to_end.documentation_blocks import (
     DIFFERS,
     FIRST,

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 import eatss as package
 from eatss.base.diagnostics import InputError
 from eatss.report import sweep_figures, sweep_page
-from eatss.tune.store.nouns import Sweep
-from eatss.tune.store.store import Store
+from eatss.tune.rows import Sweep
+from eatss.tune.store import Store
 from tests.end_to_end.in_process import eatss
 from tests.synthetic_sweeps import sweep
 

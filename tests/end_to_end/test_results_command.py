@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import eatss
-from eatss.tune.store.nouns import Sweep
-from eatss.tune.store.store import Store
+from eatss.tune.rows import Sweep
+from eatss.tune.store import Store
 from tests.end_to_end.in_process import eatss as command
 from tests.report.measurements import measured
 from tests.tune.store.sweeps import SPACE, card, identity, refused, row

@@ -22,10 +22,8 @@ from eatss.report.sweep_figures import (
     sweep_figures,
     weighted_choice,
 )
-from eatss.tune.evaluation.correlations import of_target
-from eatss.tune.evaluation.frontier import convex_hull, pareto_front
-from eatss.tune.evaluation.population import Floats
-from eatss.tune.evaluation.sweep_evaluation import evaluate
+from eatss.tune.evaluation import evaluate, of_target
+from eatss.tune.population import Floats, convex_hull, pareto_front
 from tests.synthetic_sweeps import of_rows, row, sweep
 
 ONE = evaluate(sweep(variants=60, cards=2, sizes=(2000, 500, 1000), careful=4))

@@ -29,8 +29,8 @@ from eatss.report.sweep_tables import (
     variants_table,
     weighted_table,
 )
-from eatss.tune.evaluation.sweep_evaluation import evaluate, summed_up
-from eatss.tune.store.nouns import Sweep
+from eatss.tune.evaluation import evaluate, summed_up
+from eatss.tune.rows import Sweep
 from tests.synthetic_sweeps import of_rows, programs, row, sweep
 
 PAGE = files("eatss.report").joinpath("sweep_page.html").read_text(encoding="utf-8")

@@ -14,9 +14,9 @@ from eatss.measurement.measurement import Status
 from eatss.report.render import cell_text
 from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_tables import all_tables, report_text
-from eatss.tune.evaluation.sweep_evaluation import evaluate, summed_up
-from eatss.tune.point import Value, variant_key
-from eatss.tune.store.nouns import Role, Row, Stage
+from eatss.tune.evaluation import evaluate, summed_up
+from eatss.tune.points import Value, variant_key
+from eatss.tune.rows import Role, Row, Stage
 from tests.synthetic_sweeps import CARDS, of_rows
 
 AMOUNT = st.one_of(

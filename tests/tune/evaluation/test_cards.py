@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from eatss.tune.evaluation.cards import compare_cards, first_to_last, on_one_scale
-from eatss.tune.evaluation.population import population
-from eatss.tune.evaluation.standing import best_over_time
+from eatss.tune.cards import compare_cards, on_one_scale
+from eatss.tune.population import population
 from tests.synthetic_sweeps import CARDS, of_rows, row, sweep
 
 FACTOR = st.floats(0.5, 2.0)
@@ -198,13 +197,3 @@ def test_drift_of_references_measured_once_each_is_not_known() -> None:
     rows = [row(1, 1.0)]
     rows += [row(5 + k, 1.0 + k, at_s=600.0 * k, stage="reference") for k in range(5)]
     assert compare_cards(of_rows(rows)).cards[0].time_drift is None
-
-
-def test_all_results_in_their_order_are_on_the_scale_of_the_base() -> None:
-    rows = [row(k, 1.0 + k) for k in range(3)]
-    rows += [row(5, 4.0, card=CARDS[1]), row(1, 1.5, stage="careful")]
-    rows += 2 * [row(9, 1.0, stage="reference"), row(9, 8.0, card=CARDS[1], stage="reference")]
-    made = of_rows(rows, CARDS)
-    found = first_to_last(made, compare_cards(made))
-    assert [one.time_s for one in found] == pytest.approx([1.0, 2.0, 3.0, 0.5, 1.5])
-    assert best_over_time(found)[-1].time_s == pytest.approx(0.5)

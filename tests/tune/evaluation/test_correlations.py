@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from eatss.tune.evaluation.correlations import (
+from eatss.tune.evaluation import (
     correlation,
     correlations,
     mean_split,
@@ -16,7 +16,7 @@ from eatss.tune.evaluation.correlations import (
     movers,
     of_target,
 )
-from eatss.tune.evaluation.population import population
+from eatss.tune.population import population
 from tests.synthetic_sweeps import row, sweep
 
 

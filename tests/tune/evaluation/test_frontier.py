@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
-from eatss.tune.evaluation.frontier import convex_hull, pareto_front, section, weighted_winners
+from eatss.tune.population import convex_hull, pareto_front, section, weighted_winners
 
 COORDINATE = st.integers(-20, 20)
 POINTS = st.lists(st.tuples(COORDINATE, COORDINATE), min_size=1, max_size=25)

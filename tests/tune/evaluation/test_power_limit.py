@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from eatss.report.sweep_tables import sentences
-from eatss.tune.evaluation.sweep_evaluation import evaluate
-from eatss.tune.store.nouns import Stage, Sweep
+from eatss.tune.evaluation import evaluate
+from eatss.tune.rows import Stage, Sweep
 from tests.synthetic_sweeps import CARDS, of_rows, row
 
 

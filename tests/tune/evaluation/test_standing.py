@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.tune.evaluation.population import population
-from eatss.tune.evaluation.standing import choices, geometric_means, standing
+from eatss.tune.population import population
+from eatss.tune.standing import choices, geometric_means, standing
 from tests.synthetic_sweeps import row
 
 

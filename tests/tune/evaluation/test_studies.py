@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -11,26 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.codec import encode
-from eatss.tune.evaluation.population import count_failures, count_statuses, population
-from eatss.tune.evaluation.standing import best_over_time, check_prediction
-from eatss.tune.evaluation.studies import heat_map, influences, size_study, split_study
-from eatss.tune.evaluation.sweep_evaluation import evaluate, summed_up
+from eatss.tune.evaluation import evaluate, summed_up
+from eatss.tune.population import count_failures, count_statuses, population
+from eatss.tune.standing import (
+    check_prediction,
+    influences,
+    size_study,
+    split_study,
+)
 from tests.synthetic_sweeps import of_rows, programs, row, sweep
-
-
-def test_a_heat_map_takes_the_best_or_the_mean_over_the_others() -> None:
-    rows = [
-        row(0, 1.0, values=(("a", 1), ("b", 8), ("c", "x"))),
-        row(0, 2.0, values=(("a", 1), ("b", 8), ("c", "y"))),
-        row(0, 4.0, values=(("a", 2), ("b", 16), ("c", "x"))),
-    ]
-    found = population(rows)
-    best = heat_map(found, "a", "b")
-    assert (best.row_values, best.column_values) == ((1, 2), (8, 16))
-    assert best.cells[0, 0] == pytest.approx(2.0)
-    assert best.counts[0, 0] == 2
-    assert math.isnan(best.cells[0, 1])
-    assert heat_map(found, "a", "b", statistic="mean").cells[0, 0] == pytest.approx(1.5)
 
 
 def test_what_decides_alone_explains_all_and_what_does_nothing_explains_nothing() -> None:
@@ -119,18 +107,6 @@ def test_the_model_s_pick_is_judged_by_what_was_measured() -> None:
     assert [(r.tried, r.regret) for r in found.regrets] == [(1, 1.0), (5, 0.0)]
     assert found.spearman == pytest.approx(0.9)
     assert check_prediction(population(rows), "energy") is None  # type: ignore[arg-type]
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 9)), min_size=1, max_size=20))
-def test_the_best_so_far_only_falls_and_ends_with_the_best(
-    points: list[tuple[float, float]],
-) -> None:
-    found = best_over_time(row(k, t, at_s=at) for k, (at, t) in enumerate(points))
-    times = [one.time_s for one in found]
-    assert times == sorted(times, reverse=True)
-    assert times[-1] == min(t for _, t in points)
-    assert [one.at_s for one in found] == sorted(at for at, _ in points)
 
 
 def test_failures_that_differ_in_numbers_alone_are_counted_together() -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.tune.evaluation.population import population
-from eatss.tune.evaluation.tradeoff import EQUAL, equal_speed_spread, trade_off
+from eatss.tune.population import EQUAL, equal_speed_spread, population, trade_off
 from tests.synthetic_sweeps import row, sweep
 
 

@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.tune.exchange.formats import columns_of, exported, format_of
-from eatss.tune.store.nouns import Sweep
-from eatss.tune.store.store import SWEEP, Store, read_sweep
+from eatss.tune.exchange import columns_of, exported, format_of
+from eatss.tune.rows import Sweep
+from eatss.tune.store import SWEEP, Store, read_sweep
 from tests.report.measurements import measured
 from tests.tune.store.sweeps import SPACE, card, identity, refused, row
 
@@ -72,7 +72,7 @@ def test_parquet_has_the_same_table() -> None:
     assert table["tile_i"].to_pylist() == ["16", "32", "True", "a"]
     about = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
     assert json.loads(about["eatss.identity"])["driver"] == identity().driver
-    assert about["eatss.tune.space"] == SPACE
+    assert about["eatss.space"] == SPACE
 
 
 def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

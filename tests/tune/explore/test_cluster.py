@@ -18,11 +18,11 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.tune.explore.generation import Generation
-from eatss.tune.explore.options import SweepOptions
-from eatss.tune.explore.sweeping import sweep
-from eatss.tune.store.nouns import Row
-from eatss.tune.store.store import Store
+from eatss.tune.generation import Generation
+from eatss.tune.jobs import SweepOptions
+from eatss.tune.rows import Row
+from eatss.tune.store import Store
+from eatss.tune.sweeping import sweep
 from tests.tune.explore.priced_card import PATH
 from tests.tune.explore.test_sweep import GEMM, POINTS, ROOT, SPACE
 
@@ -53,7 +53,7 @@ def workers_with_cards() -> list[psutil.Process]:
     for process in psutil.Process().children(recursive=True):
         try:
             words = process.cmdline()
-            if words[1:3] == ["-m", "eatss.tune.explore.card_worker"]:
+            if words[1:3] == ["-m", "eatss.tune.card_worker"]:
                 guard = process.parent()
                 worker = None if guard is None else guard.parent()
                 if worker is not None:
@@ -103,7 +103,7 @@ def test_a_worker_that_is_killed_costs_nothing(space: Path, tmp_path: Path) -> N
 def test_a_scheduler_that_does_not_answer_is_told(
     space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eatss.tune.explore.cluster.CONNECT_S", 0.5)
+    monkeypatch.setattr("eatss.tune.cluster.CONNECT_S", 0.5)
     generation = Generation(gpu="h200", space=space)
     with pytest.raises(InputError) as caught:
         sweep(

@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.tune.explore.lab import LocalLab
+from eatss.tune.processes import LocalLab
 
 
 def no_workshop() -> NoReturn:

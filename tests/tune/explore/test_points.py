@@ -18,14 +18,14 @@ from eatss.frontend.options import Reading
 from eatss.lower.structures import structures_for
 from eatss.program import load_program
 from eatss.session.session import Session
-from eatss.tune.explore.cuda_maker import CudaMaker, default_sizes
-from eatss.tune.explore.nouns import MakerJob, SourceText, Wanted
-from eatss.tune.explore.outline import Outline, outlined
-from eatss.tune.point import variant_key
-from eatss.tune.space.bound import bind
-from eatss.tune.space.derived import point_of
-from eatss.tune.space.document import space_from_text
-from eatss.tune.store.nouns import Role
+from eatss.tune.bound import bind
+from eatss.tune.derived import point_of
+from eatss.tune.document import space_from_text
+from eatss.tune.jobs import MakerJob, SourceText, Wanted
+from eatss.tune.makers import CudaMaker, default_sizes
+from eatss.tune.outline import Outline, outlined
+from eatss.tune.points import variant_key
+from eatss.tune.rows import Role
 from tests.examples import with_long
 
 KERNELS = Path(__file__).parents[3] / "kernels"

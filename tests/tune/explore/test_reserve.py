@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from eatss.tune.explore.campaign import Campaign, Plan, reserve
-from eatss.tune.explore.lab import REFERENCE_EVERY, Done, Lab, Work
-from eatss.tune.explore.nouns import Care, Made, Tried
-from eatss.tune.explore.options import CAREFUL, FIRST, REFERENCE, SweepOptions
-from eatss.tune.explore.rows import contenders
-from eatss.tune.store.nouns import CardSeen, Row, Stage, Sweep
-from eatss.tune.store.store import Store
-from eatss.tune.strategies import ListedSpace
-from eatss.tune.strategies.budget import Budget
+from eatss.tune.campaign import Campaign, Plan, reserve
+from eatss.tune.generation import contenders
+from eatss.tune.jobs import CAREFUL, FIRST, REFERENCE, Care, Made, SweepOptions, Tried
+from eatss.tune.processes import REFERENCE_EVERY, Done, Lab, Work
+from eatss.tune.rows import CardSeen, Row, Stage, Sweep
+from eatss.tune.store import Store
+from eatss.tune.strategies import Budget, ListedSpace
 from tests.report.measurements import measured
 from tests.synthetic_sweeps import identity, row
 

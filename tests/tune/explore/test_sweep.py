@@ -21,16 +21,15 @@ import pytest
 from eatss.base.diagnostics import InputError, NoSolutionError
 from eatss.base.notices import EatssWarning
 from eatss.frontend.options import Reading
-from eatss.tune.explore import sweeping
-from eatss.tune.explore.generation import Generation
-from eatss.tune.explore.nouns import Made, SourceText, Wanted
-from eatss.tune.explore.options import SweepOptions
-from eatss.tune.explore.prepared import Prepared, PreparedVariant
-from eatss.tune.explore.sweeping import prepare_sweep, sweep
-from eatss.tune.point import variant_key
-from eatss.tune.store.nouns import Sweep
-from eatss.tune.store.store import Store
-from eatss.tune.strategies.budget import Budget
+from eatss.tune import sweeping
+from eatss.tune.campaign import Prepared, PreparedVariant
+from eatss.tune.generation import Generation
+from eatss.tune.jobs import Made, SourceText, SweepOptions, Wanted
+from eatss.tune.points import variant_key
+from eatss.tune.rows import Sweep
+from eatss.tune.store import Store
+from eatss.tune.strategies import Budget
+from eatss.tune.sweeping import prepare_sweep, sweep
 from tests.end_to_end.in_process import eatss
 from tests.tune.explore.priced_card import PATH, price
 

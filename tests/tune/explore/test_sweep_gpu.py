@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from eatss.frontend.options import Reading
-from eatss.tune.explore.generation import Generation
-from eatss.tune.explore.options import SweepOptions
-from eatss.tune.explore.sweeping import sweep
-from eatss.tune.strategies.budget import Budget
+from eatss.tune.generation import Generation
+from eatss.tune.jobs import SweepOptions
+from eatss.tune.strategies import Budget
+from eatss.tune.sweeping import sweep
 from tests.tune.explore.test_sweep import GEMM
 
 pytestmark = pytest.mark.gpu

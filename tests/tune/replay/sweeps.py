@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from eatss.tune.point import variant_key
-from eatss.tune.store.nouns import Identity, Row, Sweep
+from eatss.tune.points import variant_key
+from eatss.tune.rows import Identity, Row, Sweep
 
 IDENTITY = Identity(
     program="made up",

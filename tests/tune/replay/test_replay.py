@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import InputError
-from eatss.tune.point import Point
+from eatss.tune.points import Point
 from eatss.tune.replay import Replay, cost_of, recorded, replayed
-from eatss.tune.store.nouns import Sweep
+from eatss.tune.rows import Sweep
 from eatss.tune.strategies import STRATEGIES, WAIT, Asked, Budget, StrategyJob
 from tests.tune.replay.sweeps import random_sweep, row, sweep
 

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 import eatss
 from eatss.cli.sweep import replay_command
-from eatss.tune.strategies.budget import Budget
+from eatss.tune.strategies import Budget
 from tests.tune.replay.sweeps import random_sweep, row, sweep
 
 ROWS = [

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from eatss.cards import load_profile
-from eatss.tune.space.bound import bind
-from eatss.tune.space.document import read_space
-from eatss.tune.space.nouns import card_constants
+from eatss.tune.bound import bind
+from eatss.tune.document import read_space
+from eatss.tune.points import card_constants
 from tests.end_to_end.in_process import eatss
 
 ROOT = Path(__file__).parents[3]

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError, NoSolutionError
-from eatss.tune.space import counting, levels
-from eatss.tune.space.bound import BoundSpace, bind
-from eatss.tune.space.levels import distinct, grouped, repeated, summed, total
-from eatss.tune.space.nouns import Filter, Generated, Iterator, Listed, Range, Space
+from eatss.tune import counting, dimensions
+from eatss.tune.bound import BoundSpace, bind
+from eatss.tune.dimensions import distinct, grouped, repeated, summed, total
+from eatss.tune.points import Filter, Generated, Iterator, Listed, Range, Space
 
 NAMES = ("a", "b", "c", "d", "k0.e")
 
@@ -131,7 +131,7 @@ def spaces(draw: st.DrawFn) -> Space:
 def test_a_space_is_what_a_loop_finds(space: Space, chunk: int, seed: int) -> None:
     raw, kept, removed = brute(space)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(levels, "CHUNK", chunk)
+        patch.setattr(dimensions, "CHUNK", chunk)
         patch.setattr(counting, "ENUMERATED", chunk)
         bound = bind(space, {})
         heard: list[tuple[int, int]] = []

@@ -19,15 +19,15 @@ from eatss.choose.options import ModelOptions, SelectOptions
 from eatss.frontend.options import Reading
 from eatss.lower.structures import structures_for
 from eatss.session.session import Session
-from eatss.tune.space.bound import bind
-from eatss.tune.space.derived import (
+from eatss.tune.bound import bind
+from eatss.tune.derived import (
     PPCG_TILES,
     derived_space,
     kernel_spaces,
     point_of,
 )
-from eatss.tune.space.document import space_from_text, space_text
-from eatss.tune.space.nouns import card_constants
+from eatss.tune.document import space_from_text, space_text
+from eatss.tune.points import card_constants
 
 KERNELS = Path(__file__).parents[3] / "kernels"
 NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))

@@ -8,10 +8,9 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
-from eatss.tune.space.bound import bind
-from eatss.tune.space.document import read_space, space_from_document, space_from_text, space_text
-from eatss.tune.space.known_values import check_known_values
-from eatss.tune.space.nouns import Generated, Listed, Range, card_constants
+from eatss.tune.bound import bind, check_known_values
+from eatss.tune.document import read_space, space_from_document, space_from_text, space_text
+from eatss.tune.points import Generated, Listed, Range, card_constants
 
 GOOD = """
 name = "dgemm"

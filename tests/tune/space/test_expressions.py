@@ -13,8 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.tune.space.evaluation import column_of, evaluate, evaluate_one
-from eatss.tune.space.expressions import LARGEST, ExpressionFault, parse_expression
+from eatss.tune.expressions import (
+    LARGEST,
+    ExpressionFault,
+    column_of,
+    evaluate,
+    evaluate_one,
+    parse_expression,
+)
 
 Row = dict[str, Any]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from eatss.base.diagnostics import EatssError
-from eatss.tune.store.store import Store
+from eatss.tune.store import Store
 from tests.tune.store.sweeps import SPACE, identity, row
 
 LEAST_ROWS = 5

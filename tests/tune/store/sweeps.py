@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eatss.measurement.measurement import Measurement
-from eatss.tune.point import Value, variant_key
-from eatss.tune.store.nouns import CardSeen, Identity, Row, Sweep
+from eatss.tune.points import Value, variant_key
+from eatss.tune.rows import CardSeen, Identity, Row, Sweep
 
 SPACE = "[iterators]\ntile_i = [16, 32]\ntile_j = [16, 32, 64]\n"
 WIDER_SPACE = "[iterators]\ntile_j = [16, 32, 64, 128]\ntile_i = [16, 32]\n"

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import EatssError, InputError, InternalError
 from eatss.base.notices import EatssWarning
-from eatss.tune.store import opening
-from eatss.tune.store.nouns import Row, Sweep
-from eatss.tune.store.opening import on_network, opened_to_read
-from eatss.tune.store.store import Store, read_sweep
-from eatss.tune.store.stored_rows import MIGRATIONS, VERSION, migrate
+from eatss.tune import tables
+from eatss.tune.rows import Row, Sweep
+from eatss.tune.store import Store, read_sweep
+from eatss.tune.tables import MIGRATIONS, VERSION, migrate, on_network, opened_to_read
 from tests.tune.store.sweeps import SPACE, card, identity, row
 
 FULL_DISK = Path(__file__).with_name("full_disk.py")
@@ -214,7 +213,7 @@ def test_a_store_of_an_older_version_is_read_and_migrated(
     def stepped(connection: sqlite3.Connection, found: int) -> None:
         migrate(connection, found, migrations=steps)
 
-    monkeypatch.setattr(opening, "migrate", stepped)
+    monkeypatch.setattr(tables, "migrate", stepped)
     wanted = tuple(row(number, strategy="unknown; then") for number in range(3))
     before = path.read_bytes()
     assert Store.read(path).rows == wanted
@@ -236,7 +235,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
     def fails(connection: sqlite3.Connection, found: int) -> None:
         migrate(connection, found, migrations={0: "DELETE FROM rows;\nSELECT nothing;\n"})
 
-    monkeypatch.setattr(opening, "migrate", fails)
+    monkeypatch.setattr(tables, "migrate", fails)
     assert code_of(lambda: Store.create_or_resume(path, identity(), SPACE)) == "EATSS-D003"
     monkeypatch.undo()
     with closing(sqlite3.connect(path)) as connection:
@@ -389,7 +388,7 @@ def test_file_systems_of_several_hosts_are_known(tmp_path: Path) -> None:
 def test_on_such_a_file_system_there_is_a_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "on_network", lambda path: True)
+    monkeypatch.setattr(tables, "on_network", lambda path: True)
     path = tmp_path / "2mm.db"
     with Store.create_or_resume(path, identity(), SPACE) as store:
         store.add(row())

@@ -17,7 +17,7 @@ from typing import IO
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.tune.store.store import Store
+from eatss.tune.store import Store
 from tests.tune.store.sweeps import SPACE, identity, row
 
 PROGRAM = Path(__file__).with_name("writing_processes.py")

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.base.objectives import Order
-from eatss.tune.store.conditions import (
+from eatss.tune.rows import (
+    Row,
+    Sweep,
     Unwanted,
     best,
     chosen_rows,
@@ -24,11 +26,10 @@ from eatss.tune.store.conditions import (
     pruned,
     ranked,
     rows_of_variant,
+    summary_of,
+    with_counters,
 )
-from eatss.tune.store.identity import merged
-from eatss.tune.store.nouns import Row, Sweep, with_counters
-from eatss.tune.store.store import Store
-from eatss.tune.store.summary import summary_of
+from eatss.tune.store import Store, merged
 from tests.tune.store.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.measurement.measurement import Status
-from eatss.tune.store.nouns import Role, Row, Stage, Sweep, as_result
-from eatss.tune.store.store import Store
+from eatss.tune.rows import Role, Row, Stage, Sweep, as_result
+from eatss.tune.store import Store
 from tests.report.measurements import measured
 from tests.tune.store.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
 

@@ -9,7 +9,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from eatss.tune.point import Point, Value, variant_key
+from eatss.tune.points import Point, Value, variant_key
 from eatss.tune.strategies import WAIT, ListedSpace, Strategy
 
 

@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from eatss.tune.point import Point, variant_key
-from eatss.tune.space.bound import bind
-from eatss.tune.space.nouns import Filter, Generated, Iterator, Range, Space
+from eatss.tune.bound import bind
+from eatss.tune.points import Filter, Generated, Iterator, Point, Range, Space, variant_key
 from eatss.tune.strategies import SearchSpace, StrategyJob, make
 from tests.tune.strategies.spaces import walk, walk_at_once
 

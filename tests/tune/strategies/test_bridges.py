@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.tune.point import Point, Value, variant_key
+from eatss.tune.points import Point, Value, variant_key
 from eatss.tune.strategies import WAIT, ListedSpace, StrategyJob, make
-from eatss.tune.strategies.strategy import KnownPoints
+from eatss.tune.strategy import KnownPoints
 from tests.tune.strategies.spaces import grid, walk, walk_at_once
 
 OPTUNA = pytest.mark.skipif(find_spec("optuna") is None, reason="Optuna is not installed")
@@ -214,7 +214,7 @@ def test_the_nearest_new_point_is_nearest_by_position() -> None:
 
 
 def test_of_a_large_space_some_points_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eatss.tune.strategies.strategy.MOST", 50)
+    monkeypatch.setattr("eatss.tune.strategy.MOST", 50)
     space = grid(10, 10)
     known = KnownPoints(space, seed=1)
     assert len(known.points) == 50

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
-from eatss.tune.point import Point, Value, variant_key
+from eatss.tune.points import Point, Value, variant_key
 from eatss.tune.strategies import STRATEGIES, WAIT, ListedSpace, StrategyJob, make
-from eatss.tune.strategies.in_order import Unseen
+from eatss.tune.strategy import Unseen
 from tests.tune.strategies.spaces import grid, random_costs, spaces, walk, walk_at_once
 
 BUILT_IN = ("exhaustive", "random", "model", "local")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.tune.point import Point, variant_key
-from eatss.tune.strategies import STRATEGIES, WAIT, Guarded, ListedSpace, StrategyJob
-from eatss.tune.strategies.guarded import Distinct
+from eatss.tune.points import Point, variant_key
+from eatss.tune.strategies import STRATEGIES, WAIT, Distinct, Guarded, ListedSpace, StrategyJob
 from tests.tune.strategies.spaces import grid, spaces, walk_at_once
 
 

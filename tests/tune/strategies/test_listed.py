@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from eatss.tune.point import variant_key
+from eatss.tune.points import variant_key
 from eatss.tune.strategies import ListedSpace
 from tests.tune.strategies.spaces import spaces
 

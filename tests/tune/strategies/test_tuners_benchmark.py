@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks import tuners
-from eatss.tune.store.store import Store
+from eatss.tune.store import Store
 from tests.tune.replay.sweeps import IDENTITY, row
 
 pytestmark = pytest.mark.skipif(

@@ -1,0 +1,597 @@
+"""The way of a sweep: references, a first pass over many, a second one over the contenders.
+
+Variants that are generated on one machine and measured on another.
+
+The folder has a program for each variant and ``sweep.json``, which says what they are. It can be
+measured where there is neither isl nor Z3 nor PPCG.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from math import inf
+from pathlib import Path
+from statistics import fmean
+
+from eatss.base.codec import Document
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
+from eatss.base.objectives import measure_of
+from eatss.base.targets import SweepTarget
+from eatss.tune.generation import contenders, cost_of, expected_contenders, row_of, spread_over
+from eatss.tune.jobs import (
+    CAREFUL,
+    REFERENCE,
+    Care,
+    Made,
+    Progress,
+    RolePoint,
+    SourceText,
+    SweepOptions,
+    Wanted,
+)
+from eatss.tune.points import Configuration, Point, variant_key
+from eatss.tune.processes import Done, Lab, Work
+from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
+from eatss.tune.store import Store
+from eatss.tune.strategies import Distinct, SearchSpace, StrategyJob, make
+
+TYPICAL_WINDOWS = 1.5
+"""Windows of a careful measurement over the least: some take more than three; assumed."""
+
+
+@frozen
+class Reserve:
+    """Seconds of a sweep and joules of the card that are kept back."""
+
+    seconds: float = 0.0
+    joules: float = 0.0
+
+
+def reserve(options: SweepOptions, choices: int, cards: int, rows: Sequence[Row]) -> Reserve:
+    """Return what the second pass and the last reference are expected to take.
+
+    At most the share ``options.second_share`` of the budget; all of the share where hardware
+    counters are read afterwards, since nobody knows how long that takes.
+
+    Args:
+        options: how many contenders there are, at least one for each size of the program, and the
+            budget.
+        choices: how many choices are measured beside them.
+        cards: how many cards measure.
+        rows: what was measured so far.
+    """
+    if not options.contenders:
+        return Reserve()
+    budget, share = options.limited, options.second_share
+    most_s, most_j = share * (budget.seconds or 0.0), share * (budget.joules or 0.0)
+    if options.counters:
+        return Reserve(seconds=most_s, joules=most_j)
+    again = choices + expected_contenders(rows, options.contenders)
+    seconds, joules = _of_one(rows, options.first)
+    return Reserve(
+        seconds=min(most_s, seconds * (-(-again // cards) + 1)),
+        joules=most_j if joules is None else min(most_j, joules * (again + 1)),
+    )
+
+
+def _of_one(rows: Sequence[Row], first: Care) -> tuple[float, float | None]:
+    """Return what one careful measurement takes: as those before, else by its windows.
+
+    Joules are not known while nothing was measured with energy.
+    """
+    measured = [row for row in rows if row.measured]
+    careful = [row for row in measured if row.stage == "careful"]
+    quick = [row for row in measured if row.stage == "first"]
+    under_load_s = TYPICAL_WINDOWS * _load_s(CAREFUL)
+    beside_s = fmean(row.card_s for row in quick) - _load_s(first) if quick else 0.0
+    powers = [row.power_w for row in quick if row.power_w is not None]
+    joules = [row.card_j for row in careful if row.card_j is not None]
+    return (
+        fmean(row.card_s for row in careful) if careful else under_load_s + max(0.0, beside_s),
+        fmean(joules) if joules else fmean(powers) * under_load_s if powers else None,
+    )
+
+
+def _load_s(care: Care) -> float:
+    """Return for how long the card is loaded in the least windows of a measurement."""
+    return care.least_windows * (care.settle_s + care.least_window_s * (1 + care.spare))
+
+
+WAIT_S = 0.5
+"""How long the lab is waited for at a time, so that Ctrl-C and clocks are heeded."""
+
+FIRST_LIMIT_S = 600.0
+"""Until the first variant is made and measured: processes start, sources are analysed."""
+
+
+@frozen
+class Plan:
+    """What a campaign needs to know.
+
+    Attributes:
+        space: The space.
+        decide: Says what the variant of a point decides.
+        ranked: Points in the model's order.
+        roles: The choices that variants are set beside, with their points where they have one.
+        options: How it goes.
+        identity: Makes the identity of the store from the first variant that was measured.
+        path: The file of the store.
+        space_text: The space, as the store keeps it.
+        keeps: Whether the folders of programs stay.
+        varied: Parameters of the program that the space varies.
+        sized_roles: Choices that are measured at other sizes of the program, too.
+        proposed_by: The strategies that proposed variants which were prepared, by the variants;
+            others are proposed by that of the options.
+    """
+
+    space: SearchSpace
+    decide: Callable[[Point], Point]
+    ranked: tuple[Configuration, ...] | None
+    roles: tuple[RolePoint, ...]
+    options: SweepOptions
+    identity: Callable[[Done], Identity]
+    path: Path
+    space_text: str
+    keeps: bool = False
+    varied: tuple[str, ...] = ()
+    sized_roles: tuple[tuple[Role, Sizes], ...] = ()
+    proposed_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def job(self) -> StrategyJob:
+        """What its strategy is made for."""
+        return StrategyJob(space=self.space, seed=self.options.seed, ranked=self.ranked)
+
+    @property
+    def choices(self) -> list[Wanted]:
+        """The variants of the choices, also at other sizes."""
+        own = [of_role(*one) for one in self.roles]
+        return own + [of_role(role, None, sizes) for role, sizes in self.sized_roles]
+
+
+class Campaign:
+    """One session of a sweep, in one thread.
+
+    Args:
+        plan: what it needs to know.
+        lab: where variants are made and measured.
+        progress: is told how far it is.
+        clock: seconds since some time.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        lab: Lab,
+        progress: Callable[[Progress], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plan = plan
+        self._lab = lab
+        self._progress = progress
+        self._clock, self._began_s = clock, clock()
+        self._variants = 0
+        self._rows: list[Row] = []
+        self._wanted: dict[str, Wanted] = {}
+        self._reference: Made | None = None
+        self._in_flight = 0
+        self._store: Store | None = None
+        self._known: set[tuple[str, str]] = set()
+        self._reference_role: RolePoint | None = None
+
+    def run(self) -> None:
+        """Sweep until the budget is spent or nothing is left.
+
+        Raises:
+            EatssError: nothing can be made or measured here, or the store cannot be used.
+            KeyboardInterrupt: the user interrupted; all that was measured is kept.
+        """
+        first = self._first_variant()
+        identity = self._plan.identity(first)
+        with Store.create_or_resume(self._plan.path, identity, self._plan.space_text) as store:
+            self._store = store
+            self._resume(store)
+            known = first.made.variant in {row.variant for row in self._rows}
+            self._keep(first, stage="reference" if known else "first")
+            self._variants += not known
+            self._adopt()
+            self._first_pass()
+            self._second_pass()
+            self._counters_pass()
+            self._last_reference()
+
+    # -- before the store is open -------------------------------------------------------------
+
+    def _first_variant(self) -> Done:
+        """Make and measure the choices that variants are set beside, until one is right."""
+        self._tell("setting up")
+        reasons = []
+        for role, point in self._plan.roles:
+            wanted = of_role(role, point)
+            done = self._one(
+                Work(
+                    wanted=wanted,
+                    care=replace(self._plan.options.first, checks=self._plan.options.compares),
+                )
+            )
+            if done.tried is not None and done.tried.measurement.status in ("ok", "unstable"):
+                self._reference, self._reference_role = done.made, (role, point)
+                return done
+            reason = done.made.reason
+            if done.tried is not None:
+                reason = f"{done.tried.measurement.status}: {done.tried.measurement.reason}"
+            reasons.append(f"{role}: {reason}")
+        raise input_error(
+            "EATSS-W003",
+            f"no variant works that others could be set beside ({'; '.join(reasons)})",
+            hint="eatss measure FILE.c says more",
+        )
+
+    def _one(self, work: Work) -> Done:
+        """Let the lab do one thing and wait for it."""
+        self._lab.submit(work)
+        deadline_s = time.monotonic() + FIRST_LIMIT_S
+        while time.monotonic() < deadline_s:
+            done = self._lab.done(WAIT_S)
+            if done is not None and done.is_answer:
+                return done
+        raise input_error(
+            "EATSS-W004",
+            f"nothing was measured within {FIRST_LIMIT_S:g} s",
+            hint="eatss measure FILE.c says more",
+        )
+
+    # -- passes -------------------------------------------------------------------------------
+
+    def _resume(self, store: Store) -> None:
+        self._rows = list(store.rows(measurements=False))
+        self._began_s -= max((row.at_s for row in self._rows), default=0.0)
+        self._variants = sum(row.stage == "first" for row in self._rows)
+
+    def _adopt(self) -> None:
+        """Wait for what an earlier session left on the way; the store may have some of it."""
+        self._known = {(row.variant, row.stage) for row in self._rows}
+        for work in self._lab.adopted():
+            self._wanted[work.wanted.variant] = work.wanted
+            self._in_flight += 1
+            self._variants += work.care.stage == "first"
+        while self._in_flight:
+            self._wait("first pass")
+        self._known = set()
+
+    def _first_pass(self) -> None:
+        options = self._plan.options
+        known = {row.variant for row in self._rows}
+        pending = [wanted for wanted in self._plan.choices if wanted.variant not in known]
+        names = set(self._plan.space.names)
+        told = [
+            (dict(row.values), cost_of(row, options.objective))
+            for row in self._rows
+            if row.stage not in BESIDE and dict(row.values).keys() == names
+        ]
+        strategy = Distinct(
+            make(options.strategy, self._plan.job),
+            self._plan.decide,
+            lambda: self._is_spent(first=True),
+        )
+        for point, cost in told:
+            strategy.tell(point, cost)
+        for wanted in pending:
+            if dict(wanted.values).keys() == names:
+                strategy.expect(dict(wanted.values))
+        try:
+            self._propose(strategy, pending, names)
+        finally:
+            strategy.close()
+
+    def _propose(self, strategy: Distinct, pending: list[Wanted], names: set[str]) -> None:
+        """Measure what the strategy proposes until it waits for nothing or the budget is spent."""
+        options = self._plan.options
+        while True:
+            while self._lab.room > 0 and not self._is_spent(first=True):
+                if pending:
+                    self._submit(pending.pop(0), options.first)
+                    continue
+                asked = strategy.ask()
+                if not isinstance(asked, dict):
+                    break
+                self._submit(of_point(self._plan, asked), options.first)
+            if self._in_flight == 0:
+                return
+            row = self._wait("first pass")
+            if row is not None and dict(row.values).keys() == names:
+                strategy.tell(dict(row.values), cost_of(row, options.objective))
+
+    def _second_pass(self) -> None:
+        options = self._plan.options
+        rows = [row for row in self._rows if row.stage == "first"]
+        careful = {row.variant for row in self._rows if row.stage == "careful"}
+        chosen = contenders(rows, options.objective, options.contenders)
+        self._measure_again([one for one in chosen if one.variant not in careful], CAREFUL)
+
+    def _counters_pass(self) -> None:
+        """Read hardware counters of variants that are spread over all, from fast to slow."""
+        options = self._plan.options
+        counted = {row.variant for row in self._rows if row.stage == "counters"}
+        rows = [row for row in latest_of(self._rows) if row.measured]
+        rows.sort(key=lambda row: row.time_s or 0.0)
+        pending = [row for row in spread_over(rows, options.counters) if row.variant not in counted]
+        care = replace(options.first, stage="counters", counters=True)
+        self._measure_again(pending, care, "counters")
+
+    def _measure_again(self, pending: list[Row], care: Care, stage: str = "second pass") -> None:
+        """Measure the variants of rows another time, as far as the budget goes."""
+        while pending or self._in_flight:
+            while pending and self._lab.room > 0 and not self._is_spent(first=False):
+                self._submit(self._again(pending.pop(0)), care)
+            if self._in_flight == 0:
+                return
+            self._wait(stage)
+
+    def _last_reference(self) -> None:
+        """Measure the reference at the end, so that drift is known up to there."""
+        if self._reference_role is None or self._is_spent(first=False):
+            return
+        self._submit(of_role(*self._reference_role), replace(CAREFUL, stage="reference"))
+        self._measure_again([], CAREFUL)
+
+    def _again(self, row: Row) -> Wanted:
+        known = self._wanted.get(row.variant)
+        if known is not None:
+            return known
+        if row.role:
+            known_sizes = tuple(one for one in row.sizes if one[0] in dict(row.values))
+            return replace(of_role(row.role, dict(row.values)), decisions=known_sizes)
+        return replace(of_point(self._plan, dict(row.values)), strategy=row.strategy)
+
+    # -- results ------------------------------------------------------------------------------
+
+    def _submit(self, wanted: Wanted, care: Care) -> None:
+        self._wanted[wanted.variant] = wanted
+        self._in_flight += 1
+        self._variants += care.stage == "first"
+        self._lab.submit(
+            Work(
+                wanted=wanted,
+                care=care,
+                reference=self._reference,
+                reference_care=REFERENCE,
+            )
+        )
+
+    def _wait(self, stage: str) -> Row | None:
+        """Wait a little for what is done next, and keep it."""
+        done = self._lab.done(WAIT_S)
+        row = None
+        if done is not None:
+            self._in_flight -= done.is_answer
+            row = self._keep(done)
+        self._tell(stage)
+        return row if done is not None and done.is_answer else None
+
+    def _keep(self, done: Done, stage: Stage | None = None) -> Row:
+        assert self._store is not None
+        row = row_of(done, stage or done.care.stage, self._seconds)
+        if done.is_answer and (row.variant, row.stage) in self._known:
+            self._lab.kept(done)
+            return row
+        if done.tried is not None:
+            self._store.add_card(done.tried.card)
+        self._store.add(row)
+        self._lab.kept(done)
+        self._rows.append(replace(row, measurement=None))
+        self._let_go(done)
+        return row
+
+    def _let_go(self, done: Done) -> None:
+        """Remove the folder of a program that nobody needs any more."""
+        folder = done.made.folder
+        in_use = self._reference is not None and folder == self._reference.folder
+        if folder is not None and done.is_answer and not in_use and not self._plan.keeps:
+            shutil.rmtree(Path(folder), ignore_errors=True)
+
+    def _is_spent(self, *, first: bool) -> bool:
+        """Tell whether a pass has had what it may have of the budget."""
+        rows = [row for row in self._rows if row.stage == "first"]
+        each = self._in_flight / len(rows) if rows else 0.0
+        ahead_s = each * sum(row.card_s for row in rows) / self._lab.cards
+        ahead_j = each * sum(row.card_j or 0.0 for row in rows)
+        kept = self._kept_back() if first else Reserve()
+        seconds = self._seconds + ahead_s + kept.seconds
+        joules = self._joules + ahead_j + kept.joules
+        variants = self._variants if first else 0
+        return self._plan.options.limited.left(variants, seconds, joules) is None
+
+    @property
+    def _seconds(self) -> float:
+        """Seconds of all sessions together."""
+        return self._clock() - self._began_s
+
+    @property
+    def _joules(self) -> float:
+        return sum(row.card_j or 0.0 for row in self._rows)
+
+    def _kept_back(self) -> Reserve:
+        """Return what the second pass is expected to take."""
+        choices = len(self._plan.roles) + len(self._plan.sized_roles)
+        return reserve(self._plan.options, choices, self._lab.cards, self._rows)
+
+    def _tell(self, stage: str) -> None:
+        if self._progress is None:
+            return
+        options = self._plan.options
+        rows = list(latest_of(self._rows))
+        costs = [cost_of(row, options.objective) for row in rows]
+        best = min(costs, default=inf)
+        default = next(
+            (cost for row, cost in zip(rows, costs, strict=True) if row.role == "default"), inf
+        )
+        budget = options.limited
+        self._progress(
+            Progress(
+                stage=stage,  # type: ignore[arg-type]
+                measured=sum(row.measured for row in rows),
+                failed=sum(not row.measured for row in rows),
+                wanted=budget.variants,
+                spent_s=self._seconds,
+                budget_s=budget.seconds,
+                spent_j=self._joules,
+                best=None if best == inf else best,
+                default=None if default == inf else default,
+                unit=measure_of(options.objective).unit.replace(" ", ""),
+            )
+        )
+
+
+def of_role(role: Role, point: Point | None, sizes: Sizes = ()) -> Wanted:
+    """Return the variant of a choice, which its maker makes by its role, at sizes if any."""
+    values = tuple((point or {"role": role, **dict(sizes)}).items())
+    return Wanted(variant=variant_key(dict(values)), values=values, decisions=sizes, role=role)
+
+
+def of_point(plan: Plan, point: Point) -> Wanted:
+    """Return the variant of a point of the space."""
+    variant = variant_key(point)
+    return Wanted(
+        variant=variant,
+        values=tuple(point.items()),
+        decisions=tuple(plan.decide(point).items()),
+        strategy=plan.proposed_by.get(variant, plan.options.strategy),
+    )
+
+
+MANIFEST_FILE = "sweep.json"
+
+
+@frozen
+class PreparedVariant:
+    """A variant, and what was made of it; its folder is named from the manifest's."""
+
+    wanted: Wanted
+    made: Made
+
+
+@frozen
+class Prepared:
+    """What a folder of prepared variants holds.
+
+    Attributes:
+        source: The program, as it was read.
+        target: Who generated.
+        generator: Version of that.
+        gpu: The card that was generated for, by the name of its profile.
+        space: The space, as TOML.
+        names: Its iterators.
+        varied: Parameters of the program that it varies.
+        variants: In the order in which they were proposed, choices with a role first.
+    """
+
+    source: SourceText
+    target: SweepTarget
+    generator: str
+    gpu: str
+    space: str
+    names: tuple[str, ...]
+    varied: tuple[str, ...]
+    variants: tuple[PreparedVariant, ...]
+    schema_version: int = 1
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The choices that variants are set beside."""
+        return tuple(one.wanted.role for one in self.variants if one.wanted.role)
+
+    @property
+    def left_out(self) -> tuple[tuple[str, int], ...]:
+        """Why variants could not be made, and how many for each reason, the most frequent first."""
+        reasons = Counter(one.made.reason for one in self.variants if one.made.folder is None)
+        return tuple(reasons.most_common())
+
+
+PREPARED = Document(
+    title="list of prepared variants",
+    kind=Prepared,
+    other_version="EATSS-W020",
+    damaged="EATSS-W021",
+    hint="make it anew: eatss sweep FILE.c --gpu CARD --prepare DIR",
+)
+
+
+def is_prepared(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is that of a folder with prepared variants."""
+    return (Path(path) / MANIFEST_FILE).is_file()
+
+
+def load_prepared(folder: Path) -> Prepared:
+    """Read what a folder of prepared variants holds; folders of programs are whole paths then.
+
+    Raises:
+        InputError: ``EATSS-W020`` it is of another version, ``EATSS-W021`` damaged.
+    """
+    try:
+        document = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PREPARED.damage(str(error)) from None
+    return _placed(PREPARED.from_dict(document), lambda own: str(folder.absolute() / own))
+
+
+def _placed(prepared: Prepared, place: Callable[[str], str]) -> Prepared:
+    """Return a list of variants with other paths of folders."""
+    variants = (
+        one
+        if one.made.folder is None
+        else replace(one, made=replace(one.made, folder=place(one.made.folder)))
+        for one in prepared.variants
+    )
+    return replace(prepared, variants=tuple(variants))
+
+
+def make_all(
+    lab: Lab, wanted: Sequence[Wanted], care: Care, told: Callable[[int], None]
+) -> tuple[PreparedVariant, ...]:
+    """Make variants in a lab without cards; return them in their order.
+
+    Args:
+        lab: makes them.
+        wanted: the variants.
+        care: is not used, since nothing is measured.
+        told: is told how many are made.
+    """
+    found: dict[str, PreparedVariant] = {}
+    waiting = list(wanted)
+    on_the_way = 0
+    while waiting or on_the_way:
+        while waiting and lab.room > 0:
+            lab.submit(Work(wanted=waiting.pop(0), care=care))
+            on_the_way += 1
+        done = lab.done(WAIT_S)
+        if done is not None:
+            on_the_way -= 1
+            one = done.work.wanted
+            found[one.variant] = PreparedVariant(wanted=one, made=done.made)
+            told(len(found))
+    return tuple(found[one.variant] for one in wanted)
+
+
+def write_prepared(folder: Path, prepared: Prepared) -> None:
+    """Write the list of a folder's variants, with paths from the folder on.
+
+    Raises:
+        InputError: ``EATSS-W022``, it cannot be written.
+    """
+    own = _placed(prepared, lambda path: os.path.relpath(path, folder))
+    try:
+        (folder / MANIFEST_FILE).write_text(PREPARED.to_text(own), encoding="utf-8")
+    except OSError as error:
+        raise input_error(
+            "EATSS-W022",
+            f"'{folder / MANIFEST_FILE}' cannot be written: {error.strerror}",
+            hint="name another folder",
+        ) from None

@@ -1,0 +1,365 @@
+"""Which metrics go with performance, efficiency and their product [BEAST, Secs. 3.5 and 3.6].
+
+``SweepEvaluation``: all numbers of one sweep; ``SweepReport``: those of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from eatss.base.frozen import frozen
+from eatss.base.shown import Shown, in_lines
+from eatss.tune.cards import CardComparison, compare_cards, on_one_scale
+from eatss.tune.population import (
+    FailureCount,
+    Floats,
+    OverLimit,
+    Population,
+    StatusCount,
+    TradeOff,
+    by_sizes,
+    count_failures,
+    count_statuses,
+    explaining_names,
+    over_limit,
+    population,
+    trade_off,
+    varies,
+)
+from eatss.tune.rows import Identity, Row, Sizes, Sweep
+from eatss.tune.standing import (
+    Choice,
+    Influence,
+    MeanRatios,
+    PredictionCheck,
+    SizePoint,
+    SplitBar,
+    check_prediction,
+    choices,
+    geometric_means,
+    influences,
+    size_study,
+    split_study,
+)
+
+if TYPE_CHECKING:
+    from eatss.tune.standing import ChoiceName
+
+Target: TypeAlias = Literal["performance", "efficiency", "product", "power"]
+TARGETS: tuple[Target, ...] = ("performance", "efficiency", "product", "power")
+
+FEWEST = 4
+"""Fewer samples than this have no interval."""
+
+
+@frozen
+class Correlation:
+    """How a metric goes with a target over ``samples`` variants.
+
+    ``low`` and ``high`` bound Pearson's coefficient with 95 % confidence, by Fisher's
+    transformation. The p-values are of no correlation at all, of this metric alone: of twenty
+    metrics without any, one has a p-value under 0.05.
+    """
+
+    metric: str
+    target: Target
+    samples: int
+    pearson: float
+    low: float
+    high: float
+    pearson_p: float
+    spearman: float
+    spearman_p: float
+
+
+@frozen
+class Mover:
+    """A metric that stands elsewhere for efficiency than for performance; ranks from 1.
+
+    ``clear`` says that the intervals of the two coefficients do not overlap.
+    """
+
+    metric: str
+    performance: float
+    efficiency: float
+    rank_by_performance: int
+    rank_by_efficiency: int
+    clear: bool
+
+
+@frozen
+class MeanSplit:
+    """Variants with a metric above its mean beside the others: counts and means of each side."""
+
+    metric: str
+    mean: float
+    above: int
+    below: int
+    performance_above: float
+    performance_below: float
+    efficiency_above: float | None
+    efficiency_below: float | None
+
+
+def correlation(metric: str, x: Floats, target: Target, y: Floats) -> Correlation | None:
+    """Return the correlation where both are known; ``None`` for under 4 samples or a constant."""
+    both = np.isfinite(x) & np.isfinite(y)
+    x, y = x[both], y[both]
+    if x.size < FEWEST or not varies(x) or not varies(y):
+        return None
+    linear, ranked = stats.pearsonr(x, y), stats.spearmanr(x, y)
+    interval = linear.confidence_interval(0.95)
+    numbers = (linear.statistic, interval.low, interval.high, ranked.statistic)
+    if not np.isfinite(numbers).all():
+        return None
+    return Correlation(
+        metric=metric,
+        target=target,
+        samples=int(x.size),
+        pearson=float(linear.statistic),
+        low=float(interval.low),
+        high=float(interval.high),
+        pearson_p=float(linear.pvalue),
+        spearman=float(ranked.statistic),
+        spearman_p=float(ranked.pvalue),
+    )
+
+
+def correlations(found: Population) -> tuple[Correlation, ...]:
+    """Return all metrics and numeric values of the space with each target, from -1 to +1."""
+    targets: Mapping[Target, Floats] = {
+        "performance": found.performance,
+        "efficiency": found.efficiency,
+        "product": found.performance * found.efficiency,
+        "power": found.power_w,
+    }
+    listed: list[Correlation] = []
+    for target, y in targets.items():
+        each = (
+            correlation(name, found.column(name), target, y) for name in explaining_names(found)
+        )
+        listed += sorted(filter(None, each), key=lambda one: one.pearson)
+    return tuple(listed)
+
+
+def of_target(found: tuple[Correlation, ...], target: Target) -> tuple[Correlation, ...]:
+    """Return the correlations with one target, in their order."""
+    return tuple(one for one in found if one.target == target)
+
+
+def movers(found: tuple[Correlation, ...]) -> tuple[Mover, ...]:
+    """Return metrics by how much their coefficient changes from performance to efficiency.
+
+    Only those are movers that change by more than half the width of the wider of both intervals.
+    """
+    thrift = {one.metric: (k, one) for k, one in enumerate(of_target(found, "efficiency"), 1)}
+    listed = []
+    for at_speed, a in enumerate(of_target(found, "performance"), 1):
+        at_thrift, b = thrift.get(a.metric, (0, a))
+        if abs(a.pearson - b.pearson) > max(a.high - a.low, b.high - b.low) / 2:
+            listed.append(
+                Mover(
+                    metric=a.metric,
+                    performance=a.pearson,
+                    efficiency=b.pearson,
+                    rank_by_performance=at_speed,
+                    rank_by_efficiency=at_thrift,
+                    clear=a.high < b.low or b.high < a.low,
+                )
+            )
+    return tuple(
+        sorted(listed, key=lambda one: (-abs(one.performance - one.efficiency), one.metric))
+    )
+
+
+def mean_split(found: Population, metric: str) -> MeanSplit | None:
+    """Return both sides of a metric's mean; ``None`` where it is constant or not there."""
+    x = found.column(metric)
+    if not varies(x):
+        return None
+    mean = float(np.nanmean(x))
+    above, below = x > mean, x <= mean
+    return MeanSplit(
+        metric=metric,
+        mean=mean,
+        above=int(above.sum()),
+        below=int(below.sum()),
+        performance_above=float(found.performance[above].mean()),
+        performance_below=float(found.performance[below].mean()),
+        efficiency_above=_mean(found.efficiency[above]),
+        efficiency_below=_mean(found.efficiency[below]),
+    )
+
+
+def most_telling(found: tuple[Correlation, ...], count: int) -> tuple[str, ...]:
+    """Return the metrics that go most with performance or efficiency, either way."""
+    strength: dict[str, float] = {}
+    for one in found:
+        if one.target in ("performance", "efficiency"):
+            strength[one.metric] = max(strength.get(one.metric, 0.0), abs(one.pearson))
+    return tuple(sorted(strength, key=lambda name: (-strength[name], name))[:count])
+
+
+def _mean(values: Floats) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else None
+
+
+SPLITS_SHOWN = 5
+"""So many metrics are split at their mean, as in Fig. 9 of BEAST."""
+
+
+@frozen
+class SweepEvaluation(Shown):
+    """All that is computed of one sweep.
+
+    Attributes:
+        identity: What the sweep is of.
+        cards: Its cards, and how their rows are compared.
+        sizes: The problem size that everything but ``size_study`` is of: the one with the most
+            measured variants.
+        variants: Measured variants of this size.
+        tried: All variants of this size.
+        unstable: Measured variants whose times vary more than they should; they count.
+        over_limit: Measured variants whose one short window drew more than the card's power limit;
+            ``None`` where none did.
+        statuses: How the variants ended.
+        failures: Why some have no time.
+        performance_unit: ``GFLOP/s``, or ``runs/s`` where operations are not counted.
+        efficiency_unit: ``GFLOP/J`` or ``runs/J``.
+        choices: Median, default, paper's, ours, fastest, least energy, and where they stand.
+        trade_off: ``None`` where no energy was measured.
+        correlations: Metrics and values with performance, efficiency, product and power, each from
+            -1 to +1.
+        movers: Metrics that go otherwise with efficiency than with performance.
+        mean_splits: The most telling metrics, split at their means.
+        influences: How much each value of the space explains.
+        split_study: Splits of shared memory and warp fractions against the default.
+        size_study: Choices over problem sizes.
+        predictions: The model against the measurement, in time and in energy.
+        processor_s: Seconds of a processor that generating and compiling took, of all rows.
+        card_s: Seconds that cards were taken.
+        card_j: Joules that cards drew in their windows, of the rows that know.
+    """
+
+    shown_by = "eatss.report.sweep_tables:evaluation_parts"
+
+    identity: Identity
+    cards: CardComparison
+    sizes: Sizes
+    variants: int
+    tried: int
+    unstable: int
+    over_limit: OverLimit | None
+    statuses: tuple[StatusCount, ...]
+    failures: tuple[FailureCount, ...]
+    performance_unit: str
+    efficiency_unit: str
+    choices: tuple[Choice, ...]
+    trade_off: TradeOff | None
+    correlations: tuple[Correlation, ...]
+    movers: tuple[Mover, ...]
+    mean_splits: tuple[MeanSplit, ...]
+    influences: tuple[Influence, ...]
+    split_study: tuple[SplitBar, ...]
+    size_study: tuple[SizePoint, ...]
+    predictions: tuple[PredictionCheck, ...]
+    processor_s: float
+    card_s: float
+    card_j: float | None
+
+    def __repr__(self) -> str:
+        known = self.identity
+        head = (
+            f"SweepEvaluation {known.program}: target {known.target}, {known.card}; "
+            f"{self.variants} of {self.tried} variants measured"
+        )
+        return in_lines(head, [_line(choice) for choice in self.choices])
+
+    def choice(self, name: ChoiceName) -> Choice | None:
+        """Return a choice by name, ``None`` where the sweep has none."""
+        return next((one for one in self.choices if one.name == name), None)
+
+
+def _line(choice: Choice) -> str:
+    found = choice.figures
+    if found is None:
+        return f"{choice.name}: not measured"
+    energy = "- J" if found.energy_j is None else f"{found.energy_j:.4g} J"
+    return f"{choice.name}: {1e3 * found.time_s:.4g} ms, {energy}"
+
+
+@frozen
+class SweepReport:
+    """What ``eatss report`` computes: each sweep, and geometric means of choices over all."""
+
+    sweeps: tuple[SweepEvaluation, ...]
+    means: tuple[MeanRatios, ...]
+    schema_version: int = field(default=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluated:
+    """A sweep with its evaluation and the rows that figures draw.
+
+    ``rows`` are on one scale, of all sizes; ``found`` are the measured ones of the main size.
+    """
+
+    sweep: Sweep
+    evaluation: SweepEvaluation
+    rows: tuple[Row, ...]
+    found: Population
+
+
+def evaluate(sweep: Sweep) -> Evaluated:
+    """Compute everything of one sweep. Rows of other cards count only where they can be scaled."""
+    cards = compare_cards(sweep)
+    rows = on_one_scale(sweep, cards)
+    groups = by_sizes(rows)
+    sizes = next(iter(groups), ())
+    own = groups.get(sizes, ())
+    found = population(own)
+    related = correlations(found)
+    telling = most_telling(related, SPLITS_SHOWN)
+    joules = [row.card_j for row in sweep.rows if row.card_j is not None]
+    checks = (check_prediction(found, "time"), check_prediction(found, "energy"))
+    splits = (mean_split(found, name) for name in telling)
+    evaluation = SweepEvaluation(
+        identity=sweep.identity,
+        cards=cards,
+        sizes=sizes or sweep.identity.sizes,
+        variants=len(found),
+        tried=len(own),
+        unstable=sum(row.status == "unstable" for row in found.rows),
+        over_limit=over_limit(found, sweep),
+        statuses=count_statuses(own),
+        failures=count_failures(own),
+        performance_unit=found.performance_unit,
+        efficiency_unit=found.efficiency_unit,
+        choices=choices(found, own),
+        trade_off=trade_off(found),
+        correlations=related,
+        movers=movers(related),
+        mean_splits=tuple(one for one in splits if one is not None),
+        influences=influences(found),
+        split_study=split_study(found),
+        size_study=size_study(rows),
+        predictions=tuple(one for one in checks if one is not None),
+        processor_s=sum(row.made_s for row in sweep.rows),
+        card_s=sum(row.card_s for row in sweep.rows),
+        card_j=sum(joules) if joules else None,
+    )
+    return Evaluated(sweep=sweep, evaluation=evaluation, rows=rows, found=found)
+
+
+def summed_up(evaluated: Sequence[Evaluated]) -> SweepReport:
+    """Return the report of several sweeps."""
+    evaluations = tuple(one.evaluation for one in evaluated)
+    return SweepReport(
+        sweeps=evaluations, means=geometric_means(one.choices for one in evaluations)
+    )

@@ -1,1 +1,0 @@
-"""Sweeps in, numbers out: optima, frontiers, ranks, correlations; ``eatss/report`` draws them."""

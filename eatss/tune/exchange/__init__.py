@@ -1,1 +1,0 @@
-"""Sweeps as files of others, and back: tables, and the formats of the auto-tuning community."""

@@ -1,1 +1,0 @@
-"""Sweeps: variants of a program made, measured and kept, on one card or many."""

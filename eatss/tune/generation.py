@@ -1,0 +1,337 @@
+"""Who generates the variants of a sweep, and what became of one as a row of a store."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import count
+from math import inf
+from os import PathLike, fspath
+from pathlib import Path
+
+from eatss.base.codec import encode
+from eatss.base.diagnostics import input_error
+from eatss.base.files import folder_named, is_c_text
+from eatss.base.frozen import frozen
+from eatss.base.objectives import Goal
+from eatss.base.shipped import located
+from eatss.base.targets import TARGETS, SweepTarget
+from eatss.cards import GpuProfile
+from eatss.cards.this_machine import AUTO
+from eatss.choose.selection import KernelSelection
+from eatss.frontend.options import Reading
+from eatss.frontend.python import PythonScop
+from eatss.measurement.measurement import KernelResources, Measurement, Window
+from eatss.ppcg_build.run import find_ppcg
+from eatss.session.source import Source
+from eatss.tune.jobs import CAREFUL, SourceText, SweepOptions
+from eatss.tune.points import Space
+from eatss.tune.processes import Done
+from eatss.tune.rows import Identity, Metrics, Row, Rows, Sizes, Stage, as_result, cost
+from eatss.version import __version__, package_revision
+
+
+def row_of(done: Done, stage: Stage, at_s: float) -> Row:
+    """Return the row of what is done in a pass, ``at_s`` seconds into the sweep."""
+    wanted, made, tried = done.work.wanted, done.made, done.tried
+    row = Row(
+        variant=wanted.variant,
+        values=wanted.values,
+        role=wanted.role,
+        status=made.status,
+        reason=made.reason,
+        sizes=made.sizes,
+        metrics=made.metrics,
+        decided=made.decided,
+        made_s=made.made_s,
+        at_s=at_s,
+        strategy=wanted.strategy,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    if tried is None:
+        return row
+    found = tried.measurement
+    measured = replace(
+        row,
+        variant=made.variant,
+        stage=stage,
+        card=tried.card.uuid,
+        status=found.status,
+        reason=found.reason,
+        sizes=found.sizes,
+        time_s=found.time_s,
+        energy_j=found.energy_j,
+        power_w=found.power_w,
+        time_error=None if found.time_estimate is None else found.time_estimate.relative,
+        energy_error=None if found.energy_estimate is None else found.energy_estimate.relative,
+        flops=found.flops,
+        metrics=(*made.metrics, *measured_metrics(found)),
+        card_s=tried.card_s,
+        card_j=tried.card_j,
+        measurement=found,
+    )
+    if stage == "reference":
+        measured = replace(measured, values=(), role="", strategy="")
+    return as_result(measured)
+
+
+def cost_of(row: Row, objective: Goal) -> float:
+    """Return what a row costs, infinite where it failed or has no energy; least is best.
+
+    For ``pareto`` it is the product of both.
+    """
+    return cost(row, "edp" if objective == "pareto" else objective)
+
+
+def contenders(rows: Sequence[Row], objective: Goal, count: int) -> Rows:
+    """Return the rows that are worth measuring again: those with a role, and the best others.
+
+    Where the sweep goes through sizes of the program, each has its share of them.
+    For ``pareto`` the best are those that no other beats in both time and energy.
+    """
+    if count == 0:
+        return ()
+    good = [row for row in rows if cost_of(row, objective) < inf]
+    good.sort(key=lambda row: cost_of(row, objective))
+    if objective == "pareto":
+        front = _front(good)
+        good = [*front, *(row for row in good if row not in front)]
+    roles = [row for row in good if row.role]
+    others: dict[Sizes, list[Row]] = {}
+    for row in good:
+        if not row.role:
+            others.setdefault(row.sizes, []).append(row)
+    each = _share(count, len(others))
+    return (*roles, *(row for own in others.values() for row in own[:each]))
+
+
+def expected_contenders(rows: Iterable[Row], count: int) -> int:
+    """Return how many :func:`contenders` takes beside the choices, as far as sizes are known."""
+    if count == 0:
+        return 0
+    sizes = {row.sizes for row in rows if row.measured and row.stage == "first" and not row.role}
+    return _share(count, len(sizes)) * max(1, len(sizes))
+
+
+def _share(count: int, sizes: int) -> int:
+    """Return how many contenders each size of the program has."""
+    return max(1, count // max(1, sizes))
+
+
+def spread_over(rows: Sequence[Row], count: int) -> Rows:
+    """Return so many rows, evenly from the first to the last, and all those with a role."""
+    if count == 0:
+        return ()
+    places = {
+        round(at * (len(rows) - 1) / max(1, count - 1)) for at in range(min(count, len(rows)))
+    }
+    return tuple(row for at, row in enumerate(rows) if at in places or row.role)
+
+
+def _front(rows: Iterable[Row]) -> list[Row]:
+    found: list[Row] = []
+    least_j = inf
+    for row in sorted(rows, key=lambda row: (row.time_s or 0.0, row.energy_j or 0.0)):
+        if row.energy_j is not None and row.energy_j < least_j:
+            least_j = row.energy_j
+            found.append(row)
+    return found
+
+
+def measured_metrics(found: Measurement) -> Metrics:
+    """Return the numbers of a measurement that may explain its time and energy."""
+    return (
+        *_resource_metrics(found.resources or ()),
+        *_clock_metrics(found.windows),
+        *_counter_metrics(found),
+    )
+
+
+def _resource_metrics(kernels: Sequence[KernelResources]) -> Metrics:
+    """Return the most of each resource that a kernel takes, and the mean occupancy."""
+    if not kernels:
+        return ()
+    names = ("registers", "local_bytes", "shared_bytes", "threads")
+    most = tuple((name, float(max(getattr(one, name) for one in kernels))) for name in names)
+    shares = [one.occupancy for one in kernels if one.occupancy is not None]
+    return (*most, ("occupancy", sum(shares) / len(shares))) if shares else most
+
+
+def _clock_metrics(windows: Sequence[Window]) -> Metrics:
+    during = [window.during for window in windows if window.during is not None]
+    clocks = [one.sm_clock_mean_mhz for one in during if one.sm_clock_mean_mhz is not None]
+    heat = [one.temperature_c for one in during if one.temperature_c is not None]
+    found: list[tuple[str, float]] = []
+    if clocks:
+        found.append(("sm_clock_mhz", sum(clocks) / len(clocks)))
+    if heat:
+        found.append(("temperature_c", float(max(heat))))
+    return tuple(found)
+
+
+def _counter_metrics(found: Measurement) -> Metrics:
+    """Return the counters of all kernels: shares and rates averaged, all others added up."""
+    values: dict[str, list[float]] = {}
+    shares: set[str] = set()
+    for kernel in found.counters or ():
+        for counter in kernel.counters:
+            values.setdefault(counter.name, []).append(counter.value)
+            if counter.unit in ("%", "ratio") or "/" in counter.unit:
+                shares.add(counter.name)
+    return tuple(
+        (name, sum(own) / len(own) if name in shares else sum(own)) for name, own in values.items()
+    )
+
+
+def identity_of(
+    done: Done,
+    source: SourceText,
+    target: SweepTarget,
+    generator: str,
+    varied: Collection[str],
+    options: SweepOptions,
+) -> Identity:
+    """Return the identity of a sweep.
+
+    Args:
+        done: a variant that was measured.
+        source: what is swept, and how it is read.
+        target: who generates.
+        generator: version of that.
+        varied: parameters that the space varies.
+        options: how the sweep goes.
+    """
+    assert done.tried is not None
+    found = done.tried.measurement
+    device = found.device
+    names = ("meter", "seed", "objective", "timeout_s", "compares")
+    chosen = {
+        "first": encode(options.first),
+        "careful": encode(CAREFUL),
+        "parameters": encode(source.parameters),
+        "function": source.function,
+        "scop": source.scop,
+        **{name: getattr(options, name) for name in names},
+    }
+    text = json.dumps(chosen, sort_keys=True, separators=(",", ":"))
+    return Identity(
+        program=found.program,
+        source_hash=found.provenance.source_hash or "",
+        target=target,
+        generator=generator,
+        dtype=found.dtype,
+        defines=(*source.defines, *(f"-I{folder}" for folder in source.include_dirs)),
+        sizes=tuple((name, value) for name, value in found.sizes if name not in varied),
+        card="" if device is None else device.name,
+        driver="" if device is None else device.driver or "",
+        compiler="" if device is None else device.toolkit or "",
+        options=sha256(text.encode()).hexdigest(),
+    )
+
+
+def generator_version() -> str:
+    """Return the version of eatss, with the revision where it is run from a checkout."""
+    revision, _ = package_revision()
+    return f"eatss {__version__}" + (f" ({revision})" if revision else "")
+
+
+def predicted_metrics(kernels: Sequence[KernelSelection]) -> Metrics:
+    """Return the predictions of a whole program, where every kernel with tiles has one."""
+    sized = [kernel for kernel in kernels if kernel.tile_sizes]
+    predicted = [kernel.predicted for kernel in sized if kernel.predicted is not None]
+    if not sized or len(predicted) < len(sized):
+        return ()
+    return (
+        ("predicted_time_s", sum(one.time_s for one in predicted)),
+        ("predicted_energy_j", sum(one.energy_j for one in predicted)),
+    )
+
+
+@frozen
+class Generation:
+    """Who generates variants, and of what.
+
+    Attributes:
+        gpu: ``"auto"`` for the card in this machine, the name of a profile, the path of one, or a
+            profile.
+        target: ``"cuda"`` for code of eatss, ``"ppcg"`` for PPCG's.
+        space: Path of a space in TOML, or a space; ``None`` derives one from the program.
+        reading: How the source is read.
+        ppcg: PPCG, a command or a path.
+        ppcg_arguments: Further arguments of it.
+        keep: A folder that keeps the programs.
+    """
+
+    gpu: str | PathLike[str] | GpuProfile = AUTO
+    target: SweepTarget = "cuda"
+    space: str | PathLike[str] | Space | None = None
+    reading: Reading = Reading()
+    ppcg: str | PathLike[str] | None = None
+    ppcg_arguments: tuple[str, ...] = ()
+    keep: str | PathLike[str] | None = None
+
+
+def source_text(source: str | PathLike[str] | PythonScop, reading: Reading) -> SourceText:
+    """Return a source as other processes can read it; loops in Python that are no file's are C."""
+    if isinstance(source, str | PathLike):
+        text = fspath(located(source))
+        known = text if is_c_text(text) else str(Path(text).absolute())
+    else:
+        known = fspath(Source.of(source).c)
+    return SourceText.of(known, reading)
+
+
+def ppcg_program(generation: Generation) -> str | None:
+    """Return the path of PPCG where it generates.
+
+    Raises:
+        InputError: ``EATSS-R003``, there is none.
+    """
+    return find_ppcg(generation.ppcg) if not TARGETS[generation.target].own else None
+
+
+def generator_of(generation: Generation) -> str:
+    """Return the version of who generates."""
+    program = ppcg_program(generation)
+    if program is None:
+        return generator_version()
+    said = subprocess.run(  # noqa: S603
+        [program, "--version"], capture_output=True, text=True, timeout=60, check=False
+    ).stdout
+    lines = [line.strip() for line in said.splitlines()]
+    version = next((line for line in lines if line.startswith("ppcg")), "PPCG")
+    return " ".join((version, *generation.ppcg_arguments))
+
+
+def made_folder(path: str | PathLike[str]) -> Path:
+    """Make a folder for programs.
+
+    Raises:
+        InputError: ``EATSS-W022``, it cannot be made.
+    """
+    folder = folder_named(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise input_error(
+            "EATSS-W022",
+            f"the folder '{folder}' cannot be made: {error.strerror}",
+            hint="name another folder",
+        ) from None
+    return folder
+
+
+def own_folder(parent: str, variant: str) -> Path:
+    """Make and return a folder that nobody else has: ``VARIANT``, else ``VARIANT-2`` and so on."""
+    for turn in count(1):
+        folder = Path(parent) / (variant if turn == 1 else f"{variant}-{turn}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError

@@ -1,0 +1,417 @@
+"""What the user chooses of a sweep, and what goes between it and its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from eatss.base.codec import BY_NAME
+from eatss.base.diagnostics import input_error
+from eatss.base.extensions import Origin
+from eatss.base.frozen import frozen
+from eatss.base.objectives import Goal, measure_of
+from eatss.base.options import option, shows_types
+from eatss.base.targets import SweepTarget
+from eatss.frontend.options import DtypeName, Reading, Recompute
+from eatss.measurement.measurement import Measurement, Status
+from eatss.measurement.options import (
+    DEVICE_HELP,
+    CompilerChoice,
+    MeasureOptions,
+    compiler_option,
+    meter_option,
+    named_nvcc,
+    nvcc_option,
+    parse_device,
+)
+from eatss.tune.points import Configuration, Values
+from eatss.tune.rows import CardSeen, Metrics, Role, Sizes, Stage
+from eatss.tune.strategies import Budget
+
+
+@frozen
+class SourceText:
+    """A C file, or its text, or ``FILE.py:NAME``, and how it is read; as plain types."""
+
+    source: str
+    dtype: DtypeName | None = None
+    defines: tuple[str, ...] = ()
+    include_dirs: tuple[str, ...] = ()
+    parameters: Sizes = ()
+    function: str | None = None
+    scop: int | None = None
+    max_operations: int | None = None
+    recompute: Recompute = "auto"
+
+    @classmethod
+    def of(cls, source: str, reading: Reading) -> SourceText:
+        """Return a source and its reading."""
+        options = reading.frontend()
+        return cls(
+            source=source,
+            dtype=reading.type_name,
+            defines=options.defines,
+            include_dirs=options.include_dirs,
+            parameters=options.parameter_values,
+            function=options.function,
+            scop=options.scop,
+            max_operations=reading.max_operations,
+            recompute=reading.recompute,
+        )
+
+    def reading(self) -> Reading:
+        """Return how it is read."""
+        return Reading(
+            dtype=self.dtype,
+            defines=self.defines,
+            include_dirs=self.include_dirs,
+            parameters=dict(self.parameters),
+            function=self.function,
+            scop=self.scop,
+            max_operations=self.max_operations,
+            recompute=self.recompute,
+        )
+
+
+@frozen
+class MakerJob:
+    """What variants are made of.
+
+    Attributes:
+        source: The program.
+        target: Who generates it.
+        profile: The card, as the text of its JSON document.
+        objective: What is least where sizes are selected.
+        capability: Of the card, as in 90 for 9.0; 0 compiles nothing ahead.
+        compiler: What compiles.
+        nvcc: Path of an nvcc, by default that of this machine.
+        folder: Where the folders of programs go.
+        ppcg: PPCG, a command or a path.
+        ppcg_arguments: Further arguments of it.
+        choices: Selections by the role of variants, each as the text of its JSON document.
+    """
+
+    source: SourceText
+    target: SweepTarget
+    profile: str
+    objective: str
+    capability: int
+    folder: str
+    compiler: CompilerChoice = "auto"
+    nvcc: str | None = None
+    ppcg: str | None = None
+    ppcg_arguments: tuple[str, ...] = ()
+    choices: tuple[tuple[Role, str], ...] = ()
+
+
+RolePoint: TypeAlias = tuple[Role, Configuration | None]
+"""A choice that variants are set beside, with its point where that is one of the space."""
+
+
+@frozen
+class Wanted:
+    """A variant to make and measure.
+
+    ``values`` is its point in the space, ``decisions`` what that decides by name. With a ``role``,
+    the role decides what the decisions do not.
+    """
+
+    variant: str
+    values: Values
+    decisions: Values
+    role: Role = ""
+    strategy: str = ""
+
+
+@frozen
+class Made:
+    """A variant that was made, or why not.
+
+    ``folder`` holds the program, ``None`` where ``status`` and ``reason`` say why there is none.
+    """
+
+    variant: str
+    folder: str | None
+    status: Status = "ok"
+    reason: str = ""
+    sizes: Sizes = ()
+    metrics: Metrics = ()
+    decided: str = ""
+    made_s: float = 0.0
+
+
+@frozen
+class BenchJob:
+    """A card to hold: the import path of what makes it, and how it measures."""
+
+    card: str
+    device: int | str = 0
+    compiler: CompilerChoice = "auto"
+    nvcc: str | None = None
+    meter: str = "auto"
+    meter_origin: Origin | None = None
+    keeps_meter: str | None = None
+    reads_idle: bool = True
+    seed: int = 0
+    timeout_s: float = 60.0
+    compares: bool = True
+
+
+@frozen
+class Care:
+    """How carefully a variant is measured; fields as of ``MeasureOptions``.
+
+    ``checks`` says that it is compared with the original C, at reduced sizes, ``counters`` that
+    hardware counters are read, too.
+    """
+
+    stage: Stage
+    least_window_s: float
+    settle_s: float
+    spare: float
+    least_updates: int
+    least_windows: int
+    target: float
+    budget_s: float
+    warm_up_s: float = 0.0
+    checks: bool = False
+    counters: bool = False
+
+    def options(self, bench: BenchJob, sizes: Sequence[tuple[str, int]]) -> MeasureOptions:
+        """Return how a card measures with this care."""
+        return MeasureOptions(
+            sizes=dict(sizes),
+            seed=bench.seed,
+            meter=bench.meter,
+            compiler=bench.compiler,
+            nvcc=bench.nvcc,
+            device=bench.device,
+            least_window_s=self.least_window_s,
+            settle_s=self.settle_s,
+            spare=self.spare,
+            least_updates=self.least_updates,
+            least_windows=self.least_windows,
+            target=self.target,
+            budget_s=self.budget_s,
+            warm_up_s=self.warm_up_s,
+            restoring="between windows",
+            timeout_s=bench.timeout_s,
+            check=bench.compares,
+        )
+
+
+@frozen
+class Order:
+    """A program to measure on a card that is held.
+
+    ``reference`` is the program whose results others are compared with; a fresh process runs it
+    first.
+    """
+
+    label: str
+    folder: str
+    sizes: Annotated[tuple[tuple[str, int], ...], BY_NAME]
+    care: Care
+    reference: str | None = None
+
+
+@frozen
+class Tried:
+    """What a card found out about a variant."""
+
+    measurement: Measurement
+    card: CardSeen
+    card_s: float
+    card_j: float | None
+
+
+@frozen
+class Progress:
+    """How far a sweep is.
+
+    ``spent_s`` and ``spent_j`` are those of all its sessions. ``best`` is the least cost of the
+    objective so far and ``default`` that of the target's own choice, ``None`` before there is one.
+    """
+
+    stage: Literal["setting up", "first pass", "second pass", "counters"]
+    measured: int
+    failed: int
+    wanted: int | None
+    spent_s: float
+    budget_s: float | None
+    spent_j: float
+    best: float | None = None
+    default: float | None = None
+    unit: str = ""
+
+
+DEFAULT_VARIANTS = 300
+
+FIRST = Care(
+    stage="first",
+    least_window_s=0.4,
+    settle_s=0.15,
+    spare=0.25,
+    least_updates=2,
+    least_windows=1,
+    target=1.0,
+    budget_s=0.1,
+)
+"""The quick pass: one window, which holds some values of a counter that moves every 100 ms."""
+
+FIRST_TIME = Care(
+    stage="first",
+    least_window_s=0.05,
+    settle_s=0.02,
+    spare=0.3,
+    least_updates=1,
+    least_windows=1,
+    target=1.0,
+    budget_s=0.1,
+)
+"""The quick pass where time alone is looked for."""
+
+CAREFUL = Care(
+    stage="careful",
+    least_window_s=1.0,
+    settle_s=0.3,
+    spare=0.05,
+    least_updates=8,
+    least_windows=3,
+    target=0.01,
+    budget_s=12.0,
+)
+"""The second pass: windows until the interval is within 1 %, three at least."""
+
+REFERENCE = Care(
+    stage="reference",
+    least_window_s=0.8,
+    settle_s=0.3,
+    spare=0.05,
+    least_updates=6,
+    least_windows=1,
+    target=1.0,
+    budget_s=0.1,
+)
+"""How the reference is measured, now and then."""
+
+
+def _devices(text: str) -> tuple[int | str, ...]:
+    """Read numbers or UUIDs of cards, with commas between them."""
+    return tuple(map(parse_device, text.split(",")))
+
+
+@shows_types
+@frozen
+class SweepOptions:
+    """How a sweep goes.
+
+    Attributes:
+        strategy: Who proposes the next variant, a name of ``eatss.tune.strategies.STRATEGIES``.
+        objective: What is looked for: ``"energy"``, ``"time"``, ``"edp"`` or ``"pareto"``.
+        budget: What all sessions together may take. Without one, 300 variants.
+        seed: Of strategies and of the data.
+        contenders: Variants that are measured again with care; 0 for none.
+        counters: Variants whose hardware counters are read at the end, spread over all of them.
+        devices: Cards, each by its number or UUID.
+        makers: Processes that generate and compile; by default one a processor but one.
+        meter: What energy rests on.
+        compiler: What compiles.
+        nvcc: Path of an nvcc, by default that of this machine.
+        timeout_s: Seconds that a single run may take.
+        compares: Whether results are compared with those of the reference, and its own with the
+            original C.
+        second_share: Share of the budget that is kept for the second pass at most.
+    """
+
+    strategy: Annotated[
+        str,
+        option(
+            metavar="NAME",
+            complete="eatss.strategies",
+            help="Who proposes variants: model (the model's best first), random, exhaustive, "
+            "local, optuna:NAME, kernel-tuner:NAME; several with commas for --replay.",
+        ),
+    ] = "model"
+    objective: Annotated[Goal, option(help="What is looked for.")] = "energy"
+    budget: Annotated[
+        Budget,
+        option(
+            kind=str | None,
+            made=Budget.parse,
+            metavar="N|TIME|ENERGY",
+            help="What all sessions may take: 300 (variants), 30m, 20kJ, or several: 300,30m. "
+            "Default: 300 variants.",
+        ),
+    ] = field(default_factory=Budget)
+    seed: Annotated[int, option(metavar="N", min=0, help="Of strategies and data.")] = 0
+    contenders: Annotated[
+        int, option(metavar="N", min=0, help="Best variants to measure again with care.")
+    ] = 8
+    counters: Annotated[
+        int,
+        option(
+            metavar="N",
+            min=0,
+            help="Variants, from fast to slow, to read hardware counters of (Nsight Compute).",
+        ),
+    ] = 0
+    devices: Annotated[
+        tuple[int | str, ...],
+        option(
+            kind=str,
+            default="0",
+            made=_devices,
+            metavar="N,N|UUID",
+            help=f"{DEVICE_HELP} Several with commas: needs eatss[dask].",
+        ),
+    ] = (0,)
+    makers: Annotated[
+        int | None,
+        option(metavar="N", min=1, help="Processes that generate; default: by the cores."),
+    ] = None
+    meter: Annotated[str, meter_option()] = "auto"
+    compiler: Annotated[CompilerChoice, compiler_option()] = "auto"
+    nvcc: Annotated[str | None, nvcc_option(made=named_nvcc)] = None
+    timeout_s: Annotated[
+        float, option("--timeout", metavar="SECONDS", min=0.01, help="Limit of one run.")
+    ] = 20.0
+    compares: Annotated[
+        bool,
+        option(
+            "--no-check",
+            default=False,
+            made=lambda off: not off,
+            help="Do not compare results with the reference's.",
+        ),
+    ] = True
+    second_share: float = 0.25
+
+    def __post_init__(self) -> None:
+        if self.objective not in get_args(Goal):
+            known = ", ".join(get_args(Goal))
+            raise input_error(
+                "EATSS-W001", f"there is no objective '{self.objective}'", hint=f"one of: {known}"
+            )
+        for name in ("contenders", "counters"):
+            if getattr(self, name) < 0:
+                raise input_error(
+                    "EATSS-W002", f"{name} is {getattr(self, name)}", hint="give 0 or more"
+                )
+        if self.makers is not None and self.makers < 1:
+            raise input_error("EATSS-W002", f"makers is {self.makers}", hint="give 1 or more")
+
+    @property
+    def limited(self) -> Budget:
+        """The budget, with a number of variants where nothing is limited."""
+        budget = self.budget
+        if (budget.variants, budget.seconds, budget.joules) == (None, None, None):
+            return Budget(variants=DEFAULT_VARIANTS)
+        return budget
+
+    @property
+    def first(self) -> Care:
+        """How the first pass measures."""
+        reads = measure_of(self.objective).reads
+        return FIRST_TIME if reads == ("time",) and self.meter == "none" else FIRST

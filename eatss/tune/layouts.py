@@ -1,0 +1,231 @@
+"""What a point decides about each kernel, as a layout of the generator's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, SharedSum, SplitK, WarpUse, mapped_loops
+from eatss.analysis.structure import MAX_STAGES, Structure
+from eatss.base.diagnostics import InputError, input_error
+from eatss.cards import GpuProfile
+from eatss.choose.cuda import cuda_at, in_warps, structure_of
+from eatss.choose.cuda_candidates import PLAIN_TILE
+from eatss.choose.options import ModelOptions
+from eatss.choose.selection import KernelSelection, Selection
+from eatss.tune.derived import NONE, Structures, cut_values, kernel_spaces
+from eatss.tune.points import CUTS, OF_LOOPS, Point, Value
+
+_TEXTS = ("host", "warps")
+_SPREAD = ("lanes", "steps", "chunks")
+
+Decided: TypeAlias = dict[str, Any]
+"""What a point says of one kernel by the names of a search space, ``k0.`` left out."""
+
+
+def short_name(kernel: str) -> str:
+    """Return what a kernel is called in a point: ``k0`` for ``kernel0``."""
+    return "k" + kernel.removeprefix("kernel")
+
+
+def decided_of(decisions: Point, facts: KernelFacts) -> Decided:
+    """Return what decisions say of a kernel.
+
+    Those with its name before them count more than those without.
+    """
+    found: Decided = {}
+    own = f"{short_name(facts.name)}."
+    for name, value in sorted(decisions.items(), key=lambda one: one[0].startswith(own)):
+        plain = name.removeprefix(own)
+        kind, _, of = plain.partition("_")
+        if "." not in plain and (plain in CUTS or (kind in OF_LOOPS and of)):
+            as_it_is = plain in _TEXTS or kind == "staged"
+            found[plain] = value if as_it_is else _whole(plain, value)
+    return found
+
+
+def _whole(name: str, value: Value) -> int:
+    if isinstance(value, bool) or int(value) != value:
+        raise _refused(f"{name} is {value!r}, which is no whole number")
+    return int(value)
+
+
+def selection_at(
+    base: Selection,
+    facts: Sequence[KernelFacts],
+    structures: Structures,
+    profile: GpuProfile,
+    options: ModelOptions,
+    decisions: Point,
+) -> Selection:
+    """Return a selection whose kernels have the layouts that a point decides.
+
+    Args:
+        base: what stands where nothing is decided.
+        facts: the kernels.
+        structures: how each can be cut.
+        profile: the card.
+        options: what is predicted for.
+        decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
+            ``lanes``, ``steps`` and ``chunks`` of spread sums, ``host``, the loop that the host
+            runs, ``warps``, the instruction that warps compute products by, ``stages``, the boxes
+            in use at once, ``share``, the blocks that share a sum, ``stream``, those that take
+            equal shares of all steps; with ``k0.`` before it, of one kernel.
+
+    Raises:
+        InputError: ``EATSS-W010``, they make no layout.
+    """
+    kernels = []
+    for kernel, own in zip(base.kernels, facts, strict=True):
+        decided = decided_of(decisions, own)
+        cuts = structures.get(own.name, ())
+        if decided and cuts:
+            kernels.append(_at(kernel, own, cuts, profile, options, decided))
+        else:
+            kernels.append(kernel)
+    return replace(base, kernels=tuple(kernels))
+
+
+def _at(
+    kernel: KernelSelection,
+    facts: KernelFacts,
+    structures: tuple[Structure, ...],
+    profile: GpuProfile,
+    options: ModelOptions,
+    decided: Decided,
+) -> KernelSelection:
+    structure = _structure(kernel, facts, structures, decided)
+    layout = _layout(kernel, facts, structure, structures, profile, decided)
+    if layout.warps is not None and not in_warps(structure, layout.tiles, layout.threads):
+        if "warps" in decided:
+            raise _refused(
+                f"the threads and tiles of {facts.name} are not those of {decided['warps']}"
+            )
+        structure = _structure(kernel, facts, structures, decided | {"warps": NONE})
+        layout = replace(layout, structure=structure, warps=None, stages=1)
+    if layout.warps is None and not any(layout.staged.values()):
+        if decided.get("stages", 1) > 1:
+            raise _refused(f"boxes of {facts.name} are filled ahead only where something is staged")
+        layout = replace(layout, stages=1)
+    return cuda_at(facts, layout.map(lambda one: np.array([one])), profile, options)
+
+
+def _structure(
+    kernel: KernelSelection,
+    facts: KernelFacts,
+    structures: tuple[Structure, ...],
+    decided: Decided,
+) -> Structure:
+    base = structure_of(structures, kernel)
+    spreads = base is not None and base.spreads
+    warps, host = decided.get("warps", kernel.instruction or NONE), kernel.host_loop
+    if any(name in decided for name in _SPREAD):
+        spreads = decided.get("lanes", 1) * decided.get("chunks", 1) > 1
+        host = host if spreads else None
+    if "host" in decided:
+        host = None if decided["host"] == NONE else decided["host"]
+    alone = spreads or host is not None
+    shares = not alone and decided.get("share", cut_values(kernel)["share"]) > 1
+    for structure in structures:
+        own, shared, at_host, name = structure.cut
+        if (own, shared is not None, at_host) == (spreads, shares, host) and (
+            (name or NONE) == warps or (alone and "warps" not in decided)
+        ):
+            return structure
+    if shares:
+        raise _refused(f"blocks cannot share the sums of {facts.name}")
+    if warps != NONE:
+        raise _refused(f"warps cannot compute what {facts.name} does by {warps}")
+    raise _refused(
+        f"the sums of {facts.name} cannot be {'spread' if spreads else 'kept together'}"
+        + ("" if host is None else f" with its loop {host} on the host")
+    )
+
+
+def _layout(
+    kernel: KernelSelection,
+    facts: KernelFacts,
+    structure: Structure,
+    structures: tuple[Structure, ...],
+    profile: GpuProfile,
+    decided: Decided,
+) -> Candidates:
+    tiles, block = kernel.tiles, kernel.threads
+    mapped = [loop.name for loop in mapped_loops(facts)]
+    for name in (loop.name for loop in facts.loops):
+        if name in mapped:
+            threads, tile = block.get(name, 1), tiles.get(name, 1)
+            block[name], tiles[name] = _along(name, decided, threads, tile)
+        elif name == structure.host_loop:
+            tiles[name] = 1
+        else:
+            tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
+    if decided.get("stream") and structure.stream_loop is None:
+        raise _refused(f"blocks cannot take equal shares of the steps of {kernel.name}")
+    groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
+    (space,) = kernel_spaces([facts], {facts.name: structures}, profile).values()
+    steps = {"steps": PLAIN_TILE} if kernel.spread is None else {}
+    now = cut_values(kernel) | steps | decided
+    stages, instruction = now["stages"], structure.instruction
+    if not 1 <= stages <= MAX_STAGES:
+        raise _refused(f"stages is {stages}, not 1 to {MAX_STAGES}")
+    spread = SplitK(lanes=now["lanes"], tile=now["steps"], chunks=now["chunks"])
+    return Candidates(
+        structure=structure,
+        tile_sizes=tuple((loop.name, tiles[loop.name]) for loop in facts.loops),
+        block=tuple((name, block[name]) for name in mapped),
+        staged={
+            group: int(_staged(group, space.staged.get(group, ""), facts, kernel.shared, decided))
+            for group in groups
+        },
+        spread=spread if structure.spreads else None,
+        shared_sum=_shared_sum(structure, now["share"], now["stream"]),
+        host_loop=structure.host_loop,
+        warps=None if instruction is None else WarpUse(instruction=instruction.name, stages=stages),
+        stages=stages if instruction is None else 1,
+    )
+
+
+def _along(name: str, decided: Decided, threads: int, tile: int) -> tuple[int, int]:
+    """Return threads and tile along a mapped loop."""
+    own_threads, points, own_tile = (
+        decided.get(f"{kind}_{name}") for kind in ("threads", "points", "tile")
+    )
+    if own_tile is None:
+        before = max(1, tile // max(1, threads))
+        count = int(own_threads or threads)
+        return count, count * (before if points is None else points)
+    if points is not None:
+        if points < 1 or own_tile % points or own_threads not in (None, own_tile // points):
+            raise _refused(f"a tile of {own_tile} along {name} is not threads times {points}")
+        return own_tile // points, own_tile
+    if own_threads is not None and own_threads > own_tile:
+        raise _refused(f"a tile of {own_tile} along {name} has no work for {own_threads} threads")
+    return own_threads or min(threads, own_tile), own_tile
+
+
+def _shared_sum(structure: Structure, share: int, stream: int) -> SharedSum | None:
+    """Return how blocks share a sum: the tiles of its loop, or equal parts of all steps."""
+    if stream and structure.stream_loop is not None:
+        return SharedSum(loop=structure.stream_loop, blocks=stream, streamed=True)
+    loop = structure.shared_loop
+    return None if loop is None else SharedSum(loop=loop, blocks=share)
+
+
+def _staged(
+    group: Sequence[int], name: str, facts: KernelFacts, shared: frozenset[int], decided: Decided
+) -> bool:
+    """Tell whether a group is staged: by its own name, by its array, or as it was."""
+    if name in decided:
+        return bool(decided[name])
+    arrays = {f"staged_{facts.references[at].array}" for at in group}
+    wanted = [on for own, on in decided.items() if own in arrays]
+    return bool(wanted[-1]) if wanted else set(group) <= shared
+
+
+def _refused(message: str) -> InputError:
+    return input_error("EATSS-W010", message, hint="a filter of the space can leave it out")

@@ -1,0 +1,78 @@
+"""The process that makes variants: it may crash or run out of memory, its parent does not.
+
+It takes a :class:`MakerJob`, then variants as they come, and tells of each that is made. What is
+found out about the program stays in it; each variant is made in a fork of it, since isl's bindings
+keep what they are given.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from eatss.base.diagnostics import EatssError
+from eatss.base.forked import bounded
+from eatss.base.supervisor import end_at_sigterm, serving
+from eatss.base.targets import TARGETS
+from eatss.measurement.compile import Toolchain, find_toolchains
+from eatss.tune.jobs import Made, MakerJob, Wanted
+from eatss.tune.processes import compiled
+
+if TYPE_CHECKING:
+    from eatss.tune.makers import CudaMaker, PpcgMaker
+
+
+def maker_of(job: MakerJob) -> CudaMaker | PpcgMaker:
+    """Return what makes variants for the target of a job."""
+    if not TARGETS[job.target].own:
+        from eatss.tune.makers import PpcgMaker  # noqa: PLC0415 - only one of them is needed
+
+        return PpcgMaker(job)
+    from eatss.tune.makers import CudaMaker  # noqa: PLC0415
+
+    return CudaMaker(job)
+
+
+def main() -> None:
+    """Make what standard input asks for, until it ends."""
+    end_at_sigterm()
+    job, orders, emit = serving(MakerJob, Wanted)
+    maker = maker_of(job)
+    with suppress(EatssError):  # who asks for a variant is told of it
+        maker.warm()
+    toolchains = find_toolchains(job.compiler, job.nvcc) if job.capability else ()
+    for wanted in orders:
+        before_s = _spent_s()
+        made = _made(maker, job, toolchains, wanted)
+        emit(replace(made, made_s=_spent_s() - before_s))
+
+
+def _made(
+    maker: CudaMaker | PpcgMaker, job: MakerJob, toolchains: Sequence[Toolchain], wanted: Wanted
+) -> Made:
+    try:
+        maker.set_up(wanted)
+        made = (
+            maker.make(wanted)
+            if not TARGETS[job.target].own
+            else bounded(lambda: maker.make(wanted))
+        )
+    except EatssError as error:
+        reason = "; ".join(found.message for found in error.diagnostics)
+        return Made(
+            variant=wanted.variant, folder=None, status="rejected by the model", reason=reason
+        )
+    return compiled(made, toolchains, job.capability)
+
+
+def _spent_s() -> float:
+    """Return the seconds of the processor that this process and what it started have taken."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+if __name__ == "__main__":
+    main()

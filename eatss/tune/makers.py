@@ -1,0 +1,384 @@
+"""Variants of code that eatss generates: one session a program, a fork a variant.
+
+Variants of what PPCG generates: the paper's own experiment, tile sizes given by position.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+
+from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
+from eatss.building import ppcg
+from eatss.cards import GpuProfile
+from eatss.cards.document import profile_from_document
+from eatss.choose.cuda import expected_of, ranked_cuda
+from eatss.choose.options import SelectOptions
+from eatss.choose.selection import SELECTION, KernelSelection, Selection
+from eatss.frontend.options import Reading
+from eatss.lower.own_sizes import with_own_sizes
+from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe.requests import checked_options
+from eatss.lower.structures import structures_for
+from eatss.measurement.labels import TileChoice
+from eatss.session.recomputing import Arrays
+from eatss.session.session import Session
+from eatss.tune.derived import Structures
+from eatss.tune.generation import own_folder, predicted_metrics
+from eatss.tune.jobs import Made, MakerJob, Wanted
+from eatss.tune.layouts import selection_at
+from eatss.tune.points import SELECTING, Point
+from eatss.tune.rows import Metrics, Sizes
+
+DEFAULT_TILE = 32
+"""Sizes of every loop where nobody chooses any, as PPCG's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A source at some sizes, analysed."""
+
+    session: Session
+    base: Selection
+    structures: Structures
+
+
+class CudaMaker:
+    """Generates variants of one program.
+
+    What a source is at some sizes is found out once and stays.
+    """
+
+    def __init__(self, job: MakerJob) -> None:
+        self._job = job
+        self._profile = profile_from_document(json.loads(job.profile))
+        self._choosing = SelectOptions(target="cuda", objective=job.objective)
+        self._programs: dict[Sizes, _Program] = {}
+        self._choices = {role: SELECTION.from_dict(json.loads(text)) for role, text in job.choices}
+        recomputed = next((one.recomputed for one in self._choices.values()), None)
+        source = job.source
+        self._session = Session(source.source, source.reading(), code=True, recomputed=recomputed)
+        self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
+
+    def warm(self) -> None:
+        """Analyse the program, select its sizes, and load what every variant's fork would load."""
+        import_module("eatss.cuda.generate")
+        self._program(())
+        _ = self._session.symbolic
+
+    def set_up(self, wanted: Wanted) -> None:
+        """Analyse what the variant is of, and select what it begins with, if that is not done."""
+        self._base(wanted)
+
+    def make(self, wanted: Wanted) -> Made:
+        """Generate a variant into a folder of its own.
+
+        Raises:
+            EatssError: it cannot be made.
+        """
+        sizes = self._sizes(wanted)
+        program = self._program(sizes)
+        selection = self._chosen(program, wanted)
+        session = self._session  # its code is for any size
+        recipe = session.recipe(selection, self._profile, CodeRequest())
+        code = session.generate(recipe, self._profile)
+        folder = own_folder(self._job.folder, wanted.variant)
+        session.write(code, folder)
+        return Made(
+            variant=wanted.variant,
+            folder=str(folder),
+            sizes=sizes,
+            metrics=self._expected(program, selection),
+            decided=decided_text(selection.kernels),
+        )
+
+    def _expected(self, program: _Program, selection: Selection) -> Metrics:
+        """Return what the model expects of a selection, whoever chose it."""
+        kernels = [
+            replace(
+                kernel,
+                predicted=expected_of(
+                    own, program.structures.get(own.name, ()), self._profile, kernel
+                )[0],
+            )
+            for kernel, own in zip(selection.kernels, program.session.analysed.facts, strict=True)
+        ]
+        return predicted_metrics(kernels)
+
+    def _sizes(self, wanted: Wanted) -> Sizes:
+        """Return the parameters of the program that a variant decides."""
+        known = {parameter.name for parameter in self._session.interface.parameters}
+        return tuple(
+            (name, int(value))
+            for name, value in wanted.decisions
+            if name in known and not isinstance(value, str)
+        )
+
+    def _program(self, sizes: Sizes) -> _Program:
+        if sizes not in self._programs:
+            sized = self._session
+            if sizes:
+                recomputed = self._program(()).session.recomputed  # variants are of one program
+                reading = sized.reading_at(sizes)
+                sized = Session(sized.c_source, reading, code=True, recomputed=recomputed)
+            base = sized.select(self._profile, self._choosing, fuse_rows=False)
+            sized = sized.of(base)
+            structures = structures_for(sized.analysed, self._profile)
+            self._programs[sizes] = _Program(sized, base, structures)
+        return self._programs[sizes]
+
+    def _base(self, wanted: Wanted) -> Selection:
+        """Return the selection that a variant changes."""
+        sizes = self._sizes(wanted)
+        decisions: Point = dict(wanted.decisions)
+        choosing = {name: decisions[name] for name in SELECTING if name in decisions}
+        if wanted.role == "paper":
+            choosing["model"] = "paper"
+        if not choosing:
+            return self._program(sizes).base
+        options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
+        place = (sizes, options)
+        if place not in self._bases:
+            sized = self._program(sizes).session
+            self._bases[place] = selected_under(
+                sized.c_source,
+                sized.reading,
+                self._profile,
+                options,
+                recomputed=sized.recomputed,
+            )
+        return self._bases[place]
+
+    def _chosen(self, program: _Program, wanted: Wanted) -> Selection:
+        decisions: Point = dict(wanted.decisions)
+        if wanted.role in self._choices and not self._sizes(wanted):
+            return self._choices[wanted.role]
+        base = self._base(wanted)
+        if wanted.role == "default":
+            return default_sizes(program.session, base, program.structures, self._profile)
+        if wanted.role:
+            return base
+        options_at = self._choosing.for_card(self._profile)
+        limit = self._profile.shared_per_block_optin_bytes
+        options_at = replace(options_at, shared_per_block_bytes=limit)
+        facts = program.session.analysed.facts
+        structures = program.structures
+        return selection_at(base, facts, structures, self._profile, options_at, decisions)
+
+
+def selected_under(
+    source: str | PathLike[str],
+    reading: Reading,
+    profile: GpuProfile,
+    options: SelectOptions,
+    *,
+    recomputed: Arrays,
+) -> Selection:
+    """Return the sizes that are selected for generated code under options of the user's.
+
+    Those of the program that computes ``recomputed`` arrays anew where it reads them.
+
+    Raises:
+        InputError: the options do not go together.
+        NoSolutionError: no sizes satisfy the limits of the card.
+    """
+    session = Session(
+        source, reading, volume=options.volume_name(), code=True, recomputed=recomputed
+    )
+    return session.select(profile, options, fuse_rows=False)
+
+
+def default_sizes(
+    session: Session,
+    base: Selection,
+    structures: Structures,
+    profile: GpuProfile,
+) -> Selection:
+    """Return a selection with tiles of 32 for every loop, and what else is selected as it is.
+
+    What is selected has no tensor cores: their tiles are no sizes that nobody chose.
+    """
+    loops = {loop: DEFAULT_TILE for kernel in base.kernels for loop in kernel.loops}
+    facts = session.analysed.facts
+    options = checked_options(facts, session.scops, CodeRequest(tiles=loops))
+    alone = {
+        name: tuple(one for one in several if one.instruction is None)
+        for name, several in structures.items()
+    }
+    kernels = []
+    for kernel, own in zip(base.kernels, facts, strict=True):
+        found: tuple[KernelSelection, ...] = ()
+        if kernel.warps is not None:
+            found = ranked_cuda(own, alone[own.name], profile, base.options, 1)
+        kernels.append(found[0] if found else replace(kernel, warps=None))
+    return with_own_sizes(replace(base, kernels=tuple(kernels)), facts, alone, profile, options)
+
+
+def decided_text(kernels: tuple[KernelSelection, ...]) -> str:
+    """Return tile sizes and threads in words: ``kernel0: i=64 j=64 k=16, 16x16 threads``."""
+    return "; ".join(map(_kernel_text, kernels))
+
+
+def _kernel_text(kernel: KernelSelection) -> str:
+    if not kernel.tile_sizes:
+        return f"{kernel.name}: one thread"
+    sizes = " ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
+    threads = "×".join(str(size) for _, size in kernel.block)
+    staged = sorted({r.array for r in kernel.references if r.placement == "shared"})
+    words = [f"{kernel.name}: {sizes}", f"{threads} threads"]
+    if kernel.spread is not None:
+        spread = kernel.spread
+        words.append(f"sums over {spread.lanes} lanes × {spread.tile} × {spread.chunks} blocks")
+    if kernel.shared_sum is not None:
+        shared = kernel.shared_sum
+        what = "equal shares of the turns" if shared.streamed else "the sum"
+        words.append(f"{what} over {shared.loop} by {shared.blocks} blocks")
+    if staged:
+        words.append(f"{', '.join(staged)} shared")
+    if kernel.warps is None and kernel.stages > 1:
+        words.append(f"{kernel.stages} stages")
+    if kernel.warps is not None:
+        words.append(f"{kernel.warps.instruction} in {kernel.warps.stages} stages")
+    return ", ".join(words)
+
+
+_PLACED = re.compile(r"(tile|threads)_(\d+)")
+
+
+class PpcgMaker:
+    """Runs PPCG for each variant of one program."""
+
+    def __init__(self, job: MakerJob) -> None:
+        text = job.source
+        self._job = job
+        self._source = Path(text.source)
+        self._profile = profile_from_document(json.loads(job.profile))
+        self._session = Session(text.source, text.reading(), cut="ppcg")
+
+    def warm(self) -> None:
+        """Analyse the source, for what is expected of variants."""
+        _ = self._session.analysed
+
+    def set_up(self, wanted: Wanted) -> None:
+        """Analyse the source, if that is not done."""
+        del wanted
+        self.warm()
+
+    def make(self, wanted: Wanted) -> Made:
+        """Let PPCG generate a variant into a folder of its own.
+
+        Raises:
+            EatssError: it cannot be made, or what PPCG generates cannot be measured.
+        """
+        decisions: Point = dict(wanted.decisions)
+        sizes = self._sizes(decisions)
+        words, text, metrics = self._words(wanted, decisions, sizes)
+        reading = self._job.source
+        arguments = (
+            *(f"-D{one}" for one in reading.defines),
+            *(f"-I{one}" for one in reading.include_dirs),
+            *(f"-D{name}={value}" for name, value in sizes),
+            *words,
+            *self._job.ppcg_arguments,
+        )
+        built = ppcg(
+            self._source,
+            gpu=self._profile,
+            output=own_folder(self._job.folder, wanted.variant),
+            ppcg=self._job.ppcg,
+            arguments=arguments,
+            selects=False,
+        )
+        if built.program is None:
+            raise InputError(*(built.warnings or (_unknown(),)))
+        return Made(
+            variant=wanted.variant,
+            folder=str(built.program),
+            sizes=sizes,
+            metrics=metrics,
+            decided=text,
+        )
+
+    def _sizes(self, decisions: Point) -> Sizes:
+        known = {parameter.name for parameter in self._session.interface.parameters}
+        found = ((name, value) for name, value in decisions.items() if name in known)
+        return tuple((name, int(value)) for name, value in found)
+
+    def _words(
+        self, wanted: Wanted, decisions: Point, sizes: Sizes
+    ) -> tuple[tuple[str, ...], str, Metrics]:
+        """Return PPCG's arguments, what they decide in words, and what is expected."""
+        tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
+        if wanted.role in ("ours", "paper") and not tiles:
+            options = SelectOptions(target="ppcg", objective=self._job.objective)
+            if wanted.role == "paper":
+                options = SelectOptions(target="ppcg", model="paper")
+            source, volume = self._job.source, options.volume_name()
+            reading = self._session.reading_at(sizes) if sizes else source.reading()
+            session = Session(source.source, reading, cut="ppcg", volume=volume)
+            chosen = session.select(self._profile, options)
+            said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
+            return chosen.ppcg_arguments, said, predicted_metrics(chosen.kernels)
+        maps = []
+        if tiles:
+            maps.append(f"kernel[i] -> tile[{', '.join(map(str, tiles))}]")
+        if threads:
+            maps.append(f"kernel[i] -> block[{', '.join(map(str, threads))}]")
+        words = [f"--sizes={{ {'; '.join(maps)} }}"] if maps else []
+        if "max_shared_memory" in decisions:
+            words.append(f"--max-shared-memory={int(decisions['max_shared_memory'])}")
+        if decisions.get("unroll_gpu_tile"):
+            words.append("--unroll-gpu-tile")
+        text = f"tile {'×'.join(map(str, tiles))}" if tiles else "PPCG's own sizes"
+        if threads:
+            text += f", {'×'.join(map(str, threads))} threads"
+        return tuple(words), text, self._expected(tiles, threads, decisions)
+
+    def _expected(
+        self, tiles: tuple[int, ...], threads: tuple[int, ...], decisions: Point
+    ) -> Metrics:
+        """Return what the model expects, nothing where it cannot say."""
+        facts = self._session.analysed.facts
+        kernels = [(kernel.name, tuple(loop.name for loop in kernel.loops)) for kernel in facts]
+        limit = decisions.get("max_shared_memory")
+        try:
+            choice = TileChoice(label="", positions=tiles)
+            found = self._session.predict(
+                self._profile,
+                CodeRequest(tiles=choice.tiles(kernels), block=threads),
+                max_shared_memory=None if limit is None else int(limit),
+                unroll_gpu_tile=bool(decisions.get("unroll_gpu_tile")),
+            )
+        except EatssError:
+            return ()
+        if found.time_s is None or found.energy_j is None:
+            return ()
+        return (("predicted_time_s", found.time_s), ("predicted_energy_j", found.energy_j))
+
+
+def positions(decisions: Point, kind: str) -> tuple[int, ...]:
+    """Return sizes by position, without gaps.
+
+    Raises:
+        InputError: ``EATSS-W011``, one is missing.
+    """
+    found = {}
+    for name, value in decisions.items():
+        match = _PLACED.fullmatch(name)
+        if match is not None and match[1] == kind:
+            found[int(match[2])] = int(value)
+    if sorted(found) != list(range(len(found))):
+        raise input_error(
+            "EATSS-W011",
+            f"{kind} sizes are given for the loops {', '.join(map(str, sorted(found)))} only",
+            hint="PPCG takes them by position: tile_0, tile_1, … without a gap",
+        )
+    return tuple(found[at] for at in sorted(found))
+
+
+def _unknown() -> Diagnostic:
+    return Diagnostic(code="EATSS-W012", message="what PPCG generated cannot be measured")

@@ -1,0 +1,335 @@
+"""What a sweep is of, found out before anything is made: its space, and where choices stand."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count as counting
+from itertools import islice
+from math import inf
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import mapped_loops
+from eatss.base.diagnostics import Diagnostic, EatssError, did_you_mean, input_error
+from eatss.base.forked import allow_more, in_bounds
+from eatss.base.frozen import frozen
+from eatss.base.objectives import MEASURES
+from eatss.base.targets import TARGETS
+from eatss.cards import GpuProfile
+from eatss.cards.document import profile_from_document
+from eatss.choose.cuda import ranked_cuda
+from eatss.choose.options import SelectOptions
+from eatss.choose.selection import SELECTION, KernelSelection, Selection
+from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.structures import structures_for
+from eatss.measurement.labels import TileChoice
+from eatss.program.expression import SizePairs
+from eatss.session.session import Session
+from eatss.tune.bound import BoundSpace, bind, check_known_values
+from eatss.tune.derived import Structures, derived_space, kernel_spaces, point_of
+from eatss.tune.document import parsed_space
+from eatss.tune.jobs import MakerJob, RolePoint
+from eatss.tune.layouts import selection_at, short_name
+from eatss.tune.makers import default_sizes, positions, selected_under
+from eatss.tune.points import (
+    CUTS,
+    OF_PPCG,
+    SELECTING,
+    Configuration,
+    Point,
+    Space,
+    Value,
+    card_constants,
+    is_decision,
+    variant_key,
+)
+from eatss.tune.rows import Role, Sizes
+
+_PLACED = re.compile(r"(tile|threads)_\d+")
+
+
+def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = False) -> None:
+    """Refuse a space that decides what the program does not have, or has idle iterators.
+
+    Args:
+        bound: the space.
+        known: what can be decided.
+        ppcg: whether sizes may be given by position.
+
+    Raises:
+        InputError: ``EATSS-W013``.
+    """
+    names = sorted(known)
+    expressions = parsed_space(bound.space).expressions()
+    used = {name for expression in expressions for name in expression.names}
+    decided = [name for name in bound.names if is_decision(name)]
+    whys = dict.fromkeys(
+        (*decided, *bound.variant), "the program has nothing that is decided by it"
+    )
+    for name in bound.names:
+        if name not in used:
+            whys.setdefault(name, "it decides nothing, and nothing uses it")
+    for name, why in whys.items():
+        if name not in names and not (ppcg and _PLACED.fullmatch(name)):
+            hint = did_you_mean(name, names, "there are")
+            raise input_error("EATSS-W013", f"'{name}' in the space: {why}", hint=hint)
+
+
+def cuda_names(
+    facts: Sequence[KernelFacts],
+    structures: Structures,
+    profile: GpuProfile,
+    parameters: Iterable[str],
+) -> set[str]:
+    """Return what variants of generated code can decide."""
+    found = {*SELECTING, *parameters}
+    spaces = kernel_spaces(facts, structures, profile)
+    for kernel in facts:
+        own = set(CUTS)
+        own |= {f"tile_{loop.name}" for loop in kernel.loops}
+        for loop in mapped_loops(kernel):
+            own |= {f"threads_{loop.name}", f"points_{loop.name}"}
+        own |= {f"staged_{reference.array}" for reference in kernel.references}
+        prefix = f"{short_name(kernel.name)}."
+        own |= {*spaces[kernel.name].staged.values()}
+        found |= own | {f"{prefix}{name}" for name in own}
+    return found
+
+
+RANKING_S = 120.0
+"""Seconds of the processor that ranking layouts may take beside analysis."""
+
+MOST_SIZES = 16
+MOST_POINTS = 100_000
+"""Sizes that each choice is measured at, and points that are looked through for them."""
+
+PREDICTED_POINTS = 1500
+"""Points of a space of somebody's own that the model puts in order."""
+
+
+@frozen
+class Outline:
+    """What a sweep is of.
+
+    Attributes:
+        space: The space, given or derived.
+        constants: What it may name: figures of the card, parameters of the program.
+        parameters: Parameters of the program with their values in the source.
+        ranked: Points in the model's order, the best first; ``None`` where it has none.
+        roles: Points of the choices that variants are set beside; a choice that is no point of the
+            space has none.
+        choices: What each of them selects, as JSON, where a maker need not find it again.
+        sizes: The sizes of the program that the space goes through, but for its own, at which each
+            choice is measured, too.
+        warnings: What is to be said of the source.
+    """
+
+    space: Space
+    constants: tuple[tuple[str, Value], ...]
+    parameters: SizePairs
+    ranked: tuple[Configuration, ...] | None
+    roles: tuple[RolePoint, ...]
+    choices: tuple[tuple[Role, str], ...] = ()
+    sizes: tuple[Sizes, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+@in_bounds
+def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
+    """Find out what a sweep is of.
+
+    Args:
+        job: the program, its target and its card.
+        space: the space, ``None`` to derive one.
+        rank: how many points the model is to put in order.
+
+    Raises:
+        InputError: the source or the space is wrong.
+        NoSolutionError: no tile sizes satisfy the limits of the card.
+    """
+    allow_more(RANKING_S)
+    profile = profile_from_document(json.loads(job.profile))
+    if not TARGETS[job.target].own:
+        return _ppcg(job, profile, space)
+    return _cuda(job, profile, space, rank)
+
+
+def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) -> Outline:
+    text = job.source
+    session = Session(text.source, text.reading(), code=True)
+    choosing = SelectOptions(target="cuda", objective=job.objective)
+    base = session.select(profile, choosing, fuse_rows=False)
+    session = session.of(base)
+    structures = structures_for(session.analysed, profile)
+    facts = session.analysed.facts
+    parameters = _parameters(session)
+    constants = {**card_constants(profile), **dict(parameters)}
+    bound = bind(space or derived_space(facts, structures, profile, "cuda"), constants)
+    check_known_values(bound)
+    bound.require_points()
+    check_decisions(bound, cuda_names(facts, structures, profile, dict(parameters)))
+    roles: list[RolePoint] = []
+    choices: list[tuple[Role, str]] = []
+    default = default_sizes(session, base, structures, profile)
+    selections: list[tuple[Role, Selection]] = [("ours", base), ("default", default)]
+    with suppress(EatssError):  # its sizes may not fit the card
+        own = SelectOptions(target="cuda", model="paper")
+        source, recomputed = text.source, session.recomputed
+        paper = selected_under(source, text.reading(), profile, own, recomputed=recomputed)
+        selections.append(("paper", paper))
+    for role, selection in selections:
+        point = dict(point_of(selection, facts, structures, profile))
+        known = set(point) == set(bound.names) and point not in [other for _, other in roles]
+        roles.append((role, point if known else None))
+        choices.append((role, SELECTION.to_text(selection)))
+    if space is None:
+        ranked = _ranked_layouts(session, base, structures, profile, choosing, rank)
+        points = tuple(point for point in ranked if bound.allows(point) is None)
+    else:
+        options = choosing.for_card(profile)
+
+        def predicted(point: Point) -> float:
+            decisions = bound.decisions(point)
+            at = selection_at(base, facts, structures, profile, options, decisions)
+            return _cost(at.kernels, job.objective)
+
+        points = _in_order(bound, predicted, rank)
+    return Outline(
+        space=bound.space,
+        constants=tuple(constants.items()),
+        parameters=parameters,
+        ranked=points,
+        roles=tuple(roles),
+        choices=tuple(choices),
+        sizes=_sizes_of(bound, parameters),
+        warnings=session.warnings,
+    )
+
+
+def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
+    text = job.source
+    session = Session(text.source, text.reading(), cut="ppcg")
+    facts = session.analysed.facts
+    parameters = _parameters(session)
+    constants = {**card_constants(profile), **dict(parameters)}
+    bound = bind(space or derived_space(facts, {}, profile, "ppcg"), constants)
+    bound.require_points()
+    check_decisions(bound, {*OF_PPCG, *dict(parameters)}, ppcg=True)
+    kernels = [(kernel.name, tuple(loop.name for loop in kernel.loops)) for kernel in facts]
+
+    def predicted(point: Point) -> float:
+        decisions = bound.decisions(point)
+        found = session.predict(
+            profile,
+            CodeRequest(
+                tiles=TileChoice(label="", positions=positions(decisions, "tile")).tiles(kernels),
+                block=positions(decisions, "threads"),
+            ),
+        )
+        return MEASURES[job.objective].of(found.time_s, found.energy_j)
+
+    return Outline(
+        space=bound.space,
+        constants=tuple(constants.items()),
+        parameters=parameters,
+        ranked=_in_order(bound, predicted, PREDICTED_POINTS),
+        roles=(("ours", None), ("default", None), ("paper", None)),
+        sizes=_sizes_of(bound, parameters),
+        warnings=session.warnings,
+    )
+
+
+def _sizes_of(bound: BoundSpace, parameters: Sequence[tuple[str, int]]) -> tuple[Sizes, ...]:
+    """Return the sizes that a space goes through, but for the program's own; none of many."""
+    varied = [name for name, _ in parameters if name in bound.names or name in bound.variant]
+    if not varied or bound.count().kept > MOST_POINTS:
+        return ()
+    found: dict[Sizes, None] = {}
+    for point in bound.points():
+        decisions = bound.decisions(point)
+        found[tuple((name, int(decisions[name])) for name in varied)] = None
+    own = tuple(one for one in parameters if one[0] in varied)
+    return tuple(at for at in found if at != own) if len(found) <= MOST_SIZES else ()
+
+
+def _parameters(session: Session) -> SizePairs:
+    found = session.interface.parameters
+    return tuple((one.name, one.default) for one in found if one.default is not None)
+
+
+def _ranked_layouts(
+    session: Session,
+    base: Selection,
+    structures: Structures,
+    profile: GpuProfile,
+    choosing: SelectOptions,
+    rank: int,
+) -> tuple[Configuration, ...]:
+    """Return the points of the model's best layouts, all kernels together.
+
+    The best of several kernels is the best of each. The others come in the order of the sums of
+    what their kernels cost.
+    """
+    facts = session.analysed.facts
+    options = choosing.for_card(profile)
+    own: list[list[tuple[float, KernelSelection]]] = []
+    for kernel, fact in zip(base.kernels, facts, strict=True):
+        ranked = ranked_cuda(fact, structures.get(fact.name, ()), profile, options, rank)
+        costs = [(_cost((one,), options.objective), one) for one in ranked]
+        own.append(sorted(costs, key=lambda one: one[0]) or [(0.0, kernel)])
+    points: dict[str, Configuration] = {}
+    for chosen in islice(_sums(own), 4 * rank):
+        at = replace(base, kernels=chosen)
+        point = dict(point_of(at, facts, structures, profile))
+        points.setdefault(variant_key(point), point)
+        if len(points) >= rank:
+            break
+    return tuple(points.values())
+
+
+def _sums(
+    own: Sequence[Sequence[tuple[float, KernelSelection]]],
+) -> Iterator[tuple[KernelSelection, ...]]:
+    """Yield one of each list, in the order of the sums of their costs."""
+    start = (0,) * len(own)
+    order = counting()
+    heap = [(sum(one[0][0] for one in own), next(order), start)]
+    seen = {start}
+    while heap:
+        _, _, at = heapq.heappop(heap)
+        yield tuple(one[place][1] for one, place in zip(own, at, strict=True))
+        for which in range(len(own)):
+            after = (*at[:which], at[which] + 1, *at[which + 1 :])
+            if after[which] < len(own[which]) and after not in seen:
+                seen.add(after)
+                cost = sum(one[place][0] for one, place in zip(own, after, strict=True))
+                heapq.heappush(heap, (cost, next(order), after))
+
+
+def _cost(kernels: Sequence[KernelSelection], objective: str) -> float:
+    """Return what kernels are predicted to cost; infinite where one has no prediction."""
+    sized = [kernel for kernel in kernels if kernel.tile_sizes]
+    if any(kernel.predicted is None for kernel in sized):
+        return inf
+    times = sum(kernel.predicted.time_s for kernel in sized if kernel.predicted)
+    energies = sum(kernel.predicted.energy_j for kernel in sized if kernel.predicted)
+    return MEASURES[objective].of(times, energies)
+
+
+def _in_order(
+    bound: BoundSpace, predicted: Callable[[Point], float], rank: int
+) -> tuple[Configuration, ...]:
+    """Return points in the order of their predictions: all of a small space, some of a large."""
+    everything = bound.count().kept <= PREDICTED_POINTS
+    points = list(bound.points()) if everything else bound.sample(PREDICTED_POINTS, 0)
+    costs = []
+    for at, point in enumerate(points):
+        try:
+            costs.append((predicted(point), at))
+        except EatssError:  # nothing can be made of it
+            costs.append((inf, at))
+    return tuple(points[at] for cost, at in sorted(costs)[:rank] if cost < inf)

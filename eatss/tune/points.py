@@ -1,0 +1,179 @@
+"""Points, what one variant decides by name, and the spaces that they are from.
+
+The manner is that of BEAST [Sec. 2.3]: an iterator ranges over values that may depend on earlier
+iterators and on constants of the card; a filter is a named condition that a point must meet.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import field
+from hashlib import sha256
+from typing import Annotated, TypeAlias
+
+from eatss.base.codec import BY_NAME
+from eatss.base.frozen import frozen
+from eatss.cards.profile import FIGURES, GpuProfile
+
+Value: TypeAlias = bool | int | float | str
+
+Point: TypeAlias = Mapping[str, Value]
+"""Values by the names of a space, such as ``{"tile_i": 64, "threads_i": 16}``."""
+
+Configuration: TypeAlias = dict[str, Value]
+"""A point that stands by itself, and may be changed."""
+
+Values = Annotated[tuple[tuple[str, Value], ...], BY_NAME]
+"""A point in a noun: pairs, in the order of the space."""
+
+
+def variant_key(point: Point) -> str:
+    """Return what tells a point from all others of its space, whatever the order of its names."""
+    text = json.dumps(dict(point), sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+OF_LOOPS = ("tile", "threads", "points", "staged")
+"""Decisions about a loop or an array, whose name follows: ``tile_i``."""
+
+CUTS = ("warps", "stages", "host", "share", "stream", "lanes", "steps", "chunks")
+"""Decisions about a kernel as a whole."""
+
+_OF_KERNEL = re.compile(
+    rf"([A-Za-z_]\w*\.)?(({'|'.join(OF_LOOPS)})_\w+|{'|'.join(CUTS)})", re.ASCII
+)
+SELECTING = (
+    "objective",
+    "model",
+    "volume",
+    "split",
+    "warp_fraction",
+    "uniform",
+    "shared_per_block",
+)
+"""Decisions about the model: sizes are selected under them."""
+
+OF_PPCG = ("max_shared_memory", "unroll_gpu_tile")
+"""Decisions about PPCG's options."""
+
+
+def is_decision(name: str) -> bool:
+    """Tell whether a name is that of a decision: ``tile_i``, ``k0.threads_j``, ``split``."""
+    return name in (*SELECTING, *OF_PPCG) or bool(_OF_KERNEL.fullmatch(name))
+
+
+@frozen
+class Range:
+    """From ``start`` to ``stop``, which is included, in steps of ``step``: expressions."""
+
+    start: str
+    stop: str
+    step: str = "1"
+
+
+RANGE = ("start", "stop", "step")
+
+
+@frozen
+class Listed:
+    """The values themselves."""
+
+    values: tuple[Value, ...]
+
+
+@frozen
+class Generated:
+    """What a generator yields: ``powers(2, 1, 1024)``, ``divisors(N)``; its arguments are
+    expressions.
+    """  # noqa: D205
+
+    generator: str
+    arguments: tuple[str, ...]
+
+
+@frozen
+class Iterator:
+    """A dimension of the space."""
+
+    name: str
+    over: Range | Listed | Generated
+
+
+@frozen
+class Filter:
+    """A condition that a point must meet; ``name`` says in words what it removes."""
+
+    name: str
+    condition: str
+
+
+@frozen
+class Space:
+    """A search space.
+
+    Attributes:
+        name: What it is called.
+        constants: Expressions by name, of the card (``card.max_threads_per_block``) and of each
+            other.
+        iterators: In the order in which their values may depend on each other.
+        filters: Each is tried as soon as all that it names is known.
+        variant: What a variant decides, by name, as expressions; iterators whose names are those
+            of decisions (``tile_i``) need none.
+        source: Where it was read from, for messages.
+        text: The text it was read from, so that messages point into it.
+    """
+
+    name: str
+    iterators: tuple[Iterator, ...]
+    constants: tuple[tuple[str, str], ...] = ()
+    filters: tuple[Filter, ...] = ()
+    variant: tuple[tuple[str, str], ...] = ()
+    source: str = field(default="", compare=False)
+    text: str = field(default="", compare=False, repr=False)
+
+
+@frozen
+class FilterCount:
+    """How many points a filter removed: those that came to it and did not meet it."""
+
+    name: str
+    condition: str
+    removed: int
+
+
+@frozen
+class SpaceCount:
+    """How large a space is.
+
+    ``raw`` points are those of the iterators alone, whatever filters say. ``kept`` are left by all
+    filters. A filter on the first iterators removes a prefix once; ``removed`` counts the raw
+    points that begin with it, so that ``raw`` is ``kept`` and all that was removed.
+    """
+
+    name: str
+    raw: int
+    kept: int
+    filters: tuple[FilterCount, ...]
+    seconds: float
+    schema_version: int = 1
+
+
+ALSO_CALLED = {"max_threads_per_block": "threads_per_block", "warp_size": "threads_per_warp"}
+"""Other names of figures, those of CUDA."""
+
+
+def card_constants(profile: GpuProfile) -> dict[str, Value]:
+    """Return the figures of a card by name: ``card.sm_count``.
+
+    Besides them ``card.compute_capability`` (90 for 9.0), ``card.name``, and some figures by the
+    names of CUDA. A figure that no source gives is left out.
+    """
+    major, minor = profile.compute_capability
+    figures = {name: getattr(profile, name) for name in FIGURES}
+    figures |= {other: figures[name] for other, name in ALSO_CALLED.items()}
+    known: dict[str, Value] = {
+        f"card.{name}": value for name, value in figures.items() if value is not None
+    }
+    return {**known, "card.compute_capability": 10 * major + minor, "card.name": profile.name}

@@ -1,0 +1,527 @@
+"""The rows that are set beside each other, and what choosing for speed or energy alone gives away.
+
+Convex hull and Pareto front are of performance against efficiency, both to be high [BEAST, Secs.
+3.2 to 3.4]. Points are ``(x, y)``; fronts are places in the input.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eatss.base.frozen import frozen
+from eatss.measurement.counters import DURATION
+from eatss.measurement.measurement import Status
+from eatss.tune.points import Value, Values
+from eatss.tune.rows import Role, Row, Sizes, Sweep
+
+Floats: TypeAlias = NDArray[np.float64]
+
+Sign: TypeAlias = tuple[tuple[str, int], ...]
+"""Sizes, as what rows are grouped by."""
+
+OUTCOMES = frozenset({"temperature_c", "sm_clock_mhz", DURATION})
+"""Metrics that explain nothing of what a run took: the load brings them about, or, as the time
+under a profiler, they are what it took."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Population:
+    """Measured rows, one a variant, of one size and on one scale.
+
+    Arrays have one entry a row; NaN stands for what was not measured. Performance is in GFLOP/s and
+    efficiency in GFLOP/J, or, where a row has no count of operations, in runs/s and runs/J: the
+    units say which.
+    """
+
+    rows: tuple[Row, ...]
+    time_s: Floats
+    energy_j: Floats
+    power_w: Floats
+    performance: Floats
+    efficiency: Floats
+    performance_unit: str
+    efficiency_unit: str
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def has_energy(self) -> bool:
+        """Whether energy is known of any row."""
+        return bool(np.isfinite(self.energy_j).any())
+
+    def with_energy(self) -> Population:
+        """Return the rows whose energy is known."""
+        return population(row for row in self.rows if (row.energy_j or 0) > 0)
+
+    def column(self, name: str) -> Floats:
+        """Return a metric or a value of the space by name; NaN where a row has none.
+
+        ``warps=none`` is 1 where the value of ``warps`` is this text, and 0 where it is another.
+        """
+        found = np.array([_number(row, name) for row in self.rows], dtype=float)
+        return np.where(np.isfinite(found), found, np.nan)
+
+
+def population(rows: Iterable[Row]) -> Population:
+    """Return the measured ones of some rows with their figures; what is not over 0 was not read."""
+    kept = tuple(row for row in rows if row.measured and (row.time_s or 0) > 0)
+    time_s = _array(row.time_s for row in kept)
+    energy_j = _array(row.energy_j if (row.energy_j or 0) > 0 else None for row in kept)
+    power_w = _array(row.power_w if row.power_w is not None else _mean_power(row) for row in kept)
+    counted = bool(kept) and all(row.flops for row in kept)
+    work = _array((row.flops or 0) / 1e9 for row in kept) if counted else np.ones(len(kept))
+    return Population(
+        rows=kept,
+        time_s=time_s,
+        energy_j=energy_j,
+        power_w=power_w,
+        performance=work / time_s,
+        efficiency=work / energy_j,
+        performance_unit="GFLOP/s" if counted else "runs/s",
+        efficiency_unit="GFLOP/J" if counted else "runs/J",
+    )
+
+
+def by_sizes(rows: Iterable[Row]) -> dict[Sign, tuple[Row, ...]]:
+    """Return rows by their problem size, the size with the most measured rows first."""
+    found: dict[Sign, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.sizes, []).append(row)
+    order = sorted(found, key=lambda sizes: -sum(row.measured for row in found[sizes]))
+    return {sizes: tuple(found[sizes]) for sizes in order}
+
+
+def of_role(rows: Sequence[Row], role: Role) -> Row | None:
+    """Return the row of a role; of several the one of least energy, then of least time."""
+    found = [row for row in rows if row.role == role]
+    measured = [row for row in found if row.measured]
+    if not measured:
+        return found[0] if found else None
+    return min(measured, key=lambda row: (row.energy_j or np.inf, row.time_s))
+
+
+def is_choice(values: Values) -> bool:
+    """Tell whether values name a role, maybe at sizes: such a row is no point of the space."""
+    return "role" in dict(values)
+
+
+def is_text(column: str) -> bool:
+    """Tell whether a column is of a text, ``warps=none``: 1 where it is there, and 0."""
+    return "=" in column
+
+
+def explaining_names(rows: Population) -> tuple[str, ...]:
+    """Return the metrics and values that vary, as columns; no predictions, no outcomes.
+
+    A value that is a text has a column for each text, or one alone where there are two: that of the
+    one that is not ``none``, else of the later one.
+    """
+    names = dict.fromkeys(name for row in rows.rows for name in _numbers(row))
+    names |= dict.fromkeys(_text_names(rows.rows))
+    return tuple(
+        name
+        for name in names
+        if not name.startswith("predicted_") and name not in OUTCOMES and varies(rows.column(name))
+    )
+
+
+def varies(column: Floats) -> bool:
+    """Tell whether a column has two values that differ by more than rounding."""
+    known = column[np.isfinite(column)]
+    return known.size > 1 and float(np.ptp(known)) > 1e-12 * float(np.abs(known).max())
+
+
+def size_words(sizes: Sizes) -> str:
+    """Return sizes as people write them, ``M=64, N=32``."""
+    return ", ".join(f"{name}={value}" for name, value in sizes)
+
+
+def _numbers(row: Row) -> dict[str, float]:
+    values = {name: float(value) for name, value in row.values if isinstance(value, int | float)}
+    return {**values, **dict(row.metrics)}
+
+
+def _number(row: Row, name: str) -> float:
+    known = _numbers(row).get(name)
+    if known is not None:
+        return known
+    own, _, text = name.partition("=")
+    value = dict(row.values).get(own)
+    return float(value == text) if isinstance(value, str) else np.nan
+
+
+def _text_names(rows: Sequence[Row]) -> list[str]:
+    """Return ``name=text`` of the values that are texts; not where nearly each row has its own."""
+    seen: dict[str, dict[Value, None]] = {}
+    for row in rows:
+        for name, value in row.values:
+            if isinstance(value, str) and name != "role":
+                seen.setdefault(name, {})[value] = None
+    listed = []
+    for name, found in seen.items():
+        texts = list(found)
+        if len(texts) == 2:
+            texts = [text for text in texts if text != "none"][-1:]
+        if 2 * len(found) <= len(rows):
+            listed += [f"{name}={text}" for text in texts]
+    return listed
+
+
+def _mean_power(row: Row) -> float | None:
+    return row.energy_j / row.time_s if row.energy_j and row.time_s else None
+
+
+def _array(values: Iterable[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+@frozen
+class OverLimit:
+    """How many variants drew more than their card's power limit in their one short window.
+
+    ``limit_w`` is the limit, the lowest of several. Variants that were measured with care do not
+    count: their windows are long enough for the card to keep its limit.
+    """
+
+    variants: int
+    limit_w: float
+
+
+def over_limit(found: Population, sweep: Sweep) -> OverLimit | None:
+    """Return how many variants drew more than the limit; ``None`` where none did, as far as known.
+
+    A card keeps its limit by lower clocks, after a while. Until then a run is faster, and takes
+    another energy, than in a longer window.
+    """
+    limits = {card.uuid: card.power_limit_w for card in sweep.cards}
+    passed = [
+        limit
+        for row, power_w in zip(found.rows, found.power_w, strict=True)
+        for limit in (limits.get(row.card or ""),)
+        if row.stage == "first" and limit is not None and np.isfinite(power_w) and power_w > limit
+    ]
+    return OverLimit(variants=len(passed), limit_w=min(passed)) if passed else None
+
+
+@frozen
+class StatusCount:
+    """How many variants ended so."""
+
+    status: Status
+    variants: int
+
+
+@frozen
+class FailureCount:
+    """How many variants failed for one reason; ``example`` is the reason of the first.
+
+    Reasons that differ in their numbers alone are one, with ``#`` for each number.
+    """
+
+    status: Status
+    reason: str
+    variants: int
+    example: str
+
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def count_statuses(rows: Iterable[Row]) -> tuple[StatusCount, ...]:
+    """Return how many rows have each status, the most frequent first."""
+    found: dict[Status, int] = {}
+    for row in rows:
+        found[row.status] = found.get(row.status, 0) + 1
+    return tuple(
+        StatusCount(status=status, variants=count)
+        for status, count in sorted(found.items(), key=lambda one: -one[1])
+    )
+
+
+def count_failures(rows: Iterable[Row]) -> tuple[FailureCount, ...]:
+    """Return why rows have no time that counts, the most frequent reason first."""
+    found: dict[tuple[Status, str], list[str]] = {}
+    for row in rows:
+        if not row.measured:
+            found.setdefault((row.status, _NUMBER.sub("#", row.reason)), []).append(row.reason)
+    listed = [
+        FailureCount(status=status, reason=reason, variants=len(own), example=own[0])
+        for (status, reason), own in found.items()
+    ]
+    return tuple(sorted(listed, key=lambda one: -one.variants))
+
+
+def convex_hull(x: Floats, y: Floats) -> tuple[int, ...]:
+    """Return the corners of the convex hull counterclockwise, from the lowest ``x`` on.
+
+    Points on an edge are no corners; of equal points the first is taken. All points on one line
+    give its two ends, equal points one. Points with a NaN are left out.
+    """
+    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    order = known[np.lexsort((y[known], x[known]))]
+    points: list[int] = []
+    for k in order:
+        if not points or (x[k], y[k]) != (x[points[-1]], y[points[-1]]):
+            points.append(int(k))
+    if len(points) < 3:
+        return tuple(points)
+    lower = _chain(points, x, y)
+    upper = _chain(points[::-1], x, y)
+    return tuple(lower[:-1] + upper[:-1])
+
+
+def _chain(points: Sequence[int], x: Floats, y: Floats) -> list[int]:
+    """Return the corners that turn left on the way through sorted points."""
+    found: list[int] = []
+    for k in points:
+        while len(found) > 1 and _turn(found[-2], found[-1], k, x, y) <= 0:
+            found.pop()
+        found.append(k)
+    return found
+
+
+def _turn(a: int, b: int, c: int, x: Floats, y: Floats) -> float:
+    """Return twice the area of a triangle, positive where it turns left."""
+    return float((x[b] - x[a]) * (y[c] - y[a]) - (y[b] - y[a]) * (x[c] - x[a]))
+
+
+def pareto_front(x: Floats, y: Floats) -> tuple[int, ...]:
+    """Return the points that no other beats in one without losing in the other, by rising ``x``.
+
+    Of equal points all are on the front. Points with a NaN are left out.
+    """
+    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    order = known[np.lexsort((-y[known], -x[known]))]
+    found: list[int] = []
+    for k in order:
+        last = found[-1] if found else None
+        if last is None or y[k] > y[last] or (x[k] == x[last] and y[k] == y[last]):
+            found.append(int(k))
+    return tuple(found[::-1])
+
+
+def section(hull: Sequence[int], x: Floats, y: Floats, at_x: float) -> tuple[float, float] | None:
+    """Return the lowest and the highest ``y`` of a hull on the vertical line at ``at_x``."""
+    if not hull or not min(x[list(hull)]) <= at_x <= max(x[list(hull)]):
+        return None
+    found: list[float] = []
+    for a, b in zip(hull, (*hull[1:], hull[0]), strict=True):
+        low, high = sorted((x[a], x[b]))
+        if low <= at_x <= high:
+            if x[a] == x[b]:
+                found += [float(y[a]), float(y[b])]
+            else:
+                share = (at_x - x[a]) / (x[b] - x[a])
+                found.append(float(y[a] + share * (y[b] - y[a])))
+    return min(found), max(found)
+
+
+@frozen
+class AlphaRange:
+    """The point that is best for every ``α`` from ``low`` to ``high``."""
+
+    point: int
+    low: float
+    high: float
+
+
+def weighted_winners(time_s: Floats, energy_j: Floats) -> tuple[AlphaRange, ...]:
+    """Return which point has the least ``α·t/t* + (1 − α)·e/e*`` for each ``α`` [BEAST, eq. 2].
+
+    ``t*`` and ``e*`` are the least time and the least energy of all points, so that both terms are
+    1 at best and ``α`` weighs relative losses. From ``α = 0``, energy alone, to 1, time alone; the
+    ranges touch and cover 0 to 1.
+    """
+    known = np.flatnonzero(np.isfinite(time_s) & np.isfinite(energy_j))
+    if not known.size:
+        return ()
+    t, e = time_s / time_s[known].min(), energy_j / energy_j[known].min()
+    order = known[np.lexsort((t[known], e[known]))]
+    falling: list[int] = []
+    for k in order:
+        if not falling or t[k] < t[falling[-1]]:
+            falling.append(int(k))
+    arc = _chain(falling, e, t)
+    borders = [0.0, *(_border(a, b, t, e) for a, b in itertools.pairwise(arc)), 1.0]
+    return tuple(
+        AlphaRange(point=k, low=low, high=high)
+        for k, low, high in zip(arc, borders, borders[1:], strict=False)
+    )
+
+
+def _border(a: int, b: int, t: Floats, e: Floats) -> float:
+    """Return the weight at which two points are as good."""
+    saved, lost = float(t[a] - t[b]), float(e[b] - e[a])
+    return lost / (saved + lost)
+
+
+EQUAL = 0.01
+"""Variants whose performance differs by less than this share count as equally fast."""
+
+
+@frozen
+class Figures:
+    """One variant and its figures; ``None`` is what was not measured."""
+
+    variant: str
+    values: Values
+    role: Role
+    decided: str
+    time_s: float
+    energy_j: float | None
+    power_w: float | None
+    performance: float
+    efficiency: float | None
+
+    def over(self, other: Figures) -> tuple[float, float | None]:
+        """Return how many times as fast it is as another, and what it takes of its energy."""
+        energy = None
+        if self.energy_j is not None and other.energy_j is not None:
+            energy = self.energy_j / other.energy_j
+        return other.time_s / self.time_s, energy
+
+
+@frozen
+class Weighted:
+    """The variant that is best for weights of time from ``alpha_low`` to ``alpha_high``."""
+
+    variant: str
+    alpha_low: float
+    alpha_high: float
+
+
+@frozen
+class EqualSpeed:
+    """The widest spread of energy among equally fast variants.
+
+    ``ratio`` is the highest over the lowest energy among ``count`` variants whose performance is
+    from ``performance`` to one percent more.
+    """
+
+    ratio: float
+    performance: float
+    count: int
+
+
+@frozen
+class TradeOff:
+    """The fastest against the thriftiest variant, and the hull that encloses all.
+
+    Attributes:
+        energy_wasted: Energy of the fastest over the least, minus 1.
+        time_lost: Time of the thriftiest over the least, minus 1.
+        right_of_vertical: Variants with more performance than the thriftiest.
+        above_horizontal: Variants with more efficiency than the fastest.
+        upper_right: Variants with both.
+        efficiency_at_thriftiest: Lowest and highest efficiency of the hull on the vertical line.
+        performance_at_fastest: Lowest and highest performance on the horizontal line.
+        equal_speed: The widest spread of energy among measured variants, ``None`` where no two are
+            equally fast.
+        hull: Variants at the corners, counterclockwise from the slowest.
+        pareto: Variants that no other beats in both, by rising performance.
+        weighted: Which variant has the least weighted loss, from energy alone to time alone.
+    """
+
+    energy_wasted: float
+    time_lost: float
+    right_of_vertical: int
+    above_horizontal: int
+    upper_right: int
+    efficiency_at_thriftiest: tuple[float, float]
+    performance_at_fastest: tuple[float, float]
+    equal_speed: EqualSpeed | None
+    hull: tuple[str, ...]
+    pareto: tuple[str, ...]
+    weighted: tuple[Weighted, ...]
+
+
+def figures_of(found: Population, place: int) -> Figures:
+    """Return one variant of a population."""
+    row: Row = found.rows[place]
+    return Figures(
+        variant=row.variant,
+        values=row.values,
+        role=row.role,
+        decided=row.decided,
+        time_s=float(found.time_s[place]),
+        energy_j=known(found.energy_j[place]),
+        power_w=known(found.power_w[place]),
+        performance=float(found.performance[place]),
+        efficiency=known(found.efficiency[place]),
+    )
+
+
+def known(value: float) -> float | None:
+    """Return a number, ``None`` for NaN."""
+    return float(value) if np.isfinite(value) else None
+
+
+def fastest(found: Population) -> int:
+    """Return the place of the variant of least time."""
+    return int(np.argmin(found.time_s))
+
+
+def thriftiest(found: Population) -> int | None:
+    """Return the place of the variant of least energy, ``None`` where none is known."""
+    return int(np.nanargmin(found.energy_j)) if found.has_energy else None
+
+
+def trade_off(everything: Population) -> TradeOff | None:
+    """Return the trade-off among the variants whose energy is known, ``None`` without any."""
+    found = everything.with_energy()
+    low = thriftiest(found)
+    if low is None:
+        return None
+    high = fastest(found)
+    speed, thrift = found.performance, found.efficiency
+    hull = convex_hull(speed, thrift)
+    right, above = speed > speed[low], thrift > thrift[high]
+    at_thriftiest = section(hull, speed, thrift, float(speed[low]))
+    at_fastest = section(hull, thrift, speed, float(thrift[high]))
+    assert at_thriftiest is not None
+    assert at_fastest is not None
+    return TradeOff(
+        energy_wasted=float(found.energy_j[high] / found.energy_j[low] - 1),
+        time_lost=float(found.time_s[low] / found.time_s[high] - 1),
+        right_of_vertical=int(right.sum()),
+        above_horizontal=int(above.sum()),
+        upper_right=int((right & above).sum()),
+        efficiency_at_thriftiest=at_thriftiest,
+        performance_at_fastest=at_fastest,
+        equal_speed=equal_speed_spread(speed, found.energy_j),
+        hull=tuple(found.rows[k].variant for k in hull),
+        pareto=tuple(found.rows[k].variant for k in pareto_front(speed, thrift)),
+        weighted=tuple(
+            _weighted(found, one) for one in weighted_winners(found.time_s, found.energy_j)
+        ),
+    )
+
+
+def equal_speed_spread(performance: Floats, energy_j: Floats) -> EqualSpeed | None:
+    """Return the widest ratio of energies within any one percent of performance."""
+    order = np.argsort(performance, kind="stable")
+    speed, energy = performance[order], energy_j[order]
+    ends = np.searchsorted(speed, speed * (1 + EQUAL), side="right")
+    widest: EqualSpeed | None = None
+    for start, end in enumerate(ends):
+        if end - start < 2:
+            continue
+        within = energy[start:end]
+        ratio = float(within.max() / within.min())
+        if widest is None or ratio > widest.ratio:
+            widest = EqualSpeed(
+                ratio=ratio, performance=float(speed[start]), count=int(end - start)
+            )
+    return widest
+
+
+def _weighted(found: Population, one: AlphaRange) -> Weighted:
+    return Weighted(variant=found.rows[one.point].variant, alpha_low=one.low, alpha_high=one.high)

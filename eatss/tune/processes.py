@@ -1,0 +1,568 @@
+"""A card that is held for a sweep: programs in, what the card found out.
+
+Where variants come from: a process that makes them, or folders that were made before.
+
+A lab makes variants and measures them, many on the way at once; one machine's, to begin with.
+
+Variants are made in parallel, ahead of the cards. Each card measures one at a time, and measures
+the reference now and then, which says what drift of the card and differences of cards are.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from eatss.base.diagnostics import Diagnostic, InputError, input_error
+from eatss.base.frozen import frozen
+from eatss.base.supervisor import LiveWorker, Outcome, Refused, Take, Worker
+from eatss.measurement.api import FRUITLESS_WORKERS, what_ended
+from eatss.measurement.assemble import assemble
+from eatss.measurement.card import CompileError
+from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
+from eatss.measurement.counters import find_ncu, with_counters, without
+from eatss.measurement.job import EVENTS, Broken, CardLost, CardOpened, Entered, Event, IdleRead
+from eatss.measurement.launches import complete_sizes
+from eatss.measurement.measurement import DeviceInfo, Measurement
+from eatss.measurement.options import MeasureOptions, Variant
+from eatss.measurement.record import START, Record, Records
+from eatss.program import load_program
+from eatss.tune.jobs import BenchJob, Care, Made, MakerJob, Order, Tried, Wanted
+from eatss.tune.rows import CardSeen
+
+ORDER_LIMIT_S = 120.0
+"""Until the first stage of an order: reading a program."""
+
+
+class CardGoneError(InputError):
+    """The card does not answer any more, whichever process asks (``EATSS-W033``)."""
+
+
+class HeldProcess:
+    """A worker in a process of its own, and another one where that dies. Use it from one thread."""
+
+    def __init__(self) -> None:
+        self._worker: LiveWorker | None = None
+
+    def start(self, worker: Worker, take: Take) -> Outcome | None:
+        """Start a worker and wait until it is ready; return how it ended if it ended instead."""
+        self._worker = LiveWorker(worker)  # so that it can be stopped while it starts
+        outcome = self._worker.start(take)
+        if outcome is not None:
+            self._worker = None
+        return outcome
+
+    def stop(self) -> None:
+        """Give up what it does, from another thread."""
+        if self._worker is not None:
+            self._worker.stop()
+
+    def close(self) -> None:
+        """End it."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+
+@dataclass(slots=True)
+class _Opened:
+    """What a process told of its card."""
+
+    opened: CardOpened | None = None
+    idle: IdleRead | None = None
+    refused: Refused | None = None
+    reason: str = ""
+
+    def take(self, event: Event) -> float | None:
+        """Note an event; return the seconds that the stage may take which it begins."""
+        match event:
+            case CardOpened():
+                self.opened = event
+            case IdleRead():
+                self.idle = event
+            case Refused():
+                self.refused = event
+            case CardLost():
+                self.reason = event.reason
+            case Broken():
+                self.reason = f"eatss failed, please report it: {event.error}"
+        return event.limit_s if isinstance(event, Entered) else None
+
+
+class CardProcess(HeldProcess):
+    """Holds a card. A program that crashes or hangs costs itself alone."""
+
+    def __init__(self, job: BenchJob) -> None:
+        super().__init__()
+        self._job = job
+        self._told = _Opened()
+        self._fruitless = 0
+
+    def open(self) -> DeviceInfo:
+        """Open the card and return which one it is.
+
+        Raises:
+            InputError: it cannot be used from here.
+            CardGoneError: it does not answer.
+        """
+        while self._worker is None:
+            self._open()
+        assert self._told.opened is not None
+        return self._told.opened.device
+
+    def seen(self) -> CardSeen:
+        """Return the card as stores know it."""
+        device = self.open()
+        idle = self._told.idle
+        return CardSeen(
+            uuid=device.uuid or f"{socket.gethostname()}:{self._job.device}",
+            name=device.name,
+            host=socket.gethostname(),
+            compute_capability=device.compute_capability,
+            driver=device.driver,
+            power_limit_w=device.power_limit_w,
+            idle_power_w=None if idle is None else idle.power_w,
+        )
+
+    def measure(self, order: Order) -> Tried:
+        """Measure a program; its failure is a status.
+
+        Raises:
+            InputError: the card cannot be used from here.
+            CardGoneError: two processes in a row could not use the card.
+        """
+        card = self.seen()
+        begin_s = time.monotonic()
+        records = self._records(order)
+        (record,) = records.variants
+        assert self._worker is not None
+        take = partial(_taken, records, record)
+        outcome = self._worker.ask(order, take, limit_s=ORDER_LIMIT_S)
+        if outcome is not None:
+            self._worker = None
+            if record.ended is None:
+                record.fail(*what_ended(records.stage, outcome))
+        if record.ended is None:
+            record.fail("launch error", "the measuring process ended it without a word")
+        self._fruitless = 0 if outcome is None else self._fruitless
+        measurement = assemble(records, record)
+        if order.care.counters:
+            measurement = _counted(measurement, order, records.options)
+        return Tried(
+            measurement=measurement,
+            card=card,
+            card_s=time.monotonic() - begin_s,
+            card_j=_joules(record, order),
+        )
+
+    def _open(self) -> None:
+        job = self._job
+        before = self._told
+        if before.opened is not None:  # of a process that died: results keep to its meter
+            job = replace(job, reads_idle=False, keeps_meter=before.opened.meter)
+        told = _Opened(idle=before.idle)
+        outcome = self.start(
+            Worker(
+                module="eatss.tune.card_worker",
+                job=job,
+                events=EVENTS,
+                start_limit_s=START.limit_s,
+            ),
+            told.take,
+        )
+        if outcome is None:
+            self._told = told
+            return
+        if told.refused is not None:
+            raise told.refused.error()
+        self._fruitless += 1
+        if self._fruitless >= FRUITLESS_WORKERS:
+            said = f": {' | '.join(outcome.said)}" if outcome.said else ""
+            why = told.reason or f"the measuring process {outcome.how}{said}"
+            raise CardGoneError(
+                Diagnostic(
+                    code="EATSS-W033",
+                    message=f"the card does not answer: {why}",
+                    hint="nvidia-smi says more; what was measured is kept",
+                )
+            )
+
+    def _records(self, order: Order) -> Records:
+        told = self._told
+        assert told.opened is not None
+        folder = Path(order.folder)
+        program = load_program(folder)
+        record = Record(
+            variant=Variant(label=order.label, directory=folder),
+            program=program,
+            sizes=complete_sizes(program, dict(order.sizes)),
+        )
+        options = order.care.options(self._job, order.sizes)
+        records = Records(options=options, variants=[record])
+        records.take(told.opened)
+        if told.idle is not None:
+            records.take(told.idle)
+        records.no_warm_idle = "it is not read between the variants of a sweep"
+        return records
+
+
+def _taken(records: Records, record: Record, event: Event) -> float | None:
+    """Note an event; return the seconds that the stage may take which it begins."""
+    if isinstance(event, CardLost):
+        if record.ended is None:
+            record.fail("launch error", event.reason)
+        return None
+    if isinstance(event, Broken):
+        record.fail("launch error", f"eatss failed, please report it: {event.error}")
+        return None
+    records.take(event)
+    return event.limit_s if isinstance(event, Entered) else None
+
+
+def _counted(measurement: Measurement, order: Order, options: MeasureOptions) -> Measurement:
+    """Return a measurement with hardware counters, or with the reason why there are none."""
+    try:
+        ncu = find_ncu()
+    except InputError as error:
+        return without(measurement, error.diagnostics[0].message)
+    return with_counters(measurement, Path(order.folder), options, ncu=ncu)
+
+
+def _joules(record: Record, order: Order) -> float | None:
+    """Return what the card drew in the windows of a variant and the load before each."""
+    known = [
+        window.readings[0].power_w * (window.duration_s + order.care.settle_s)
+        for window in record.windows
+        if window.readings
+    ]
+    return sum(known) if known else None
+
+
+MAKE_LIMIT_S = 300.0
+"""The slowest generator and compiler of the largest variant take minutes."""
+
+
+class MakerProcess(HeldProcess):
+    """Makes variants, one at a time."""
+
+    def __init__(self, job: MakerJob) -> None:
+        super().__init__()
+        self._job = job
+
+    def warm(self) -> None:
+        """Start the process and let it analyse the program.
+
+        Raises:
+            InputError: nothing can be made here.
+        """
+        refused: list[Refused] = []
+        outcome = self.start(
+            Worker(
+                module="eatss.tune.maker_worker",
+                job=self._job,
+                events=(Made, Refused),
+                start_limit_s=MAKE_LIMIT_S,
+            ),
+            refused.append,
+        )
+        if refused:
+            self._worker = None
+            raise refused[0].error()
+        if outcome is not None:
+            raise input_error(
+                "EATSS-W034",
+                f"the process that generates variants {outcome.how} when it started"
+                + (f": {' | '.join(outcome.said)}" if outcome.said else ""),
+                hint="it may lack memory: try with fewer --makers",
+            )
+
+    def make(self, wanted: Wanted) -> Made:
+        """Return a variant, or why there is none.
+
+        Raises:
+            InputError: nothing can be made here.
+        """
+        if self._worker is None:
+            self.warm()
+        assert self._worker is not None
+        found: list[Made] = []
+        outcome = self._worker.ask(wanted, found.append, limit_s=MAKE_LIMIT_S)
+        if outcome is not None:
+            self._worker = None
+        return found[0] if found else self._failed(wanted, outcome)
+
+    def _failed(self, wanted: Wanted, outcome: Outcome | None) -> Made:
+        why = "said nothing" if outcome is None else outcome.how
+        if outcome is not None and not outcome.in_time:
+            why = f"did not end within {MAKE_LIMIT_S:g} s"
+        said = "" if outcome is None or not outcome.said else f": {' | '.join(outcome.said)}"
+        return Made(
+            variant=wanted.variant,
+            folder=None,
+            status="rejected by the model",
+            reason=f"the process that generates it {why}{said}",
+        )
+
+
+def compiled(made: Made, toolchains: Sequence[Toolchain], capability: int) -> Made:
+    """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
+    if not toolchains or made.folder is None:
+        return made
+    program = load_program(Path(made.folder))
+    sizes = complete_sizes(program, dict(made.sizes))
+    try:
+        compile_program(toolchains, program, sizes, capability, cache=usable_cache())
+    except CompileError as error:
+        return replace(made, folder=None, status="compile error", reason=str(error))
+    return made
+
+
+@frozen
+class PreparedVariants:
+    """Variants that were generated elsewhere, by their keys, with what compiles them here.
+
+    Without a compiler nothing is compiled ahead.
+    """
+
+    made: Mapping[str, Made]
+    capability: int
+    toolchains: Sequence[Toolchain]
+
+    @classmethod
+    def on(cls, made: Mapping[str, Made], capability: int) -> PreparedVariants:
+        """Return variants for a card.
+
+        Raises:
+            InputError: ``EATSS-E020``, nothing compiles here.
+        """
+        return cls(made=made, capability=capability, toolchains=find_toolchains("auto"))
+
+    def warm(self) -> None:
+        """Nothing has to be ready."""
+
+    def make(self, wanted: Wanted) -> Made:
+        """Return a variant, compiled."""
+        begin_s = time.monotonic()
+        made = compiled(self.made[wanted.variant], self.toolchains, self.capability)
+        if made.folder is None or not self.toolchains:
+            return made
+        return replace(made, made_s=made.made_s + time.monotonic() - begin_s)
+
+    def stop(self) -> None:
+        """Let a compiler end by itself."""
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+Workshop: TypeAlias = MakerProcess | PreparedVariants
+"""Makes variants, one at a time, in the thread that uses it."""
+
+
+REFERENCE_EVERY = 50
+"""Variants between two measurements of the reference on a card."""
+
+AHEAD = 2
+"""Variants on the way for each process that makes them, beside those on cards."""
+
+
+@frozen
+class Work:
+    """A variant and how carefully it is measured, beside a reference that was made before."""
+
+    wanted: Wanted
+    care: Care
+    reference: Made | None = None
+    reference_care: Care | None = None
+
+
+@frozen
+class Done:
+    """What became of a variant; ``tried`` is ``None`` where it never came to a card."""
+
+    work: Work
+    made: Made
+    tried: Tried | None
+    care: Care
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is what was asked for, and not the reference beside it."""
+        return self.care == self.work.care
+
+
+class Lab:
+    """Where variants are made and measured.
+
+    Args:
+        cards: how many cards measure.
+        limit: how many variants may be on the way.
+    """
+
+    def __init__(self, cards: int, limit: int) -> None:
+        self.cards = cards
+        self._limit = limit
+        self._on_the_way = 0
+
+    @property
+    def room(self) -> int:
+        """How many variants more may be on the way now."""
+        return self._limit - self._on_the_way
+
+    def submit(self, work: Work) -> None:
+        """Take a variant on; does not wait."""
+        raise NotImplementedError
+
+    def adopted(self) -> list[Work]:
+        """Take on what an earlier session of the same sweep left on the way; return it."""
+        return []
+
+    def kept(self, done: Done) -> None:
+        """Learn that what was done is in the store."""
+
+    def done(self, timeout_s: float) -> Done | None:
+        """Return what is done next; ``None`` if nothing is within the time.
+
+        Raises:
+            EatssError: the machine cannot make or measure.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End everything that is on the way."""
+
+
+class Desk:
+    """A card with its reference: measures variants, and the reference when it is due."""
+
+    def __init__(self, process: CardProcess) -> None:
+        self._process = process
+        self._since: int | None = None
+
+    def close(self) -> None:
+        """Give the card back."""
+        self._process.close()
+
+    def measured(self, work: Work, made: Made) -> list[Done]:
+        """Measure a variant, and the reference before it if it is due.
+
+        Raises:
+            CardGoneError: the card does not answer.
+            InputError: it cannot be used from here.
+        """
+        found: list[Done] = []
+        reference = work.reference
+        due = self._since is None or self._since >= REFERENCE_EVERY
+        if reference is not None and work.reference_care is not None and due:
+            self._since = 0
+            tried = self._tried(work, reference, work.reference_care, "reference")
+            care = work.reference_care
+            found.append(Done(work=work, made=reference, tried=tried, care=care))
+        self._since = (self._since or 0) + 1
+        tried = self._tried(work, made, work.care, work.wanted.role or work.wanted.variant)
+        return [*found, Done(work=work, made=made, tried=tried, care=work.care)]
+
+    def _tried(self, work: Work, made: Made, care: Care, label: str) -> Tried:
+        assert made.folder is not None
+        reference = work.reference
+        return self._process.measure(
+            Order(
+                label=label,
+                folder=made.folder,
+                sizes=made.sizes,
+                care=care,
+                reference=None if reference is None else reference.folder,
+            )
+        )
+
+
+class LocalLab(Lab):
+    """The cards of this machine, and processes that make variants for them.
+
+    Args:
+        workshop: makes a workshop.
+        count: how many there are to be.
+        benches: the cards; without any, variants are made and not measured.
+    """
+
+    def __init__(
+        self, workshop: Callable[[], Workshop], count: int, benches: Sequence[BenchJob]
+    ) -> None:
+        super().__init__(len(benches), AHEAD * count + 2 * len(benches))
+        self._to_make: queue.Queue[Work | None] = queue.Queue()
+        self._to_measure: queue.Queue[tuple[Work, Made] | None] = queue.Queue()
+        self._done: queue.Queue[Done | BaseException] = queue.Queue()
+        self._ending = False
+        self._busy: list[Workshop | CardProcess] = []
+        self._threads = [
+            threading.Thread(target=self._make, args=(workshop,), daemon=True) for _ in range(count)
+        ] + [threading.Thread(target=self._measure, args=(job,), daemon=True) for job in benches]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, work: Work) -> None:
+        """Take a variant on."""
+        self._on_the_way += 1
+        self._to_make.put(work)
+
+    def done(self, timeout_s: float) -> Done | None:
+        """Return what is done next; ``None`` if nothing is within the time."""
+        try:
+            found = self._done.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        if isinstance(found, BaseException):
+            raise found
+        self._on_the_way -= found.is_answer
+        return found
+
+    def close(self) -> None:
+        """End everything."""
+        self._ending = True
+        for one in self._busy:
+            one.stop()
+        for _ in self._threads:
+            self._to_make.put(None)
+            self._to_measure.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _make(self, workshop: Callable[[], Workshop]) -> None:
+        try:
+            own = workshop()
+        except BaseException as error:
+            self._done.put(error)
+            return
+        self._busy.append(own)
+        try:
+            own.warm()
+            while not self._ending and (work := self._to_make.get()) is not None:
+                made = own.make(work.wanted)
+                if made.folder is None or not self.cards:
+                    self._done.put(Done(work=work, made=made, tried=None, care=work.care))
+                else:
+                    self._to_measure.put((work, made))
+        except BaseException as error:
+            self._done.put(error)
+        finally:
+            own.close()
+
+    def _measure(self, job: BenchJob) -> None:
+        process = CardProcess(job)
+        self._busy.append(process)
+        desk = Desk(process)
+        try:
+            while not self._ending and (found := self._to_measure.get()) is not None:
+                for done in desk.measured(*found):
+                    self._done.put(done)
+        except BaseException as error:
+            self._done.put(error)
+        finally:
+            process.close()

@@ -1,0 +1,572 @@
+"""A sweep that is kept: what it is of, on which cards, a row a measurement.
+
+Rows are chosen, ranked and pruned by conditions as ``--where`` takes them: ``tile_i>=32``,
+``status=ok``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, TypeAlias
+
+from eatss.base.codec import BY_NAME
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
+from eatss.base.objectives import MEASURES, Order
+from eatss.base.shown import Shown, Tabular, figure
+from eatss.base.targets import SweepTarget
+from eatss.measurement.measurement import Measurement, Status
+from eatss.tune.points import Configuration, Value, Values
+
+Role: TypeAlias = Literal["", "default", "paper", "ours"]
+"""What a variant is besides a point: what the target does untold (sizes of 32), what the paper's
+model chooses, what eatss chooses."""
+
+Stage: TypeAlias = Literal["first", "careful", "reference", "counters"]
+"""``first``: the quick pass over all variants. ``careful``: the second one, over the contenders.
+``reference``: one variant measured again and again, on every card, that drift and cards are
+compared by. ``counters``: a variant run once more under a profiler; its metrics are added to those
+of the variant."""
+
+BESIDE: frozenset[Stage] = frozenset({"reference", "counters"})
+"""Stages of rows that are no result of their own."""
+
+Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
+Metrics = Annotated[tuple[tuple[str, float], ...], BY_NAME]
+
+
+@frozen
+class Identity:
+    """What all rows of a store have in common; rows of anything else are refused.
+
+    Attributes:
+        program: Name of the program.
+        source_hash: SHA-256 of the source and what it includes.
+        target: Who generates the code.
+        generator: Version of what generates it: of eatss, or of PPCG.
+        dtype: Element type.
+        defines: ``-D`` of the source, and where headers are.
+        sizes: Values of parameters that the space does not vary.
+        card: Name of the card, without the number of one.
+        driver: Version of the driver.
+        compiler: Name and version of what compiles.
+        options: SHA-256 of everything else that decides what is measured, and how.
+    """
+
+    program: str
+    source_hash: str
+    target: SweepTarget
+    generator: str
+    dtype: str
+    defines: tuple[str, ...]
+    sizes: Sizes
+    card: str
+    driver: str
+    compiler: str
+    options: str
+
+
+@frozen
+class CardSeen:
+    """One card that rows were measured on, told from others of its kind by ``uuid``."""
+
+    uuid: str
+    name: str
+    host: str
+    compute_capability: int | None = None
+    driver: str | None = None
+    power_limit_w: float | None = None
+    idle_power_w: float | None = None
+
+
+@frozen
+class Row:
+    """One variant, measured once or refused.
+
+    Attributes:
+        variant: :func:`eatss.tune.points.variant_key` of its values.
+        values: Its point, by the names of the space.
+        role: What it is besides.
+        stage: Which pass measured it.
+        card: ``uuid`` of the card; ``None`` if it never came to one.
+        status: As of a measurement; ``rejected by the model`` is refused by the generator too.
+        reason: Why it is not ``ok``, a sentence.
+        sizes: Values of the program's parameters.
+        time_s: Of one run.
+        energy_j: Of one run, gross.
+        power_w: Mean power under the load.
+        time_error: Relative half-width of the interval of ``time_s``, ``None`` for one window.
+        energy_error: The same of ``energy_j``.
+        flops: Floating-point operations of one run.
+        metrics: Numbers by name that may explain the others: ``registers`` of a thread,
+            ``shared_bytes`` of a block, ``occupancy``, ``predicted_time_s``,
+            ``predicted_energy_j``, hardware counters. Of several kernels their sum or mean.
+        decided: Tile sizes and threads of each kernel, in words.
+        made_s: Seconds of a processor to generate and compile it.
+        card_s: Seconds that the card was taken for it.
+        card_j: Joules that the card drew in its windows, ``None`` if not known.
+        at_s: Seconds of the sweep, all its sessions together, when it was done.
+        strategy: Who proposed it.
+        created: When it was done, UTC, ISO 8601.
+        measurement: Everything that was found.
+    """
+
+    variant: str
+    values: Values
+    status: Status
+    role: Role = ""
+    stage: Stage = "first"
+    card: str | None = None
+    reason: str = ""
+    sizes: Sizes = ()
+    time_s: float | None = None
+    energy_j: float | None = None
+    power_w: float | None = None
+    time_error: float | None = None
+    energy_error: float | None = None
+    flops: int | None = None
+    metrics: Metrics = ()
+    decided: str = ""
+    made_s: float = 0.0
+    card_s: float = 0.0
+    card_j: float | None = None
+    at_s: float = 0.0
+    strategy: str = ""
+    created: str = ""
+    measurement: Measurement | None = None
+
+    def __repr__(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.values)
+        told = f"{figure(self.time_s, 'ms', 1e3)}, {figure(self.energy_j, 'J')}"
+        return f"<Row {self.variant[:8]}: {self.status}, {told}; {values}>"
+
+    @property
+    def measured(self) -> bool:
+        """Whether it has a time that counts."""
+        return self.status in ("ok", "unstable") and self.time_s is not None
+
+    @property
+    def gflops(self) -> float | None:
+        """Performance: GFLOP/s."""
+        if not self.flops or not self.time_s:
+            return None
+        return self.flops / self.time_s / 1e9
+
+    @property
+    def gflops_per_joule(self) -> float | None:
+        """Efficiency, PPW: GFLOP/J, which is GFLOP/s per watt [BEAST, eq. 1]."""
+        if not self.flops or not self.energy_j:
+            return None
+        return self.flops / self.energy_j / 1e9
+
+
+Rows: TypeAlias = tuple[Row, ...]
+
+
+def as_result(row: Row) -> Row:
+    """Return a row without numbers that can be no result: negative or infinite ones, or no time."""
+    for name in ("time_s", "energy_j", "power_w"):
+        value = getattr(row, name)
+        if value is not None and not (0 <= value < math.inf and (value or name != "time_s")):
+            why = f"no result: {name} is {value + 0.0:g}"  # SQLite has one zero
+            return replace(
+                row,
+                status="unstable" if row.status == "ok" else row.status,
+                reason=f"{row.reason}; {why}" if row.reason else why,
+                time_s=None,
+                energy_j=None,
+                power_w=None,
+            )
+    return row
+
+
+_COUNTS = ("ok", "unstable", "wrong result")
+"""Statuses of rows that may replace an earlier one that was measured."""
+
+
+def latest_of(rows: Iterable[Row]) -> Rows:
+    """Return one row a variant and card: the careful one where there is one; no references.
+
+    Hardware counters that were read apart are among its metrics.
+    """
+    found: dict[tuple[str, str | None], Row] = {}
+    rows = tuple(rows)
+    for row in rows:
+        place = (row.variant, row.card)
+        known = found.get(place)
+        if row.stage in BESIDE or (known and known.measured and row.status not in _COUNTS):
+            continue  # what failed later does not take away what was measured
+        if known is None or row.stage == "careful" or known.stage != "careful":
+            found[place] = row
+    return with_counters((*found.values(), *(row for row in rows if row.stage == "counters")))
+
+
+def with_counters(rows: Sequence[Row]) -> Rows:
+    """Return rows with the hardware counters that were read apart, and without rows of these."""
+    found = {(row.variant, row.card): row.metrics for row in rows if row.stage == "counters"}
+    return tuple(
+        replace(row, metrics=tuple((dict(row.metrics) | dict(found[place])).items()))
+        if (place := (row.variant, row.card)) in found
+        else row
+        for row in rows
+        if row.stage != "counters"
+    )
+
+
+@frozen
+class Sweep(Tabular):
+    """All of a store.
+
+    Attributes:
+        identity: What all rows have in common: program, target, card, versions.
+        space: The search space, as TOML.
+        cards: Those that rows were measured on.
+        rows: One for each measurement or refusal, in their order.
+        schema_version: Of the JSON form.
+    """
+
+    shown_by = "eatss.report.results:sweep_parts"
+    rows_by = "eatss.tune.exchange:sweep_rows"
+
+    identity: Identity
+    space: str
+    cards: tuple[CardSeen, ...]
+    rows: Rows
+    schema_version: int = 1
+
+    def __repr__(self) -> str:
+        known = self.identity
+        measured = [row for row in self.latest if row.measured]
+        names = ", ".join(dict.fromkeys(card.name for card in self.cards)) or known.card
+        times = [row.time_s for row in measured if row.time_s is not None]
+        energies = [row.energy_j for row in measured if row.energy_j is not None]
+        return (
+            f"<Sweep {known.program}: target {known.target}, {known.dtype}, on {names}; "
+            f"{len(self.rows)} rows, {len(measured)} variants measured; "
+            f"least {figure(min(times, default=None), 'ms', 1e3)}, "
+            f"{figure(min(energies, default=None), 'J')}>"
+        )
+
+    @property
+    def latest(self) -> Rows:
+        """One row a variant and card: the careful one where there is one; no references."""
+        return latest_of(self.rows)
+
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "!=": operator.ne,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_CONDITION = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|!=|==?|<|>)\s*(.*?)\s*")
+_FIELDS = (
+    *("variant", "status", "role", "stage", "card", "reason", "strategy", "created", "decided"),
+    *("time_s", "energy_j", "power_w", "flops", "gflops", "gflops_per_joule"),
+    *("time_error", "energy_error", "made_s", "card_s", "card_j", "at_s"),
+)
+
+
+def chosen_rows(sweep: Sweep, conditions: Sequence[str]) -> Rows:
+    """Return the rows that meet all conditions.
+
+    A name is a value of the space, a metric, a size, or a field of a row. What a row does not
+    have meets no condition.
+
+    Raises:
+        InputError: ``EATSS-D013``, a condition is none, or its name is not known.
+    """
+    parsed = [_parsed(sweep, condition) for condition in conditions]
+    return tuple(row for row in sweep.rows if all(meets(row) for meets in parsed))
+
+
+def rows_of_variant(sweep: Sweep, beginning: str) -> Rows:
+    """Return the rows of the variant whose key begins so.
+
+    Raises:
+        InputError: ``EATSS-D016``, no key does, or several.
+    """
+    found = sorted({row.variant for row in sweep.rows if row.variant.startswith(beginning)})
+    if len(found) == 1:
+        return tuple(row for row in sweep.rows if row.variant == found[0])
+    several = f"{len(found)} variants begin" if found else "no variant begins"
+    raise input_error(
+        "EATSS-D016",
+        f"{several} with '{beginning}'",
+        hint=f"write more of it: {', '.join(found[:4])}" if found else "'show' alone lists them",
+    )
+
+
+def _parsed(sweep: Sweep, text: str) -> Callable[[Row], bool]:
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise input_error(
+            "EATSS-D013",
+            f"'{text}' is no condition",
+            hint="write NAME, one of = != < <= > >=, and a value: --where 'tile_i>=32'",
+        )
+    name, sign, word = found.groups()
+    known = {one for row in sweep.rows for one in _named(row)} | set(_FIELDS)
+    if name not in known:
+        own = sorted(known - set(_FIELDS))
+        raise input_error(
+            "EATSS-D013",
+            f"no row has a '{name}'",
+            hint=f"there are: {', '.join([*own, *_FIELDS])}",
+        )
+    compare, wanted = _OPERATORS[sign.replace("==", "=")], _value(word)
+
+    def meets(row: Row) -> bool:
+        value = _named(row).get(name, getattr(row, name) if name in _FIELDS else None)
+        if isinstance(value, str):
+            alike = isinstance(wanted, str) or sign in ("=", "==", "!=")
+            return alike and compare(value, word)
+        return value is not None and not isinstance(wanted, str) and compare(value, wanted)
+
+    return meets
+
+
+def _named(row: Row) -> Configuration:
+    return {**dict(row.sizes), **dict(row.metrics), **dict(row.values)}
+
+
+def _value(word: str) -> Value:
+    try:
+        found = json.loads(word)
+    except ValueError:
+        return word
+    return found if isinstance(found, int | float) else word
+
+
+def cost(row: Row, by: Order) -> float:
+    """Return what is to be small: s, J, J·s, or J/GFLOP; infinite if it is not known.
+
+    Failures cost infinitely much, however quickly they came.
+    """
+    if not row.measured:
+        return math.inf
+    if by != "ppw":
+        return MEASURES[by].of(row.time_s, row.energy_j)
+    per_joule = row.gflops_per_joule
+    return 1 / per_joule if per_joule else math.inf
+
+
+def ranked(rows: Iterable[Row], by: Order) -> Rows:
+    """Return rows, the best first; those whose cost is not known last, in their order."""
+    return tuple(sorted(rows, key=lambda row: cost(row, by)))
+
+
+def best(rows: Iterable[Row], by: Order) -> Row | None:
+    """Return the best row, ``None`` where no cost is known."""
+    first = next(iter(ranked(rows, by)), None)
+    return None if first is None or math.isinf(cost(first, by)) else first
+
+
+_UNITS_S = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_Group: TypeAlias = tuple[str, str | None, Sizes]
+_AGE = re.compile(r"(\d{1,9})([mhdw])")
+
+
+@frozen
+class Unwanted:
+    """What is not wanted any more.
+
+    Attributes:
+        failed: Rows without a time that counts.
+        keep_best: Measured variants but so many of each card and size, the best ones by ``by``.
+        by: What is best.
+        older_than: Rows that were done before; those whose time is not known stay.
+    """
+
+    failed: bool = False
+    keep_best: int | None = None
+    by: Order = "energy"
+    older_than: datetime | None = None
+
+
+@frozen
+class Pruned:
+    """Places of rows to remove, each once: under the first of the reasons that it has."""
+
+    failed: tuple[int, ...]
+    worse: tuple[int, ...]
+    old: tuple[int, ...]
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """All of them."""
+        return tuple(sorted((*self.failed, *self.worse, *self.old)))
+
+
+def pruned(rows: Sequence[Row], unwanted: Unwanted) -> Pruned:
+    """Return which rows are not wanted.
+
+    Variants with a role (the default, the paper's choice, ours) and references are never among the
+    worse ones: everything is compared with them. The best are those of each card and problem size.
+    Hardware counters that were read apart live and die with their variant on that card.
+    """
+    kept = _kept_variants(rows, unwanted)
+    places: dict[str, list[int]] = {"failed": [], "worse": [], "old": []}
+    reasons: dict[tuple[str, str | None], list[str]] = {}
+    counters = []
+    for place, row in enumerate(rows):
+        if row.stage == "counters":
+            counters.append(place)
+            continue
+        reason = ""
+        if unwanted.failed and not row.measured:
+            reason = "failed"
+        elif kept is not None and row.measured and _group(row) not in kept:
+            reason = "worse"
+        elif unwanted.older_than is not None and _before(row.created, unwanted.older_than):
+            reason = "old"
+        reasons.setdefault((row.variant, row.card), []).append(reason)
+        if reason:
+            places[reason].append(place)
+    for place in counters:  # they go with the last row of their variant
+        of_variant = reasons.get((rows[place].variant, rows[place].card), [""])
+        if all(of_variant):
+            places[of_variant[-1]].append(place)
+    return Pruned(**{reason: tuple(own) for reason, own in places.items()})
+
+
+def moment_before(age: str, now: datetime) -> datetime:
+    """Return the moment that is ``30m``, ``12h``, ``30d`` or ``4w`` ago, or a date: ``2026-11-01``.
+
+    Raises:
+        InputError: ``EATSS-D014``.
+    """
+    found = _AGE.fullmatch(age.strip())
+    try:
+        if found is None:
+            return _aware(datetime.fromisoformat(age.strip()))
+        return now - timedelta(seconds=int(found[1]) * _UNITS_S[found[2]])
+    except (ValueError, OverflowError):
+        raise input_error(
+            "EATSS-D014",
+            f"--older-than '{age}' is no age",
+            hint="write 30m, 12h, 30d or 4w, or a date: 2026-11-01",
+        ) from None
+
+
+def _kept_variants(rows: Sequence[Row], unwanted: Unwanted) -> set[_Group] | None:
+    if unwanted.keep_best is None:
+        return None
+    found: dict[tuple[str | None, Sizes], list[_Group]] = {}
+    for row in ranked(latest_of(rows), unwanted.by):
+        if row.measured:
+            found.setdefault((row.card, row.sizes), []).append(_group(row))
+    best = {group for groups in found.values() for group in groups[: unwanted.keep_best]}
+    special = {row.variant for row in rows if row.role or row.stage == "reference"}
+    return best | {_group(row) for row in rows if row.variant in special}
+
+
+def _group(row: Row) -> _Group:
+    return row.variant, row.card, row.sizes
+
+
+def _before(created: str, moment: datetime) -> bool:
+    try:
+        return _aware(datetime.fromisoformat(created)) < moment
+    except ValueError:
+        return False
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+@frozen
+class Best:
+    """The best variant in one respect."""
+
+    variant: str
+    values: Values
+    decided: str
+    card: str | None
+    time_s: float | None
+    energy_j: float | None
+    gflops: float | None
+    gflops_per_joule: float | None
+
+
+@frozen
+class Summary:
+    """What is in a store.
+
+    Attributes:
+        path: As it was named.
+        identity: What all rows have in common.
+        cards: Those that rows were measured on.
+        variants: How many points have a row.
+        rows: How many rows there are: a variant may be measured again, or on several cards.
+        statuses: How many rows have each status.
+        best_time: The fastest variant, ``null`` if none was measured.
+        best_energy: The one that takes least energy.
+        made_s: Seconds of processors that generating and compiling took.
+        card_s: Seconds that cards were taken.
+        card_j: Joules that cards drew, as far as that is known.
+        first: When the first row was done, UTC, ISO 8601; ``""`` if not known.
+        last: When the last one was.
+    """
+
+    path: str
+    identity: Identity
+    cards: tuple[CardSeen, ...]
+    variants: int
+    rows: int
+    statuses: Annotated[tuple[tuple[Status, int], ...], BY_NAME]
+    best_time: Best | None
+    best_energy: Best | None
+    made_s: float
+    card_s: float
+    card_j: float
+    first: str
+    last: str
+
+
+@frozen
+class Summaries(Shown):
+    """What ``eatss results ls --format json`` prints: a summary for each store."""
+
+    shown_by = "eatss.report.results:summaries_parts"
+
+    stores: tuple[Summary, ...]
+
+
+def summary_of(path: str, sweep: Sweep) -> Summary:
+    """Return what is in a sweep; where a variant was measured again, the careful time counts.
+
+    The best are of the problem size with the most measured rows, as measured on their card.
+    """
+    sizes = Counter(row.sizes for row in sweep.latest if row.measured).most_common(1)
+    latest = [row for row in sweep.latest if sizes and row.sizes == sizes[0][0]]
+    created = sorted(row.created for row in sweep.rows if row.created)
+    return Summary(
+        path=path,
+        identity=sweep.identity,
+        cards=sweep.cards,
+        variants=len({row.variant for row in sweep.rows}),
+        rows=len(sweep.rows),
+        statuses=tuple(Counter(row.status for row in sweep.rows).most_common()),
+        best_time=_best(best(latest, "time")),
+        best_energy=_best(best(latest, "energy")),
+        made_s=sum(row.made_s for row in sweep.rows),
+        card_s=sum(row.card_s for row in sweep.rows),
+        card_j=sum(row.card_j or 0.0 for row in sweep.rows),
+        first=created[0] if created else "",
+        last=created[-1] if created else "",
+    )
+
+
+def _best(row: Row | None) -> Best | None:
+    return None if row is None else Best(**{f.name: getattr(row, f.name) for f in fields(Best)})

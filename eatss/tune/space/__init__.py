@@ -1,1 +1,0 @@
-"""Search spaces, declared: iterators and named filters, counted and sampled without a loop."""

@@ -1,0 +1,449 @@
+"""Where single choices stand among all variants [EATSS, Fig. 7]; predictions checked.
+
+Studies over one or two values: splits of shared memory, problem sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from eatss.base.frozen import frozen
+from eatss.tune.points import Value
+from eatss.tune.population import (
+    Figures,
+    Floats,
+    Population,
+    by_sizes,
+    fastest,
+    figures_of,
+    is_choice,
+    known,
+    of_role,
+    population,
+    thriftiest,
+)
+from eatss.tune.rows import Role, Row, Sizes
+
+ChoiceName: TypeAlias = Literal["median", "default", "paper", "ours", "fastest", "least energy"]
+
+ROLES: tuple[tuple[ChoiceName, Role], ...] = (
+    ("default", "default"),
+    ("paper", "paper"),
+    ("ours", "ours"),
+)
+
+
+@frozen
+class Standing:
+    """The place of one value among ``count``.
+
+    ``rank`` 1 is the best and equal values share the better rank. ``percentile`` is the share of
+    variants that are worse, and half of those that are equal, in percent. ``share_of_best`` is at
+    most 1, for time and energy too.
+    """
+
+    rank: int
+    count: int
+    percentile: float
+    share_of_best: float
+
+
+@frozen
+class Choice:
+    """One choice: its figures and where it stands, or why it has none.
+
+    ``by_efficiency`` is PPW's place, and energy's too: with equal work they order alike.
+    ``rows`` counts the rows of its role; of several the one of least energy stands here.
+    """
+
+    name: ChoiceName
+    figures: Figures | None
+    by_performance: Standing | None
+    by_efficiency: Standing | None
+    reason: str = ""
+    rows: int = 1
+
+
+@frozen
+class MeanRatios:
+    """Geometric means of a choice's ratios to another over ``sweeps``.
+
+    ``speedup`` and ``ppw`` above 1 are better, ``energy`` below 1; ``energy`` and ``ppw`` are over
+    the ``sweeps_with_energy``.
+    """
+
+    choice: ChoiceName
+    over: ChoiceName
+    sweeps: int
+    speedup: float
+    sweeps_with_energy: int
+    energy: float | None
+    ppw: float | None
+
+
+def standing(values: Floats, value: float, *, high_is_good: bool = True) -> Standing:
+    """Return the place of a value among values, of which it is one; NaN are left out."""
+    known = values[np.isfinite(values)]
+    signed, mine = (known, value) if high_is_good else (-known, -value)
+    best = float(signed.max())
+    return Standing(
+        rank=int((signed > mine).sum()) + 1,
+        count=int(known.size),
+        percentile=float(stats.percentileofscore(signed, mine, kind="mean")),
+        share_of_best=mine / best if high_is_good else best / mine,
+    )
+
+
+def choices(found: Population, rows: tuple[Row, ...]) -> tuple[Choice, ...]:
+    """Return median, default, paper's, ours and the two best, in this order.
+
+    ``rows`` are all of the same size, those that failed too. The median is the variant of median
+    performance, of two in the middle the slower one.
+    """
+    if not len(found):
+        return ()
+    middle = int(np.argsort(found.performance, kind="stable")[(len(found) - 1) // 2])
+    listed = [_choice("median", found, middle)]
+    places = {row.variant: place for place, row in enumerate(found.rows)}
+    for name, role in ROLES:
+        row = of_role(rows, role)
+        count = sum(one.role == role for one in rows)
+        if row is None:
+            continue
+        if row.variant in places:
+            listed.append(_choice(name, found, places[row.variant], count))
+        else:
+            why = f"{row.status}: {row.reason}" if row.reason else row.status
+            listed.append(_nothing(name, why, count))
+    listed.append(_choice("fastest", found, fastest(found)))
+    low = thriftiest(found)
+    if low is not None:
+        listed.append(_choice("least energy", found, low))
+    return tuple(listed)
+
+
+def geometric_means(
+    sweeps: Iterable[tuple[Choice, ...]],
+    pairs: Iterable[tuple[ChoiceName, ChoiceName]] = (
+        ("ours", "default"),
+        ("paper", "default"),
+        ("fastest", "default"),
+        ("least energy", "default"),
+        ("ours", "paper"),
+        ("ours", "fastest"),
+        ("ours", "least energy"),
+    ),
+) -> tuple[MeanRatios, ...]:
+    """Return how choices do against each other over sweeps that have both."""
+    listed = tuple({one.name: one.figures for one in choice} for choice in sweeps)
+    found = []
+    for choice, over in pairs:
+        both = [(one[choice], one[over]) for one in listed if one.get(choice) and one.get(over)]
+        ratios = [mine.over(theirs) for mine, theirs in both if mine and theirs]
+        energies = [energy for _, energy in ratios if energy is not None]
+        if ratios:
+            energy = float(stats.gmean(energies)) if energies else None
+            found.append(
+                MeanRatios(
+                    choice=choice,
+                    over=over,
+                    sweeps=len(ratios),
+                    speedup=float(stats.gmean([speed for speed, _ in ratios])),
+                    sweeps_with_energy=len(energies),
+                    energy=energy,
+                    ppw=None if energy is None else 1 / energy,
+                )
+            )
+    return tuple(found)
+
+
+def _choice(name: ChoiceName, found: Population, place: int, rows: int = 1) -> Choice:
+    figures = figures_of(found, place)
+    return Choice(
+        name=name,
+        figures=figures,
+        by_performance=standing(found.performance, figures.performance),
+        by_efficiency=None
+        if figures.efficiency is None
+        else standing(found.efficiency, figures.efficiency),
+        rows=rows,
+    )
+
+
+def _nothing(name: ChoiceName, why: str, rows: int) -> Choice:
+    return Choice(
+        name=name, figures=None, by_performance=None, by_efficiency=None, reason=why, rows=rows
+    )
+
+
+Objective: TypeAlias = Literal["time", "energy"]
+
+TOPS = (1, 5, 10, 20)
+"""How many of the model's first are tried."""
+
+
+@frozen
+class Regret:
+    """Measured cost of the best among the model's first ``tried``, over the least, minus 1."""
+
+    tried: int
+    regret: float
+
+
+@frozen
+class PredictionCheck:
+    """How ``predicted_time_s`` or ``predicted_energy_j`` does over ``samples`` variants.
+
+    ``spearman`` is the rank correlation, with its p-value. ``ratio`` is the median of predicted
+    over measured, ``low`` and ``high`` its quartiles. ``pick`` is the variant that the model
+    prefers.
+    """
+
+    objective: Objective
+    samples: int
+    spearman: float | None
+    spearman_p: float | None
+    ratio: float
+    low: float
+    high: float
+    pick: str
+    regrets: tuple[Regret, ...]
+
+
+def predicted(found: Population, objective: Objective) -> tuple[Floats, Floats]:
+    """Return what was predicted and what was measured; NaN where either is not there."""
+    if objective == "time":
+        return found.column("predicted_time_s"), found.time_s
+    return found.column("predicted_energy_j"), found.energy_j
+
+
+def check_prediction(found: Population, objective: Objective) -> PredictionCheck | None:
+    """Set the model beside the measurement; ``None`` where fewer than two have both."""
+    model, measured = predicted(found, objective)
+    both = np.flatnonzero(np.isfinite(model) & np.isfinite(measured) & (model > 0))
+    if both.size < 2:
+        return None
+    x, y = model[both], measured[both]
+    ranked = stats.spearmanr(x, y) if np.ptp(x) > 0 and np.ptp(y) > 0 else None
+    low, middle, high = np.quantile(x / y, (0.25, 0.5, 0.75))
+    order = np.argsort(x, kind="stable")
+    least = y.min()
+    tops = [top for top in TOPS if top <= both.size]
+    return PredictionCheck(
+        objective=objective,
+        samples=int(both.size),
+        spearman=None if ranked is None else float(ranked.statistic),
+        spearman_p=None if ranked is None else float(ranked.pvalue),
+        ratio=float(middle),
+        low=float(low),
+        high=float(high),
+        pick=found.rows[both[order[0]]].variant,
+        regrets=tuple(
+            Regret(tried=top, regret=float(y[order[:top]].min() / least - 1)) for top in tops
+        ),
+    )
+
+
+SEARCHED = 10
+"""A size with fewer measured variants was not searched: its fastest says nothing."""
+
+STUDIED_APART = ("split", "warp_fraction")
+"""Values that have a study of their own [EATSS, Sec. V-D, Fig. 8]."""
+
+
+@frozen
+class Influence:
+    """How much of the variance of log time, and of log energy, a value alone explains (ε²)."""
+
+    value: str
+    levels: int
+    time: float
+    energy: float | None
+
+
+@frozen
+class SplitBar:
+    """The fastest variant at one split of shared memory and one warp fraction.
+
+    ``speedup`` and ``energy`` are ratios to the default; ``variants`` is how many there were.
+    """
+
+    split: Value | None
+    warp_fraction: Value | None
+    variant: str
+    variants: int
+    speedup: float
+    energy: float | None
+
+
+@frozen
+class SizePoint:
+    """What one choice reaches at one problem size."""
+
+    sizes: Sizes
+    scale: float
+    choice: ChoiceName
+    variant: str
+    time_s: float
+    energy_j: float | None
+    power_w: float | None
+    performance: float
+    efficiency: float | None
+    performance_unit: str
+    efficiency_unit: str
+
+
+def value_names(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Return the names of the space that take two values or more, in the space's order."""
+    seen: dict[str, set[Value]] = {}
+    for row in rows:
+        for name, value in row.values:
+            seen.setdefault(name, set()).add(value)
+    return tuple(name for name, values in seen.items() if len(values) > 1)
+
+
+def influences(found: Population) -> tuple[Influence, ...]:
+    """Return the values of the space, the one that explains most of the time first.
+
+    ε² is 1 less the mean square within a value's levels over that of all: η², adjusted for what
+    many levels explain by chance; 0 where it would be less. Only values with two variants a level
+    on average are listed. Rows that have a role and no point are left out.
+    """
+    points = population(row for row in found.rows if not is_choice(row.values))
+    listed = []
+    for name in value_names(points.rows):
+        levels = [dict(row.values).get(name) for row in points.rows]
+        kinds = len(set(levels))
+        if kinds * 2 > len(points):
+            continue
+        time = _explained(levels, np.log(points.time_s))
+        energy = _explained(levels, np.log(points.energy_j))
+        if time is None:
+            continue
+        listed.append(Influence(value=name, levels=kinds, time=time, energy=energy))
+    return tuple(sorted(listed, key=lambda one: -one.time))
+
+
+def split_study(found: Population) -> tuple[SplitBar, ...]:
+    """Return the fastest variant at each split and warp fraction against the default.
+
+    Empty where neither varies, or the default was not measured.
+    """
+    names = [name for name in STUDIED_APART if name in value_names(found.rows)]
+    default = of_role(found.rows, "default")
+    if not names or default is None or not default.time_s:
+        return ()
+    groups: dict[tuple[Value | None, Value | None], list[Row]] = {}
+    for row in found.rows:
+        point = dict(row.values)
+        if any(name in point for name in names):
+            groups.setdefault((point.get("split"), point.get("warp_fraction")), []).append(row)
+    listed = []
+    for (split, fraction), rows in sorted(groups.items(), key=lambda one: _sortable(one[0])):
+        best = min(rows, key=lambda row: row.time_s or np.inf)
+        assert best.time_s is not None
+        energy = None
+        if best.energy_j and default.energy_j:
+            energy = best.energy_j / default.energy_j
+        listed.append(
+            SplitBar(
+                split=split,
+                warp_fraction=fraction,
+                variant=best.variant,
+                variants=len(rows),
+                speedup=default.time_s / best.time_s,
+                energy=energy,
+            )
+        )
+    return tuple(listed)
+
+
+def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
+    """Return default, paper's, ours and the fastest at each size, by rising size [EATSS, Fig. 12].
+
+    ``scale`` is the geometric mean of the sizes that differ. The fastest stands where ten variants
+    or more were measured. Empty where there is one size only.
+    """
+    groups = by_sizes(rows)
+    if len(groups) < 2:
+        return ()
+    differing = _differing(groups)
+    if not differing:
+        return ()
+    listed: list[SizePoint] = []
+    for sizes, own in groups.items():
+        found = population(own)
+        if not len(found):
+            continue
+        scale = float(np.exp(np.mean([np.log(dict(sizes)[name]) for name in differing])))
+        chosen: list[tuple[ChoiceName, Row | None]] = [
+            *((name, of_role(found.rows, role)) for name, role in ROLES),
+            ("fastest", found.rows[fastest(found)] if len(found) >= SEARCHED else None),
+        ]
+        places = {row.variant: k for k, row in enumerate(found.rows)}
+        for name, row in chosen:
+            if row is not None:
+                listed.append(_size_point(found, places[row.variant], scale, name))
+    return tuple(sorted(listed, key=lambda one: (one.scale, one.sizes)))
+
+
+def _differing(groups: Iterable[Sizes]) -> list[str]:
+    sizes = [dict(one) for one in groups]
+    shared = set.intersection(*(set(one) for one in sizes))
+    return [
+        name
+        for name in sizes[0]
+        if name in shared
+        and len({one[name] for one in sizes}) > 1
+        and all(one[name] > 0 for one in sizes)
+    ]
+
+
+def _size_point(found: Population, place: int, scale: float, choice: ChoiceName) -> SizePoint:
+    row = found.rows[place]
+    return SizePoint(
+        sizes=row.sizes,
+        scale=scale,
+        choice=choice,
+        variant=row.variant,
+        time_s=float(found.time_s[place]),
+        energy_j=known(found.energy_j[place]),
+        power_w=known(found.power_w[place]),
+        performance=float(found.performance[place]),
+        efficiency=known(found.efficiency[place]),
+        performance_unit=found.performance_unit,
+        efficiency_unit=found.efficiency_unit,
+    )
+
+
+def _explained(levels: Sequence[Value | None], values: Floats) -> float | None:
+    """Return ε² of levels; 0 where nothing varies, ``None`` with a value a level or fewer."""
+    is_known = np.isfinite(values)
+    known_values = values[is_known]
+    groups: dict[Value | None, list[float]] = {}
+    for level, value, there in zip(levels, values, is_known, strict=True):
+        if there:
+            groups.setdefault(level, []).append(float(value))
+    free = known_values.size - len(groups)
+    if free < 1:
+        return None
+    total = float(((known_values - known_values.mean()) ** 2).sum())
+    if not total:
+        return 0.0
+    within = sum(float(((np.array(one) - np.mean(one)) ** 2).sum()) for one in groups.values())
+    return max(0.0, 1 - within / free / (total / (known_values.size - 1)))
+
+
+def _sortable(pair: tuple[Value | None, Value | None]) -> tuple[object, ...]:
+    return tuple(_key(value) for value in pair)
+
+
+_key: Callable[[Value | None], tuple[bool, float, str]] = lambda value: (  # noqa: E731
+    isinstance(value, str),
+    float(value) if isinstance(value, int | float) else -1.0,
+    str(value),
+)

@@ -1,1 +1,0 @@
-"""What sweeps measured, in a file of SQLite: a row a variant, there as soon as it is measured."""

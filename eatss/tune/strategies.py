@@ -1,0 +1,356 @@
+"""Strategies: which point of a search space is measured next, given what was found so far.
+
+In: a space, a seed, the order of the model. Out: points, one at a time, none twice and none outside
+the space, within a budget of variants, seconds or joules. A strategy of one's own is a function of
+a :class:`StrategyJob` in ``STRATEGIES``. Next: ``eatss/tune/replay.py``, which tries strategies on
+what was recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from math import inf, isfinite, isnan
+from typing import TypeVar
+
+from eatss.base.diagnostics import input_error
+from eatss.base.extensions import Registry
+from eatss.base.frozen import frozen
+from eatss.base.text import duration_s
+from eatss.tune.points import Configuration, Point, variant_key
+from eatss.tune.strategy import (
+    WAIT,
+    Asked,
+    ListedSpace,
+    LocalSearch,
+    MakeStrategy,
+    SearchSpace,
+    Strategy,
+    StrategyJob,
+    Unseen,
+    Wait,
+    at_random,
+    by_model,
+    exhaustive,
+)
+
+__all__ = [
+    "STRATEGIES",
+    "WAIT",
+    "Asked",
+    "Budget",
+    "Guarded",
+    "ListedSpace",
+    "MakeStrategy",
+    "SearchSpace",
+    "Strategy",
+    "StrategyJob",
+    "Wait",
+    "make",
+]
+
+
+_VARIANTS = re.compile(r"(\d+)\s*(?:variants?)?")
+_ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*(k|M)?J")
+_ENERGY_J = {None: 1.0, "k": 1e3, "M": 1e6}
+_AMOUNTS = ("{} variants", "{:g} s", "{:g} J")
+T = TypeVar("T")
+_HINT = "write a number of variants, a time, an energy, or several: 300, 30m, 20kJ, 300,30m"
+
+
+@frozen
+class Budget:
+    """What may be spent; ``None`` is without limit.
+
+    Attributes:
+        variants: How many may be measured.
+        seconds: How long the sweep may last.
+        joules: What the card may draw.
+    """
+
+    variants: int | None = None
+    seconds: float | None = None
+    joules: float | None = None
+
+    def __post_init__(self) -> None:
+        for limit, _ in self._limits(0, 0, 0):
+            if not (limit > 0 and isfinite(limit)):
+                raise input_error("EATSS-T004", f"a budget of {limit} is none", hint=_HINT)
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """Read ``"300"``, ``"300 variants"``, ``"30m"``, ``"20kJ"``, or several with commas.
+
+        Raises:
+            InputError: ``EATSS-T004``, it is no budget, or limits one thing twice.
+        """
+        variants: int | None = None
+        seconds = joules = None
+        for part in text.split(","):
+            one = part.strip()
+            if found := _VARIANTS.fullmatch(one):
+                variants = _once(variants, int(found[1]), text)
+            elif found := _ENERGY.fullmatch(one):
+                joules = _once(joules, float(found[1]) * _ENERGY_J[found[2]], text)
+            elif (time_s := duration_s(one)) is not None:
+                seconds = _once(seconds, time_s, text)
+            else:
+                raise input_error("EATSS-T004", f"{one!r} is no budget", hint=_HINT)
+        return cls(variants=variants, seconds=seconds, joules=joules)
+
+    def left(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> Budget | None:
+        """Return what is left when so much was spent; ``None`` where any of it is used up."""
+        if any(used >= limit for limit, used in self._limits(variants, seconds, joules)):
+            return None
+        return Budget(
+            variants=None if self.variants is None else self.variants - variants,
+            seconds=None if self.seconds is None else self.seconds - seconds,
+            joules=None if self.joules is None else self.joules - joules,
+        )
+
+    def over(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> bool:
+        """Return whether so much is more than it allows."""
+        return any(used > limit for limit, used in self._limits(variants, seconds, joules))
+
+    def share(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> float:
+        """Return how much of it is spent, from 0 to 1: of what is used up first."""
+        spent = self._limits(variants, seconds, joules)
+        return min(1.0, max((used / limit for limit, used in spent), default=0.0))
+
+    def _limits(self, *spent: float) -> list[tuple[float, float]]:
+        """Return each limit that there is, and what was spent of it."""
+        limits = (self.variants, self.seconds, self.joules)
+        pairs = zip(limits, spent, strict=True)
+        return [(limit, used) for limit, used in pairs if limit is not None]
+
+    def __str__(self) -> str:
+        amounts = zip((self.variants, self.seconds, self.joules), _AMOUNTS, strict=True)
+        parts = (text.format(limit) for limit, text in amounts if limit is not None)
+        return ", ".join(parts) or "no limit"
+
+
+def _once(before: T | None, now: T, text: str) -> T:
+    if before is not None:
+        raise input_error("EATSS-T004", f"the budget {text!r} limits one thing twice", hint=_HINT)
+    return now
+
+
+_REPEATS = 100
+
+
+class Guarded:
+    """A strategy that never asks for a point twice, nor for one that was told.
+
+    The points of ``job.start`` come first. A point that the strategy proposes again is answered
+    with what is known of it, one that the space does not allow with infinity. After a hundred
+    such proposals in a row a point that is new is drawn at random.
+    """
+
+    def __init__(self, name: str, strategy: Strategy, job: StrategyJob) -> None:
+        self.name = name
+        self._strategy = strategy
+        self._space = job.space
+        self._unseen = Unseen(job.space, job.seed)
+        self._start = deque(job.start)
+        self._costs: dict[str, float] = {}
+        self._inside: set[str] = set()
+        self._held: Configuration | None = None
+
+    def ask(self) -> Asked:
+        """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.
+
+        Raises:
+            InputError: ``EATSS-T006``, the strategy proposes what is no point of the space's names.
+        """
+        while self._start:
+            point = dict(self._start.popleft())
+            if self._unseen.take(point):
+                return point
+        for _ in range(_REPEATS):
+            asked = self._proposed()
+            if not isinstance(asked, dict):
+                return asked
+            key = variant_key(asked)
+            if not self._allowed(asked, key):
+                self._strategy.tell(asked, inf)
+            elif self._unseen.take(asked):
+                return asked
+            elif key in self._costs:
+                self._strategy.tell(asked, self._costs[key])
+            else:
+                self._held = asked
+                return WAIT
+        return self._unseen.draw()
+
+    def expect(self, point: Point) -> None:
+        """Learn that a point is measured already and is told later: it is not asked for."""
+        self._unseen.see(point)
+
+    def tell(self, point: Point, cost: float) -> None:
+        """Learn what a point costs; a cost that is no number is infinite."""
+        cost = inf if isnan(cost) else cost
+        key = variant_key(point)
+        self._unseen.see(point)
+        self._costs[key] = cost
+        if self._allowed(point, key):
+            self._strategy.tell(point, cost)
+
+    def close(self) -> None:
+        """Let go of what the strategy holds; nothing is asked of it afterwards."""
+        close = getattr(self._strategy, "close", None)
+        if close is not None:
+            close()
+
+    def _allowed(self, point: Point, key: str) -> bool:
+        if key not in self._inside and self._space.allows(point) is None:
+            self._inside.add(key)
+        return key in self._inside
+
+    def _proposed(self) -> Asked:
+        if self._held is not None:
+            held, self._held = self._held, None
+            return held
+        asked = self._strategy.ask()
+        if isinstance(asked, dict) and set(asked) != set(self._space.names):
+            raise input_error(
+                "EATSS-T006",
+                f"the strategy '{self.name}' proposes a point of {', '.join(asked) or 'nothing'}, "
+                f"the space has {', '.join(self._space.names)}",
+                hint="mend the strategy, or choose another one",
+            )
+        return asked
+
+
+_BETWEEN_LOOKS = 1000
+"""Points that are answered without being measured between two looks at whether to go on."""
+
+
+class Distinct:
+    """A strategy that asks for one point of those that decide the same.
+
+    The others are answered with what that one costs.
+
+    Args:
+        strategy: the strategy.
+        decide: says what the variant of a point decides.
+        is_over: whether the budget is spent; asked now and then while nothing new comes.
+    """
+
+    def __init__(
+        self,
+        strategy: Guarded,
+        decide: Callable[[Point], Point],
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._strategy = strategy
+        self._decide = decide
+        self._is_over = is_over
+        self._costs: dict[str, float] = {}
+        self._waiting: dict[str, list[Configuration]] = {}
+
+    def ask(self) -> Asked:
+        """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.
+
+        Raises:
+            InputError: as :meth:`Guarded.ask`.
+        """
+        number = 0
+        while True:
+            number += 1
+            if number % _BETWEEN_LOOKS == 0 and self._is_over():
+                return None
+            asked = self._strategy.ask()
+            if not isinstance(asked, dict):
+                return asked
+            key = self._key(asked)
+            if key in self._costs:
+                self._strategy.tell(asked, self._costs[key])
+            elif key in self._waiting:
+                self._waiting[key].append(asked)
+            else:
+                self._waiting[key] = []
+                return asked
+
+    def expect(self, point: Point) -> None:
+        """Learn that a point is measured already and is told later."""
+        self._waiting.setdefault(self._key(point), [])
+        self._strategy.expect(point)
+
+    def tell(self, point: Point, cost: float) -> None:
+        """Learn what a point costs, and so all that decide the same."""
+        key = self._key(point)
+        self._costs[key] = cost
+        self._strategy.tell(point, cost)
+        for other in self._waiting.pop(key, ()):
+            self._strategy.tell(other, cost)
+
+    def close(self) -> None:
+        """Let go of what the strategy holds."""
+        self._strategy.close()
+
+    def _key(self, point: Point) -> str:
+        return variant_key(self._decide(point))
+
+
+def make(name: str, job: StrategyJob, known: Iterable[tuple[Point, float]] = ()) -> Guarded:
+    """Return a strategy.
+
+    Args:
+        name: one of :data:`STRATEGIES`, with a choice behind a colon: ``optuna:tpe``.
+        job: what it is made for; its ``choice`` is that of the name.
+        known: points with their costs that were measured before; none is asked for again.
+
+    Raises:
+        InputError: ``EATSS-X005`` there is no such strategy, ``EATSS-T001`` nor such a choice,
+            ``EATSS-T002`` a package is missing, ``EATSS-T003`` the model's order is.
+    """
+    family, _, choice = name.partition(":")
+    maker = STRATEGIES.get(family)
+    strategy = Guarded(name, maker(replace(job, choice=choice)), job)
+    for point, cost in known:
+        strategy.tell(point, cost)
+    return strategy
+
+
+def _plain(maker: MakeStrategy) -> MakeStrategy:
+    """Return what makes a strategy that has no choices."""
+
+    def made(job: StrategyJob) -> Strategy:
+        if job.choice:
+            raise input_error(
+                "EATSS-T001",
+                f"this strategy has no choice '{job.choice}'",
+                hint="leave out the colon and what follows",
+            )
+        return maker(job)
+
+    return made
+
+
+def _optuna(job: StrategyJob) -> Strategy:
+    from eatss.tune.tuners import optuna_strategy  # noqa: PLC0415 - an extra
+
+    return optuna_strategy(job)
+
+
+def _kernel_tuner(job: StrategyJob) -> Strategy:
+    from eatss.tune.tuners import kernel_tuner_strategy  # noqa: PLC0415 - too
+
+    return kernel_tuner_strategy(job)
+
+
+STRATEGIES: Registry[MakeStrategy] = Registry(
+    "eatss.strategies",
+    "strategy",
+    {
+        "exhaustive": _plain(exhaustive),
+        "random": _plain(at_random),
+        "model": _plain(by_model),
+        "local": _plain(LocalSearch),
+        "optuna": _optuna,
+        "kernel-tuner": _kernel_tuner,
+    },
+)
+"""What ``--strategy`` can name."""

@@ -1,0 +1,415 @@
+"""``eatss.sweep`` and ``eatss.prepare_sweep``: variants of a program, measured or made."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from os import PathLike, fspath
+from pathlib import Path
+
+from eatss.base.cache import key_of
+from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.extensions import Origin
+from eatss.base.files import folder_named, is_c_text
+from eatss.base.frozen import frozen
+from eatss.base.notices import Warned, warn_caller
+from eatss.base.shipped import store_of_ones_own
+from eatss.cards.document import profile_to_document
+from eatss.cards.this_machine import AUTO, load_profile
+from eatss.frontend.python import PythonScop
+from eatss.measurement.api import CUPY_CARD
+from eatss.measurement.counters import find_ncu
+from eatss.measurement.meters.choose import METERS
+from eatss.tune.bound import bind
+from eatss.tune.campaign import (
+    Campaign,
+    Plan,
+    Prepared,
+    is_prepared,
+    load_prepared,
+    make_all,
+    of_point,
+    write_prepared,
+)
+from eatss.tune.document import read_space, space_text
+from eatss.tune.faults import lock_for_writing
+from eatss.tune.generation import (
+    Generation,
+    generator_of,
+    identity_of,
+    made_folder,
+    ppcg_program,
+    source_text,
+)
+from eatss.tune.jobs import BenchJob, MakerJob, Progress, RolePoint, SweepOptions, Wanted
+from eatss.tune.points import Configuration, Space
+from eatss.tune.processes import Lab, LocalLab, MakerProcess, PreparedVariants, Workshop
+from eatss.tune.rows import Role, Sizes, Sweep
+from eatss.tune.store import Store
+from eatss.tune.strategies import STRATEGIES, WAIT, Distinct, ListedSpace, make
+from eatss.tune.tables import no_folder, real_path
+
+MOST_MAKERS = 14
+
+
+@frozen
+class Setting(Plan):
+    """A plan, what makes its variants, and what is to be said of the source.
+
+    ``maker`` is ``None`` where they were made before.
+    """
+
+    workshop: Callable[[], Workshop]
+    maker: MakerJob | None
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def of_source(
+    source: str | PathLike[str] | PythonScop,
+    path: Path,
+    options: SweepOptions,
+    generation: Generation,
+    stack: ExitStack,
+    card: str | None,
+    *,
+    ahead: bool = True,
+) -> Setting:
+    """Return the plan of a sweep of a source, and what makes its variants."""
+    from eatss.tune.outline import outlined  # noqa: PLC0415 - prepared variants need no isl
+
+    profile = load_profile(generation.gpu, options.devices[0])
+    folder = generation.keep
+    if folder is None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
+    made_folder(folder)
+    major, minor = profile.compute_capability
+    space = generation.space
+    if space is not None and not isinstance(space, Space):
+        space = read_space(space)
+    job = MakerJob(
+        source=source_text(source, generation.reading),
+        target=generation.target,
+        profile=json.dumps(profile_to_document(profile)),
+        objective="energy" if options.objective == "pareto" else options.objective,
+        capability=10 * major + minor if card is None and ahead else 0,
+        folder=str(Path(fspath(folder)).absolute()),
+        compiler=options.compiler,
+        nvcc=options.nvcc,
+        ppcg=ppcg_program(generation),
+        ppcg_arguments=generation.ppcg_arguments,
+    )
+    budget = options.limited.variants or 1000
+    outline = outlined(job, space, rank=min(2 * budget, 4000))
+    job = replace(job, choices=outline.choices)
+    bound = bind(outline.space, dict(outline.constants))
+    known = dict(outline.parameters)
+    varied = tuple(name for name in known if name in bound.names or name in bound.variant)
+    generator = generator_of(generation)
+
+    return Setting(
+        space=bound,
+        decide=bound.decisions,
+        ranked=outline.ranked,
+        roles=outline.roles,
+        options=options,
+        identity=partial(
+            identity_of,
+            source=job.source,
+            target=job.target,
+            generator=generator,
+            varied=varied,
+            options=options,
+        ),
+        path=path,
+        space_text=space_text(outline.space),
+        keeps=generation.keep is not None,
+        varied=varied,
+        sized_roles=tuple((role, at) for at in outline.sizes for role, _ in outline.roles),
+        workshop=lambda: MakerProcess(job),
+        maker=job,
+        warnings=outline.warnings,
+    )
+
+
+def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str | None) -> Setting:
+    """Return the plan of a sweep over prepared variants, and what has them."""
+    points: list[Configuration] = []
+    roles: list[RolePoint] = []
+    sized_roles: list[tuple[Role, Sizes]] = []
+    for one in prepared.variants:
+        point = dict(one.wanted.values)
+        known = set(point) == set(prepared.names)
+        if one.wanted.role and one.wanted.decisions:
+            sizes = tuple((name, int(value)) for name, value in one.wanted.decisions)
+            sized_roles.append((one.wanted.role, sizes))
+        elif one.wanted.role:
+            roles.append((one.wanted.role, point if known else None))
+        elif known:
+            points.append(point)
+    made = {one.wanted.variant: one.made for one in prepared.variants}
+    proposed_by = {one.wanted.variant: one.wanted.strategy for one in prepared.variants}
+
+    def workshop() -> Workshop:
+        if card is not None:
+            return PreparedVariants(made=made, capability=0, toolchains=())
+        profile = load_profile(AUTO, options.devices[0])
+        major, minor = profile.compute_capability
+        return PreparedVariants.on(made, 10 * major + minor)
+
+    return Setting(
+        space=ListedSpace(prepared.names, points),
+        decide=lambda point: point,
+        ranked=tuple(points),
+        roles=tuple(roles),
+        options=options,
+        identity=partial(
+            identity_of,
+            source=prepared.source,
+            target=prepared.target,
+            generator=prepared.generator,
+            varied=prepared.varied,
+            options=options,
+        ),
+        path=path,
+        space_text=prepared.space,
+        keeps=True,
+        varied=prepared.varied,
+        sized_roles=tuple(sized_roles),
+        proposed_by=proposed_by,
+        workshop=workshop,
+        maker=None,
+    )
+
+
+@contextmanager
+def opened_lab(
+    setting: Setting,
+    options: SweepOptions,
+    benches: Sequence[BenchJob],
+    scheduler: str | None,
+) -> Iterator[Lab]:
+    """Yield where variants are made and measured.
+
+    Args:
+        setting: the plan, and what makes its variants.
+        options: how the sweep goes.
+        benches: the cards; without any, variants are made and not measured.
+        scheduler: address of a Dask scheduler, ``"local"`` for a cluster here, or ``None``.
+
+    Raises:
+        InputError: ``EATSS-W03x``, there is no such cluster.
+    """
+    makers = options.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
+    if scheduler is not None:
+        from eatss.tune.cluster import cluster_lab  # noqa: PLC0415 - Dask is an extra
+
+        name = f"eatss-{key_of(*_what(setting, options))[:16]}"
+        workshop, job = setting.workshop, setting.maker
+        with cluster_lab(workshop, job, name, benches, makers, scheduler) as found:
+            yield found
+        return
+    lab = LocalLab(setting.workshop, makers, benches)
+    try:
+        yield lab
+    finally:
+        lab.close()
+
+
+def _what(setting: Setting, options: SweepOptions) -> tuple[object, ...]:
+    """Return what tells a sweep from all others, the same in every session of it."""
+    made_of: object = None
+    job = setting.maker
+    if job is not None:
+        text = job.source.source
+        content = text if is_c_text(text) else _source_bytes(text)
+        made_of = (replace(job, folder="", choices=()), content)
+    measured = (options.seed, options.meter, options.timeout_s, options.compares)
+    return (setting.path.absolute(), setting.space_text, made_of, *measured, options.objective)
+
+
+def _source_bytes(source: str) -> bytes:
+    """Return the text of a file that may have a function's name after it."""
+    file, python, _ = source.rpartition(".py:")
+    return Path(file + ".py" if python else source).read_bytes()
+
+
+def sweep(
+    source: str | PathLike[str] | PythonScop,
+    *,
+    output: str | PathLike[str],
+    options: SweepOptions | None = None,
+    generation: Generation | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    card: str | None = None,
+    scheduler: str | None = None,
+    warned: Warned = warn_caller,
+) -> Sweep:
+    """Measure variants of a program and keep each in a store; go on where a store stopped.
+
+        eatss.sweep("gemm.c", output="gemm.db", options=SweepOptions(strategy="random"))
+
+    Args:
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C text, loops in Python, or a
+            folder of :func:`prepare_sweep`.
+        output: The file of the store; it is made, or gone on with.
+        options: How the sweep goes.
+        generation: Who generates variants; not for a folder that was prepared.
+        progress: Is called with how far it is, in this thread.
+        card: Import path of what stands in for the card, ``MODULE:NAME``.
+        scheduler: Address of a Dask scheduler (``tcp://head:8786``) whose workers make and measure,
+            or ``"local"`` for a cluster on this machine with one worker a card.
+        warned: Is told what is hardly meant so in the source; by default as ``EatssWarning``.
+
+    Returns:
+        All of the store.
+
+    Raises:
+        InputError: the source, the space or an option is wrong; there is no card; the store is of
+            something else.
+        NoSolutionError: no tile sizes satisfy the limits of the card, or the space is empty.
+        KeyboardInterrupt: the user interrupted; the store has all that was measured.
+    """
+    chosen, made_by = options or SweepOptions(), generation or Generation()
+    path = store_of_ones_own(output)
+    _check_place(path)
+    METERS.get(chosen.meter)
+    _check_options(chosen)
+    if chosen.counters:
+        find_ncu()
+    with ExitStack() as stack:
+        if (
+            isinstance(source, str | PathLike)
+            and "\n" not in fspath(source)
+            and is_prepared(source)
+        ):
+            setting = of_prepared(load_prepared(Path(source)), path, chosen, card)
+        else:
+            setting = of_source(source, path, chosen, made_by, stack, card)
+        warned(setting.warnings)
+        make(chosen.strategy, setting.job).close()  # before anything is measured
+        benches = [_bench(chosen, device, card) for device in chosen.devices]
+        lab = stack.enter_context(opened_lab(setting, chosen, benches, scheduler))
+        Campaign(setting, lab, progress).run()
+    return Store.read(path)
+
+
+def _bench(options: SweepOptions, device: int | str, card: str | None) -> BenchJob:
+    origin: Origin | None = METERS.origin(options.meter)
+    return BenchJob(
+        card=card or CUPY_CARD,
+        device=device,
+        compiler=options.compiler,
+        nvcc=options.nvcc,
+        meter=options.meter,
+        meter_origin=origin,
+        seed=options.seed,
+        timeout_s=options.timeout_s,
+        compares=options.compares,
+    )
+
+
+def _check_options(options: SweepOptions) -> None:
+    """Refuse what would be found out after variants were made.
+
+    Raises:
+        InputError: ``EATSS-X005`` there is no such strategy; ``EATSS-W002`` a card is named twice.
+    """
+    STRATEGIES.get(options.strategy.partition(":")[0])
+    if len(set(options.devices)) < len(options.devices):
+        raise input_error("EATSS-W002", "a card is named twice", hint="name each card once")
+
+
+def _check_place(path: Path) -> None:
+    """Refuse a store that cannot be written before anything is made.
+
+    Raises:
+        InputError: ``EATSS-D0xx``.
+    """
+    place = real_path(path)
+    if not place.parent.is_dir():
+        raise no_folder(place)
+    lock_for_writing(place).release()
+    if place.exists():
+        Store.read(place, measurements=False)
+
+
+PREPARES = ("exhaustive", "random", "model")
+"""Strategies that need no results."""
+
+
+def prepare_sweep(
+    source: str | PathLike[str] | PythonScop,
+    *,
+    output: str | PathLike[str],
+    options: SweepOptions | None = None,
+    generation: Generation | None = None,
+    told: Callable[[int, int], None] = lambda made, wanted: None,
+    warned: Warned = warn_caller,
+) -> Prepared:
+    """Generate the variants of a sweep into a folder, to be measured on another machine.
+
+    Args:
+        source: As for :func:`sweep`.
+        output: The folder; a new one.
+        options: The strategy (``exhaustive``, ``random`` or ``model``) and the budget in variants.
+        generation: Who generates them; ``gpu`` is named.
+        told: Is told how many of how many are made.
+        warned: As of :func:`sweep`.
+
+    Raises:
+        InputError: as :func:`sweep`; ``EATSS-W005``, the strategy needs results; ``EATSS-W006``,
+            the folder is not empty.
+    """
+    chosen, made_by = options or SweepOptions(), generation or Generation()
+    folder = folder_named(output)
+    if chosen.strategy not in PREPARES:
+        raise input_error(
+            "EATSS-W005",
+            f"the strategy '{chosen.strategy}' needs results, and nothing is measured here",
+            hint=f"prepare with one of: {', '.join(PREPARES)}",
+        )
+    if any(made_folder(folder).iterdir()):
+        raise input_error("EATSS-W006", f"'{folder}' is not empty", hint="name a new folder")
+    with ExitStack() as stack:
+        made_by = replace(made_by, keep=folder)
+        setting = of_source(source, folder, chosen, made_by, stack, None, ahead=False)
+        warned(setting.warnings)
+        wanted = list(_proposed(setting, chosen))
+        lab = stack.enter_context(opened_lab(setting, chosen, [], None))
+        variants = make_all(lab, wanted, chosen.first, lambda made: told(made, len(wanted)))
+    text = source_text(source, made_by.reading)
+    prepared = Prepared(
+        source=text,
+        target=made_by.target,
+        generator=generator_of(made_by),
+        gpu=load_profile(made_by.gpu).name,
+        space=setting.space_text,
+        names=setting.space.names,
+        varied=setting.varied,
+        variants=variants,
+    )
+    write_prepared(folder, prepared)
+    return prepared
+
+
+def _proposed(plan: Plan, options: SweepOptions) -> Iterator[Wanted]:
+    """Yield choices with a role, also at other sizes, then what is proposed, within the budget."""
+    most = options.limited.variants or 1000
+    yielded = set()
+    for wanted in plan.choices[: max(len(plan.roles), most)]:
+        yielded.add(wanted.variant)
+        yield wanted
+    strategy = Distinct(make(options.strategy, plan.job), plan.decide)
+    while len(yielded) < most:
+        asked = strategy.ask()
+        if asked is None or asked is WAIT:
+            return
+        wanted = of_point(plan, asked)
+        if wanted.variant not in yielded:
+            yielded.add(wanted.variant)
+            yield wanted
