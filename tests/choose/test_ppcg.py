@@ -155,8 +155,8 @@ def selected(name: str, objective: ObjectiveName = "energy") -> Selection:
 def least_cost(name: str, objective: ObjectiveName, profile: GpuProfile) -> tuple[int, int]:
     """Return the least cost of a program of one kernel within the limits, and the default's.
 
-    By the words of docs/model-internals.md: faster by 1.15, as many warps as the default or 12, registers
-    for blocks of more than 256 threads.
+    By the words of docs/model-internals.md: faster by 1.15, as many warps as the default or 12,
+    registers for blocks of more than 256 threads.
     """
     (facts,) = analysed(name).facts
     model = PpcgModel.of(facts, profile)
