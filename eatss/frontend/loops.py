@@ -18,7 +18,7 @@ from eatss.polyhedral.isl_names import (
     involves_parameter,
     parameter_is_bounded,
     renamed_parameter,
-    without_parameter,
+    without_parameters,
 )
 
 _ENDLESS = "a loop that '!=' ends would not end otherwise"
@@ -297,11 +297,11 @@ class LoopReader(RegionReader):
             holds = self._affine.condition(condition, reached)
         counter, before = Poly.unknown(name), self._fresh(name)
         step = self._algebra.add(counter, header.step, -1)
-        after = without_parameter(
+        after = without_parameters(
             renamed_parameter(reached.intersect(holds), name, before).intersect(
                 self._algebra.equal(Poly.unknown(before), step)
             ),
-            before,
+            (before,),
         )
         return coalesced(reached.intersect(self._algebra.equal(counter, start).union(after)))
 
@@ -342,7 +342,7 @@ class LoopReader(RegionReader):
     def _prove_end(self, header: Header, name: str, reached: isl.Set, holds: isl.Set) -> None:
         """Prove that the condition does not hold for ever."""
         runs = reached.intersect(holds)
-        others = without_parameter(runs, name)
+        others = without_parameters(runs, (name,))
         bound = parameter_is_bounded(runs, name, above=header.step > 0)
         if not bound and not others.is_empty():
             self._refuse(
@@ -485,4 +485,4 @@ class Exits:
         gap = algebra.add(Poly.unknown(self.counter), Poly.unknown(earlier), -1)
         after = algebra.at_least(algebra.scale(gap, self.sign), 1)
         met = renamed_parameter(self.broken, self.counter, earlier).intersect(after)
-        return coalesced(domain.subtract(without_parameter(met, earlier)))
+        return coalesced(domain.subtract(without_parameters(met, (earlier,))))

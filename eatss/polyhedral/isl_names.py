@@ -1,6 +1,8 @@
 """Sets, relations, functions and schedule nodes of isl, by the names of their dimensions.
 
-The one place where isl dimensions are counted: everything else names them.
+The one place where isl dimensions are counted: everything else names them. namedisl does not do:
+it wants names that are unique over parameters, inputs and outputs (a dependence ``S[i] -> S[i]``
+has each twice), keeps no tuple names apart, and has no unions, schedules or syntax trees.
 """
 
 from __future__ import annotations
@@ -569,7 +571,7 @@ def fix_parameters(union: isl.UnionMap, values: Sequence[tuple[str, int]]) -> is
         return union
     fixed = isl.Set.universe(parameter_space(union.get_ctx(), [name for name, _ in values]))
     for position, (_, value) in enumerate(values):
-        fixed = fixed.fix_val(PARAM, position, isl.Val(str(value), union.get_ctx()))
+        fixed = fixed.fix_val(PARAM, position, big_value(union.get_ctx(), value))
     union = union.intersect_params(fixed)
     for name, _ in values:
         position = union.find_dim_by_name(PARAM, name)
@@ -582,10 +584,8 @@ def at_values(points: isl.Set, values: Sequence[tuple[str, int]]) -> isl.Set:
     for name, value in values:
         at = points.find_dim_by_name(PARAM, name)
         if at >= 0:
-            value_of_isl = isl.Val(str(value), points.get_ctx())
-            points = points.fix_val(PARAM, at, value_of_isl)
-            points = points.project_out(PARAM, at, 1)
-    return points
+            points = points.fix_val(PARAM, at, big_value(points.get_ctx(), value))
+    return without_parameters(points, (name for name, _ in values))
 
 
 class Constraint(NamedTuple):
@@ -619,7 +619,7 @@ def constraint_system(part: isl.BasicSet) -> ConstraintSystem | None:
     columns = [(SET, k, f"#{k}") for k in range(n_dims)]
     columns += [(DIV, k, f"#{n_dims + k}") for k in range(n_divs)]
     variables = tuple(name for _, _, name in columns)
-    columns += [(PARAM, k, part.get_dim_name(PARAM, k) or f"p{k}") for k in range(part.dim(PARAM))]
+    columns += [(PARAM, k, name) for k, name in enumerate(_names(part, PARAM))]
     found = [_constraint(constraint, columns) for constraint in part.get_constraints()]
     inputs = [(IN if k is SET else k, p, n) for k, p, n in columns]
     for position in range(n_divs):
@@ -762,12 +762,6 @@ def tuple_of_functions(
     return isl.Set.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(space, functions_list))
 
 
-def without_parameter(params: isl.Set, name: str) -> isl.Set:
-    """Project a parameter out."""
-    at = params.find_dim_by_name(PARAM, name)
-    return params if at < 0 else params.project_out(PARAM, at, 1)
-
-
 def renamed_parameter(piece: _Piece, old: str, new: str) -> _Piece:
     """Rename a parameter, if it is there."""
     at = piece.find_dim_by_name(PARAM, old)
@@ -832,11 +826,9 @@ def bind_leading_outputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
     """Turn the first output dimensions into parameters called ``names`` and drop them."""
     tuple_name = relation.get_tuple_name(OUT)
     for name in names:
-        count = relation.dim(PARAM)
-        relation = relation.add_dims(PARAM, 1)
-        relation = relation.set_dim_name(PARAM, count, name)
-        relation = relation.equate(PARAM, count, OUT, 0)
-        relation = relation.project_out(OUT, 0, 1)
+        at = relation.dim(PARAM)
+        relation = with_parameters(relation, (name,))
+        relation = relation.equate(PARAM, at, OUT, 0).project_out(OUT, 0, 1)
     return relation.set_tuple_name(OUT, tuple_name)
 
 
@@ -935,7 +927,8 @@ def parameters_set(context: isl.Context, names: Sequence[str], condition: str) -
 def without_parameters(params: isl.Set, names: Iterable[str]) -> isl.Set:
     """Project parameters out."""
     for name in names:
-        params = without_parameter(params, name)
+        at = params.find_dim_by_name(PARAM, name)
+        params = params if at < 0 else params.project_out(PARAM, at, 1)
     return params
 
 
@@ -1018,17 +1011,13 @@ def _from_zero(points: isl.Set, at: int, length: Length) -> isl.Set:
 def collapsed_set(points: isl.Set, first: int, size: Length, names: Sequence[str]) -> isl.Set:
     """Return a set with one dimension of some size in the place of two, its dimensions named."""
     pairs = points.reset_tuple_id()
-    found = _without(pairs, first)
-    others = _without(pairs.drop_constraints_involving_dims(SET, first, 2), first)
+    found = pairs.project_out(SET, first, 2)
+    others = pairs.drop_constraints_involving_dims(SET, first, 2).project_out(SET, first, 2)
     if others.intersect_params(points.params()).is_equal(found):
         found = others  # that there are pairs at all is said by the new dimension
     found = found.insert_dims(SET, first, 1)
     found = found.intersect(_from_zero(found, first, size)).set_tuple_name(points.get_tuple_name())
     return with_names(found, SET, names)
-
-
-def _without(pairs: isl.Set, first: int) -> isl.Set:
-    return pairs.project_out(SET, first, 2)
 
 
 def collapsed_relation(
