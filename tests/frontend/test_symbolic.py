@@ -40,10 +40,6 @@ def symbolic() -> dict[str, SymbolicResult]:
     return {path.stem: parse_symbolic(path) for path in KERNELS}
 
 
-def test_there_are_31_kernels() -> None:
-    assert len(KERNELS) == 31
-
-
 @pytest.mark.parametrize("path", KERNELS, ids=NAMES)
 def test_every_size_of_every_kernel_becomes_a_parameter(
     path: Path, symbolic: dict[str, SymbolicResult]
@@ -184,13 +180,6 @@ def test_a_macro_given_by_the_user_stays_the_number() -> None:
     assert result.scops[0].parameters == ("M",)
 
 
-def test_a_macro_without_guard_stays_a_number_without_a_warning() -> None:
-    result = parse_symbolic(region(LOOP, head="#define N 40\n#define M 24\n"))
-    assert result.values == ()
-    assert result.scops == result.numeric.scops
-    assert result.warnings == ()
-
-
 def test_a_macro_made_of_a_size_follows_it() -> None:
     head = HEAD + "#define LAST (N - 1)\n"
     result = parse_symbolic(region("for (i = 0; i < LAST; i++) A[i][0] = 0;", head=head))
@@ -216,14 +205,6 @@ def test_only_the_size_that_breaks_affinity_stays_a_number() -> None:
     result = parse_symbolic(region(body))
     assert names_of(result) == ["M"]
     assert [w.code for w in result.warnings if w not in result.numeric.warnings] == ["EATSS-F094"]
-
-
-def test_two_sizes_multiplied_in_a_subscript_leave_one_parameter() -> None:
-    result = parse_symbolic(region("for (i = 0; i < 9; i++) p[N * M + i] = 0;"))
-    assert len(result.values) <= 1
-    assert (
-        result.scops[0].statements[0].domain.is_equal(result.numeric.scops[0].statements[0].domain)
-    )
 
 
 def test_a_size_of_a_global_array_stays_a_number_and_is_named() -> None:
@@ -258,20 +239,6 @@ def test_sizes_in_headers_of_the_user_count(tmp_path: Path) -> None:
     assert small.values == (("N", 8), ("M", 9))
 
 
-def test_the_type_of_a_size_is_kept() -> None:
-    head = "#ifndef N\n#define N 40u\n#endif\n#ifndef M\n#define M 24L\n#endif\n"
-    body = "for (unsigned u = 0; u < N; u++) A[u][0] = 0; for (j = 0; j < M; j++) A[0][j] = 0;"
-    result = parse_symbolic(region(body, head=head, arrays="double A[40][24]"))
-    types = {p.name: p.element_type.value for p in result.scops[0].parameter_declarations}
-    assert types == {"N": "unsigned int", "M": "long"}
-
-
-@pytest.mark.parametrize("body", ["3.5", "-4", "n", "(", "sizeof", '"x"', ""])
-def test_a_macro_that_is_no_count_is_left_alone(body: str) -> None:
-    head = HEAD + f"#ifndef Q\n#define Q {body}\n#endif\n"
-    assert names_of(parse_symbolic(region(LOOP, head=head))) == ["N", "M"]
-
-
 def test_what_c_says_of_real_parameters_is_kept_and_of_macros_is_not() -> None:
     text = HEAD + (
         "void f(int n, double A[N][n], double B[n][N])\n{\n#pragma scop\n"
@@ -280,14 +247,6 @@ def test_what_c_says_of_real_parameters_is_kept_and_of_macros_is_not() -> None:
     )
     context = parse_symbolic(text).scops[0].context
     assert context.is_equal(isl.Set.read_from_str(context.get_ctx(), "[n, N] -> { : n > 0 }"))
-
-
-def test_refused_files_are_refused_as_ever() -> None:
-    with pytest.raises(InputError) as caught:
-        parse_symbolic(region("for (i = 0; i < N; i++) A[i * i][0] = 0;"))
-    assert caught.value.code == "EATSS-F012"
-    assert caught.value.diagnostics[0].span is not None
-    assert caught.value.diagnostics[0].span.line == 11
 
 
 def test_a_region_with_other_kernels_for_unknown_sizes_keeps_its_numbers() -> None:

@@ -41,14 +41,6 @@ LOCAL = {
     for (int j = 0; j < m; j++) { float d = S[i][j] - mean; var += d * d; }
     float r = 1 / sqrtf(var / m + 1e-5f);
     for (int j = 0; j < m; j++) O[i][j] = (S[i][j] - mean) * r;""",
-    "log of a sum": f"""{MAXIMUM}
-    float z = 0;
-    for (int j = 0; j < m; j++) z += expf(S[i][j] - most);
-    O[i][0] = most + logf(z);""",
-    "two sums of one call": """
-    float z = 0, w = 0;
-    for (int j = 0; j < m; j++) { float e = expf(S[i][j]); z += e; w += e * S[i][j]; }
-    O[i][0] = w / z;""",
 }
 ARRAYS = {
     "softmax": """
@@ -113,7 +105,7 @@ def test_each_use_of_a_scalar_has_an_array_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("row", "statements"),
-    [("softmax, stored last", 6), ("layer norm", 7), ("two sums of one call", 6)],
+    [("softmax, stored last", 6), ("layer norm", 7)],
 )
 def test_a_value_of_one_iteration_is_stored_or_computed_where_it_is_read(
     row: str, statements: int
